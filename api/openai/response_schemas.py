@@ -82,7 +82,9 @@ class ResponseRequest(BaseModel):
     )
 
     model: str = Field(min_length=1, max_length=256, description="Name of an expert, or an alias of one.")
-    input: str | list[dict[str, Any]] = Field(description="The message, or items of which the last is the user's.")
+    input: str | list[dict[str, Any]] = Field(
+        description="The message, or a list of items that ends with the user's."
+    )
     instructions: str | None = Field(None, description="As a system message.")
     previous_response_id: str | None = Field(None, description="The response that the message follows.")
     conversation: str | ConversationReference | None = Field(None, description="The conversation it belongs to.")

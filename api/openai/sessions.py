@@ -26,7 +26,7 @@ _KEY_HEADER = "Idempotency-Key"
 _SPACE_HEADER = "X-Anamnesis-Space"
 """The name of a space; what is not ASCII is percent-encoded UTF-8."""
 _PASSING = ("temporary:", "local:", "channel:")
-"""Beginnings of chat ids of which a client keeps nothing, or that many users share."""
+"""Prefixes of chat ids that a client does not store, or that many users share."""
 _SHARED = "channel:"
 """Beginning of chat ids that many users share."""
 _LONGEST_ID = 128

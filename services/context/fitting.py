@@ -12,12 +12,12 @@ from services.usage.request_budgets import LEAST_ANSWER, Allowance
 from state.budget import BudgetMeasure
 
 _USUAL_ANSWER = 400
-"""Tokens for which room is made by sending less context."""
+"""Tokens to keep free for the answer, by sending less context."""
 _SHARE_OF_ANSWER = 0.25
-"""The same as a share of what is left, for small budgets."""
+"""The same for small budgets, as a share of what is left."""
 
 Assemble = Callable[[bool, int], Prompt]
-"""Assembles the prompt, with tools or without, within so many tokens besides the message."""
+"""Assembles the prompt, with or without tools, within a number of tokens that excludes the message."""
 
 
 @dataclass(frozen=True)

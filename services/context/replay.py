@@ -84,7 +84,7 @@ class PastTurn:
     finished_at: Any
     prompt: Sequence[PromptSection] | None
     digest: str | None
-    """Of the messages that the model was first sent."""
+    """Digest of the messages as they were first sent to the model."""
     recalled: Sequence[str]
     """Ids of the episodes that the prompt showed."""
 
@@ -99,7 +99,7 @@ class PastPrompt:
     """A prompt as it was sent, or without some of its sections."""
 
     sections: Sequence[PromptSection]
-    """In order, with the texts of the conversation's own messages."""
+    """Sections in order, with the texts of the conversation's own messages."""
     messages: Sequence[BaseMessage]
     digest: str
     same: bool

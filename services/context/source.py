@@ -81,7 +81,7 @@ class PromptTurn:
 
 @dataclass(frozen=True)
 class ShownConversation:
-    """What a prompt shows of its conversation."""
+    """The part of a conversation that a prompt shows."""
 
     epoch: Epoch
     history: list[HistoryMessage]

@@ -15,9 +15,8 @@ from services.search.term_matrix import TermMatrix, Values, weighted
 # A term that a message repeats says little more than one that it has once.
 _SATURATION = 0.9
 _SMALLEST_STORE = 100
-"""Where less was found, terms are weighed as if there were this many units: among five of them, what a question
-is about may well be in most."""
-# Pairs to expect for each unit of a conversation of which a question finds a part.
+"""Least number of units assumed when terms are weighed: the subject of a question may be in most of five units."""
+# Pairs to expect for each unit of a conversation if a question finds part of the conversation.
 _COMMON_PAIRS = 0.25
 
 
@@ -102,7 +101,7 @@ class CandidateSet:
         return trusted * common * self._pairs / (self._pairs + pair_prior)
 
     def association(self, scores: Values, seeds: int, asked: Collection[str]) -> Values:
-        """What shares its distinctive terms with the best units, 0..1; the terms of the question left out.
+        """Score each unit, 0..1, by the distinctive terms it shares with the best units, except the question's.
 
         Pseudo-relevance feedback after Rocchio, "Relevance Feedback in Information Retrieval", 1971:
         a unit that answers in two steps shares a name with the first step, and not with the question.

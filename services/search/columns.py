@@ -22,8 +22,8 @@ Kinds = NDArray[np.uint16]
 
 OF_FEATURE: Mapping[Feature, int] = {feature: 1 << at for at, feature in enumerate(FEATURES)}
 CLOSES_ASKING, BY_ASSISTANT, WRITTEN, WAITING, ASKS = (1 << bit for bit in range(11, 16))
-"""It ends with a question; the assistant said it; it was written as a memory; the index has yet to get it; it asks
-something."""
+"""Bits of a unit: it ends with a question, the assistant said it, it was written as a memory, it is not indexed
+yet, it asks something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Concepts:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What ranking reads of units, besides their texts.
+    """The data of units that ranking reads, besides their texts.
 
     Attributes:
         terms: The terms of each unit's indexed text.
@@ -88,7 +88,7 @@ class Columns:
         return len(self.kinds)
 
     def are(self, kind: int) -> NDArray[np.bool_]:
-        """Which units have any of the bits."""
+        """Mask of the units that have any of the bits."""
         found: NDArray[np.bool_] = (self.kinds & kind) != 0
         return found
 

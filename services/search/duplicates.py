@@ -1,4 +1,4 @@
-"""Which of the units found are duplicates of a better one."""
+"""Finds units that duplicate a better one."""
 
 from collections.abc import Sequence
 
@@ -57,8 +57,8 @@ def _hashed(text: str) -> Words:
 
 
 def _same(said: Sequence[Words], overlap: float) -> NDArray[np.bool_]:
-    """Which texts mean the same, each with each: they have so large a share of all their words in common, and
-    none that turns the meaning is in only one of them. None without words."""
+    """Compare each text with each; two mean the same if they share at least this part of all their words, and no
+    word that reverses the meaning is in only one of them. A text without words is like no other."""
     every, columns = np.unique(np.concatenate(said) if said else np.zeros(0, np.int64), return_inverse=True)
     sizes = np.array([len(its) for its in said], dtype=np.intp)
     held = np.zeros((len(said), len(every)), dtype=np.bool_)

@@ -24,7 +24,7 @@ _LEAST = 0.1
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingQuality:
-    """What the probe found for one language.
+    """Result of the probe for one language.
 
     `quality` (0..1) is the weight of the dense leg; `reciprocal_rank` the mean it comes from. From
     `cosine_floor` on two texts are about the same, with this embedding.
@@ -36,7 +36,7 @@ class EmbeddingQuality:
 
 
 def probe_texts() -> list[str]:
-    """The texts of which `measure` needs the vectors, in its order."""
+    """The texts whose vectors `measure` takes, in this order."""
     return [text for language in sorted(PROBES) for probe in PROBES[language] for text in probe]
 
 

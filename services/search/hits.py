@@ -44,7 +44,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class SearchList:
-    """What one search found: the scores by unit id, higher is closer (BM25, or a cosine).
+    """Result of one search: scores by unit id, higher is closer (BM25, or a cosine).
 
     `query` is the place of the query among those of the recall.
     """
@@ -55,7 +55,7 @@ class SearchList:
 
 
 class LegShare(NamedTuple):
-    """What one leg gave to a result: `contribution` is in the units of the final score.
+    """Contribution of one leg to a result: `contribution` is in the units of the final score.
 
     `rank` counts from 1 among the units that the leg knows. `raw` is the search's own score. The legs that
     are derived from all queries together have neither a query nor a raw score.
@@ -114,9 +114,9 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What was found, best first. `coherence` (0..1) says how much neighbours were trusted.
+    """Results, best first. `coherence` (0..1) is the trust in neighbours.
 
-    `found` counts what was ranked, of which `results` may be the best alone.
+    `found` counts all ranked units; `results` may hold only the best of them.
     """
 
     results: tuple[Ranked, ...]

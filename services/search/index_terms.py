@@ -65,12 +65,12 @@ def sought_terms(question: str) -> list[str]:
 
 
 def is_of_this_version(found: Sequence[str]) -> bool:
-    """Whether a row's terms are those that its text has now."""
+    """Whether a row's terms were made by this version."""
     return bool(found) and found[0] == _VERSION
 
 
 def marked(found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]) -> Marked:
-    """What a row's terms say, or where it is of another version, what its text does."""
+    """Read a row's terms; if another version wrote them, take those of its text instead."""
     if not is_of_this_version(found):
         found = indexed_terms(text, speaker, role)
     zeros = [term for term in found if term[:1] == "0"]

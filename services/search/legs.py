@@ -18,7 +18,7 @@ from services.text.language import Language, language_of
 from services.text.tokenizer import terms
 
 _ECHO = 0.3
-"""Of a full match: a question whether something was asked before still finds it."""
+"""Share of a full match that a repeated question keeps, so that it is still found by “did I ask this before?”."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class AskedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What all legs need: the units, how much neighbours are trusted, and which units only ask the same."""
+    """Input of every leg: the units, the trust in neighbours, and which units only repeat the question."""
 
     field: CandidateSet
     coherence: float

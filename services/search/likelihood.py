@@ -76,7 +76,7 @@ def observe(
     scores: Values,
     echoing: NDArray[np.bool_],
 ) -> Observed:
-    """What the probabilities follow from.
+    """Collect the features from which probabilities are computed.
 
     Args:
         question: the message.

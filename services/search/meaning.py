@@ -21,7 +21,7 @@ _DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class WordMeanings:
-    """What depends on texts alone, and not on the question.
+    """Word vectors of passages: the part of their meaning that is independent of the question.
 
     Attributes:
         rows: For each term number the row of the term's vector; -1 where it has none.

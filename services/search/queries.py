@@ -13,8 +13,8 @@ QueryKind = Literal["message", "context", "preference"]
 
 _RECENT_MESSAGES = 6
 _PREFERENCE_WEIGHT = 0.3
-# Who goes on talking, or wants counsel, is on the subject of the talk, of which one message says little; any
-# other question is asked for its own sake, and only what it leaves open is to be looked for in the talk.
+# A message that continues the talk, or asks for advice, says little about its subject: the talk before it does.
+# Any other question stands for itself, and the talk only supplies what it leaves open.
 _WEIGHTS_TALKING = (0.2, 1.0)
 _WEIGHTS_OPEN = (0.5, 1.0)
 _WEIGHTS_HINT = (1.0, 0.4)

@@ -1,4 +1,4 @@
-"""Which units only ask what is being asked: they match best of all, and answer nothing."""
+"""Finds units that only repeat the question: they match best of all and answer nothing."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def repeated_questions(names: Sequence[str], frequencies: Values, field: Candida
 
 
 def _say_nothing_else(places: Places, asked: Places, field: CandidateSet) -> NDArray[np.bool_]:
-    """Whether by weight what each unit says is in the query; the speaker's name, where it begins, left out."""
+    """Whether nearly all of a unit, by weight, is in the query; a leading name of the speaker is ignored."""
     named = field.units.named[places].astype(np.intp)
     begins = field.units.terms.begins
     said = field.units.terms.cut(begins[places] + named, (begins[places + 1] - begins[places] - named).clip(min=0))

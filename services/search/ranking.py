@@ -54,11 +54,11 @@ class _Factors:
 
 @dataclass(frozen=True)
 class Scored:
-    """What units are worth for some queries, at their places."""
+    """Scores of units for some queries, at their places."""
 
     final: Values
     observed: Observed
-    """What `likelihood` follows from."""
+    """Input of `likelihood`."""
     coherence: float
     _names: tuple[str, ...]
     _legs: Sequence[ScoredLeg]
@@ -274,7 +274,7 @@ def _newer_first(
 
 
 def _shares(legs: Sequence[ScoredLeg], places: Places) -> list[tuple[LegShare, ...]]:
-    """What each leg gave to each of the places."""
+    """The contribution of each leg to each place."""
     shares: list[list[LegShare]] = [[] for _ in places]
     for leg in legs:
         ranks = ranks_of(leg.scaled)[places].astype(np.intp).tolist()

@@ -52,7 +52,7 @@ class Relevance:
     """
 
     met: Values
-    """In the same words or by a concept, with what it answers or replies to where that counts."""
+    """Match by words or concepts, where it counts together with the message that a unit answers or replies to."""
     by_words: Values
     by_concept: Values
     by_meaning: Values
@@ -117,7 +117,7 @@ def relevance(
 
 @dataclass(frozen=True, slots=True)
 class _Units:
-    """What relevance reads of units, as `relevance` takes it."""
+    """The data of units that `relevance` reads, as it takes them."""
 
     passages: Passages
     spoken: Concepts
@@ -128,7 +128,7 @@ class _Units:
 
 
 class _Beside:
-    """Which units stand beside one another in a conversation."""
+    """Neighbours of units within their conversations."""
 
     def __init__(self, previous: Places, talks: NDArray[np.int64]) -> None:
         self._previous = previous
@@ -148,7 +148,7 @@ class _Beside:
         self._talk[self._by_talk] = np.repeat(np.arange(len(self._begins)), lengths)
 
     def around(self, met: Values) -> Values:
-        """What each unit (row) meets of each facet, or those beside it."""
+        """The best match of each facet (column) by each unit (row) or its neighbours."""
         found = met.copy()
         for places, share in self._near:
             there = (places >= 0).nonzero()[0]
@@ -156,7 +156,7 @@ class _Beside:
         return found
 
     def in_talk(self, met: Values) -> Values:
-        """What any unit of its conversation meets of each facet."""
+        """The best match of each facet by any unit of the same conversation."""
         highest: Values = np.maximum.reduceat(met[self._by_talk], self._begins, axis=0)
         return highest[self._talk]
 
@@ -214,7 +214,7 @@ def _met(asked: Sequence[Facet], by_meaning: Nearness, units: _Units) -> Relevan
 
 
 def _with_others(whole: Values, by_itself: Values, shares: Values, units: _Units) -> Values:
-    """What each unit meets by itself, or together with what it answers or replies to."""
+    """The match of each unit by itself, or together with the message that it answers or replies to."""
     around = whole.copy()
     for near, share in ((units.answers_of, _OF_ITS_QUESTION), (units.replies_to, _OF_WHAT_IT_REPLIES_TO)):
         if near is not None:

@@ -1,4 +1,4 @@
-"""Which of the ranked units are shown: by episode, and for a prompt only what is likely to matter, new and fits.
+"""Select the ranked units to show: by episode, and for a prompt only those that are likely, new and fit in.
 
 A question is never shown without its answer, nor an answer of the assistant without its question.
 """
@@ -89,7 +89,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What goes into a prompt, best first, and why everything else does not."""
+    """Units for a prompt, best first, and for every other one the reason why it is left out."""
 
     recalled: tuple[Recalled, ...]
     excluded: tuple[Excluded, ...]

@@ -71,14 +71,14 @@ class TermSequences:
 
 
 def boundaries(lengths: Places) -> Places:
-    """Where stretches of these lengths begin that follow one another, and where the last ends."""
+    """Starts of consecutive stretches of these lengths, followed by the end of the last one."""
     found = np.zeros(len(lengths) + 1, dtype=np.intp)
     np.cumsum(lengths, out=found[1:])
     return found
 
 
 def beginnings(values: NDArray[Any]) -> Places:
-    """Where a value differs from the one before it; the first one does."""
+    """Mask of the values that differ from the one before; the first one counts as different."""
     differs = np.ones(len(values), dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=differs[1:])
     return differs.nonzero()[0]

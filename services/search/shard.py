@@ -80,7 +80,7 @@ async def rewrite(milvus: Milvus, name: str) -> int:
 
 
 async def has_collection(milvus: Milvus, name: str) -> bool:
-    """Whether there is a collection behind a name that is searched.
+    """Whether the name under which is searched refers to a collection.
 
     Raises:
         Unavailable: Milvus does not answer.

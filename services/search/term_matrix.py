@@ -1,4 +1,4 @@
-"""Which units hold which terms, as arrays: what weighs, counts and compares them."""
+"""Term-document matrix as arrays, with the weights, counts and comparisons made from it."""
 
 from collections.abc import Collection, Sequence
 
@@ -53,7 +53,7 @@ class TermMatrix(TermCounts):
         self._compare()
 
     def found(self, terms: Sequence[str]) -> Places:
-        """In how many units each of the terms is."""
+        """Number of units that contain each term."""
         return self._held_by(self._own[self.texts.numbered(terms)])
 
     def found_of(self, numbers: Places) -> Places:

@@ -403,7 +403,7 @@ _TIME_FIRST = re.compile(rf"^(?P<time>{_FUTURE}[^,，我要得]{{0,8}})(?P<me>�
 _DROPPED = re.compile(
     rf"^{_SELF}.{{0,6}}?(?:不打算|不准备|不想|不)(?:再|去)?(?P<V>(?!再|是|会|能|知|用|要)[^,，不没]{{2,12}}?)了$"
 )
-"""What was planned and is not any more."""
+"""Plans that were dropped."""
 _PLAN_LATE = re.compile(rf"^{_SELF}(?P<V>(?:打算|准备|计划)(?=.*{_FUTURE})[^,，]{{3,30}})$")
 _NO_PLAN = re.compile(
     r"想(?:问|知道|请|让你|查)|天气|过得|做什么|有空|没空|没事|再说|再问|放假吗|可以吗|行吗|给你|告诉你|刚|已经|"

@@ -84,7 +84,7 @@ class Near:
 
 @dataclass(frozen=True)
 class Known:
-    """What is remembered already, as shown to the model."""
+    """Existing memories, as shown to the model."""
 
     core: Content = field(default_factory=dict)
     nearest: Sequence[Near] = ()

@@ -15,7 +15,7 @@ from services.text.language import Language
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What to search for, and where.
+    """A search: its queries and its scope.
 
     Attributes:
         scope: The owner of the memory, and the part to search.
