@@ -84,6 +84,30 @@ async def test_the_prompt_of_the_command_itself_shows_no_more_what_it_removes(
     assert "肺炎" not in _prompt(model_server)
 
 
+@pytest.mark.parametrize(
+    ("told", "said_last", "order", "gone", "kept"),
+    [
+        (
+            "The code for our bike shed is 5520.",
+            "I painted the fence green on Sunday.",
+            "You shouldn't be keeping the bike shed code I mentioned before, delete it.",
+            "5520",
+            "fence",
+        ),
+        ("我前室友叫冯璐。", "我周日刷了篱笆。", "以前跟你说过的那个前室友，别留着了，删掉。", "冯璐", "篱笆"),
+    ],
+)
+async def test_what_is_named_goes_and_not_what_was_said_last(
+    told: str, said_last: str, order: str, gone: str, kept: str, client: httpx.AsyncClient
+) -> None:
+    await _say(client, told, "s-1")
+    await _say(client, said_last, "s-2")
+    (change,) = (await _say(client, order, "s-2"))["memory_changes"]
+    assert change["kind"] == "forget"
+    assert gone not in await _found(client, gone)
+    assert kept in await _found(client, kept)
+
+
 async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: httpx.AsyncClient) -> None:
     told = await _say(client, "My PIN is 7741.", "s-1")
     await _say(client, "Forget what I just said.", "s-1")

@@ -11,22 +11,33 @@ from services.memory.commands.likeness import place_like
 from services.memory.commands.pieces import content_of
 from services.memory.commands.stated_values import values_said
 from services.memory.commands.substitution import Substitution, substitute, values_by_kind
-from services.text.tokenizer import informative_terms
+from services.text.tokenizer import informative_terms, lone_characters
 from state.memory import Command
 
 Evidence = Literal["the old value", "a value of its kind", "likeness", "nothing", "a denial"]
 _Sureness = Literal["plain", "likely", "news"]
 _LEAST: dict[Evidence, dict[_Sureness, float]] = {
     "the old value": {"plain": 0.0, "likely": 0.0, "news": 0.6},
-    "a value of its kind": {"plain": 0.25, "likely": 0.25, "news": 0.6},
+    "a value of its kind": {"plain": 0.25, "likely": 0.6, "news": 0.6},
     "likeness": {"plain": 0.4, "likely": 0.6, "news": 1.0},
-    "nothing": {"plain": 0.5, "likely": 0.5, "news": 0.8},
+    "nothing": {"plain": 0.6, "likely": 0.8, "news": 0.8},
     "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.6},
 }
 """Probability from which on a piece is corrected, by what tells the words that are replaced, and by how sure it is
 that the message is a correction: each chosen on sets that were left out of the training."""
 _LEAST_ALONE, _LEAST_TO_REMOVE_ALONE = 0.6, 0.8
 """The same for a piece of an earlier exchange that shares no word with the message but the values."""
+_LEAST_JUST_SAID = 0.25
+"""The same for a value of its kind in what was said just before, by what is likely a correction."""
+_LEAST_TOLD = 0.5
+"""The same for a piece of an earlier exchange of which a message that may be no correction denies a word."""
+_LEAST_NAME = 0.6
+"""The same where one name takes the place of another."""
+_LEAST_ONLY, _LEAST_ONLY_ELSEWHERE = 0.1, 0.25
+"""The same, beyond doubt a correction, where nothing else that is held has such a value; and where its text
+shares no word with the message but the values."""
+_NEAR_BEST = 0.3
+"""Share of the likeliest one's probability from which on the piece with that value is corrected."""
 _MOST_DENIED = 3
 """Likeliest pieces among which the one is sought that a message denies in its own words."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
@@ -63,28 +74,78 @@ def correction_of(
     just_said = [place for place in just_said if not content_of(place.text).asks]
     if command.reach == "last":
         return _of_slip(command.replacement, just_said)
-    if command.target and command.replacement and command.reach != "news":
-        literal = [*just_said, *(place for _, place in likely)]
-        if found := _first(literal, command.replacement, old=command.target):
-            return found
-        if command.reach == "told":
-            return None
-    if not likely:
-        return None
+    found = _of_old_value(command, likely, just_said, message)
+    if found or command.reach == "told" or not likely:
+        return found
     share, meant = likely[0]
     if denied := next(filter(None, (_denied_member(place, message) for _, place in likely[:_MOST_DENIED])), None):
         return denied if share >= _least(command, denied, just_said, message) else None
-    found = _with_value(meant, command, message) or Correction(meant, None, _old(meant, command), "nothing")
-    return found if share >= _least(command, found, just_said, message) else None
+    slot = _slot(command, likely, message)
+    found = (
+        slot or _with_value(meant, command, message) or Correction(meant, None, _old(meant, command), "nothing")
+    )
+    if found.by == "nothing" and all(term.isdigit() for term in informative_terms(meant.text)):
+        return None
+    return found if slot or share >= _least(command, found, just_said, message) else None
+
+
+def _of_old_value(
+    command: Command, likely: Sequence[tuple[float, Place]], just_said: Sequence[Place], message: str
+) -> Correction | None:
+    """The piece that has the old value in the user's own words."""
+    if not command.target or not command.replacement or command.reach == "news":
+        return None
+    if (
+        len(command.target) == 1
+        and not command.target.isascii()
+        and command.target not in lone_characters(message)
+    ):
+        return None
+    least = 0.0 if command.certainty == "plain" else _LEAST_TOLD
+    literal = [*just_said, *(place for share, place in likely if share >= least)]
+    return _first(literal, command.replacement, old=command.target)
+
+
+def _slot(command: Command, likely: Sequence[tuple[float, Place]], message: str) -> Correction | None:
+    """The only value of the new one's kind in all that is held, near what is likeliest: of a sure correction."""
+    kinds = content_of(message).values.keys() - {"name"}
+    if command.certainty != "plain" or not kinds:
+        return None
+    found: list[tuple[float, Correction]] = []
+    for share, place in likely:
+        if not kinds.isdisjoint(content_of(place.text).values):
+            corrected = _with_value(place, command, message)
+            if corrected and corrected.by == "a value of its kind":
+                found.append((share, corrected))
+        if len({corrected.place.said for _, corrected in found}) > 1:
+            return None
+    if not found:
+        return None
+    share, corrected = found[0]
+    least = _LEAST_ONLY_ELSEWHERE if _is_elsewhere(corrected, message) else _LEAST_ONLY
+    is_near = share >= max(least, _NEAR_BEST * likely[0][0])
+    return corrected if is_near and not _is_a_name(corrected) else None
+
+
+def _is_elsewhere(found: Correction, message: str) -> bool:
+    """Whether the whole text of a piece shares no word with the message but the values."""
+    of = found.place.of
+    values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
+    whole = of.labelled if isinstance(of, CoreItem) else of.content
+    return (informative_terms(whole) & informative_terms(message)) <= values
 
 
 def _least(command: Command, found: Correction, just_said: Sequence[Place], message: str) -> float:
     """Probability that a piece has to reach to be corrected."""
     sureness: _Sureness = "plain" if command.certainty == "plain" else "likely"
     least = _LEAST[found.by]["news" if command.reach == "news" else sureness]
+    if found.by == "a value of its kind" and _is_a_name(found):
+        least = max(least, _LEAST_NAME)
     values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
     is_alone = (informative_terms(found.place.text) & informative_terms(message)) <= values
     is_just_said = any(place.of is found.place.of for place in just_said)
+    if is_just_said and found.by == "a value of its kind" and sureness == "likely":
+        least = _LEAST_JUST_SAID
     if not is_alone or is_just_said or found.by in {"the old value", "a denial"}:
         return least
     return max(least, _LEAST_TO_REMOVE_ALONE if found.by == "nothing" else _LEAST_ALONE)

@@ -30,6 +30,8 @@ _PLAIN: dict[MemoryChangeKind, float] = {
 """Probability from which on a message is a command. What leaves a message out by mistake costs one message; a
 mistake of the others changes what memory holds, or every later answer."""
 _PLAIN_WHEN_SHORT = 0.5
+_PLAIN_OF_PREVIOUS = 0.75
+"""Probability from which on a message changes what was said before it."""
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
 _DOUBTFUL = 0.15
@@ -38,7 +40,7 @@ _UNCUED = 0.9
 """From here on a message is a command without any of the words that its kind has."""
 _LAST_EXCHANGE = 0.95
 """From here on a request to forget that neither names anything nor says “just now” removes the last exchange."""
-_SLIP = 0.06
+_SLIP = 0.04
 """From here on a short message may correct a value of what was said last."""
 _NEWS = 0.02
 """From here on a message may tell that something does not hold any more, as memory shows."""
@@ -264,7 +266,8 @@ def _command(
     points_back = frozenset(("just_now",)) if opinion.kind == "forget" else _POINTS_BACK
     points_nowhere = scope == "previous" and all(points_back.isdisjoint(token.classes) for token in found)
     needed = _LAST_EXCHANGE if opinion.kind == "forget" else _UNCUED
-    is_sure = opinion.probability >= (needed if points_nowhere else _plain_from(opinion.kind, message))
+    plain = max(_plain_from(opinion.kind, message), _PLAIN_OF_PREVIOUS if scope == "previous" else 0.0)
+    is_sure = opinion.probability >= (needed if points_nowhere else plain)
     command = Command(
         kind=opinion.kind,
         scope=scope,

@@ -24,25 +24,30 @@ from services.memory.commands.effects import (
     taken_back,
 )
 from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Place
-from services.memory.commands.pieces import Stored, pieces
+from services.memory.commands.pieces import Stored, content_of, pieces
 from services.memory.commands.reading import CommandReader, ResolutionRequest
 from services.memory.commands.removal import going_with, without_pieces
 from services.memory.commands.targets import Sought, sought_by
+from services.memory.commands.text import folded
 from services.memory.content import check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes
 from services.platform.postgres import Database
 from services.platform.threads import Result, beside_the_loop
 from services.text.mentions import Subject, statements_of, without, without_member, worth_keeping
+from services.text.tokenizer import informative_terms
+from services.text.work_requests import asks_about_something
 from state.memory import Command, PlannedChange, PlannedItem
 
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MEANT = 0.3
 """Probability from which on what is to be forgotten is removed; it is reported and can be undone."""
-_MAY_STAND_OUT = 0.1
-_STANDS_OUT = 3.0
-"""Times the probability of what comes next in another text, from which on less probability does."""
+_DOUBTFUL, _MEANT_BY_DOUBTFUL = 0.45, 0.3
+"""The same where it is not sure that anything is to be forgotten: of that, and of both probabilities multiplied."""
+_MAY_STAND_OUT = 0.05
+_STANDS_OUT = 0.5
+"""Share of all that may be meant, from which on less probability does."""
 _AS_WELL = 0.6
 """Share of the likeliest one's probability from which on another piece is meant as well."""
 _MAY_BE_MEANT = 0.08
@@ -113,7 +118,8 @@ class Resolution:
             found = self._previous_of(before) if command.scope == "previous" else Effects()
             found.own, found.told = "off the record", found.told or [this_message(asking.language)]
             return found
-        if command.scope == "previous" and command.just_now and command.certainty == "plain":
+        is_nameless = not informative_terms(command.named)
+        if command.scope == "previous" and command.just_now and is_nameless and command.certainty == "plain":
             return await self._previous(asking, core, before)
         found = await self._stated(command, asking, core, before)
         last = self._previous_of(before).messages
@@ -129,10 +135,7 @@ class Resolution:
         self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
     ) -> Effects:
         """What shares nearly all words with what the user names; else what is most likely meant by it."""
-        found = await self._named(command, asking, core)
-        if found or command.certainty == "likely":
-            return found
-        return await self._meant(command, asking, core, before)
+        return await self._named(command, asking, core) or await self._meant(command, asking, core, before)
 
     async def _named(self, command: Command, asking: ResolutionRequest, core: CoreContent) -> Effects:
         """What shares nearly all words with what the user names."""
@@ -166,7 +169,7 @@ class Resolution:
         sought = sought_by(command, asking.message)
         likely = await _beside(asking, lambda: holdings.likely(sought))
         best = likely[0][0] if likely else 0.0
-        if best < _MEANT and not _stands_out(likely):
+        if not _is_meant(likely, command, asking.message):
             near = [place.text.strip() for share, place in likely if share >= _MAY_BE_MEANT]
             found.candidates = list(dict.fromkeys(near))[:_MOST_NAMED]
             return found
@@ -291,12 +294,20 @@ async def _of_text(text: str, work: Callable[[], Result]) -> Result:
     return await beside_the_loop(work, characters=len(text), most=_LONG)
 
 
-def _stands_out(likely: Sequence[tuple[float, Place]]) -> bool:
-    """Whether the likeliest piece is clearly ahead of what stands in any other text."""
-    if not likely or likely[0][0] < _MAY_STAND_OUT:
+def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: str) -> bool:
+    """Whether the likeliest piece is what is to be forgotten.
+
+    Of a command beyond doubt something is meant: there it does to be clearly ahead of everything else.
+    """
+    if not likely:
         return False
     best, first = likely[0]
-    return best >= _STANDS_OUT * next((share for share, place in likely if place.of is not first.of), 0.0)
+    if command.certainty == "likely":
+        asks = content_of(first.text).asks or asks_about_something(folded(message).lower())
+        is_likely = command.probability >= _DOUBTFUL and best * command.probability >= _MEANT_BY_DOUBTFUL
+        return is_likely and not asks
+    stands_out = best >= _STANDS_OUT * sum(share for share, _ in likely)
+    return best >= _MEANT or (best >= _MAY_STAND_OUT and stands_out)
 
 
 def _newest_first(text: str) -> list[tuple[int, str]]:

@@ -52,6 +52,8 @@ _OF_A_TIME = ("date", "weekday", "month", "day", "time", "number")
 """Kinds of values that one appointment has several of, those that contain others first."""
 _PART_OF_DAY = re.compile(r"^(?:上午|下午|早上|晚上|中午|凌晨|傍晚)")
 _UNIT = re.compile(rf"^(?:第)?{_CHINESE_NUMBER}|^{_NUMBER} ?", re.IGNORECASE)
+_ATTACHED = re.compile(r"[a-z%°]+|[\u4e00-\u9fff]", re.IGNORECASE)
+"""What stands at once after a number."""
 _FRAME = re.compile(
     r"^(?P<head>\b(?:i|we) (?!am|was|were|have|had|do|did|can|could|will|would|want|need|think|should|go)\w+"
     r" (?:in|at|on|to|from|with|for|as)|\b(?:my|our) [\w-]+(?: [\w-]+)? is|(?:我|我们|我家)(?:住|姓|学|养)|"
@@ -145,7 +147,8 @@ def bare_value(new: str) -> str:
 def _place_of(statement: str, old: str) -> tuple[int, int] | None:
     statement, old = _comparable(statement), _comparable(old)
     words = re.sub(r"^(?:a|an|the|my|in|on|at|to|with|是|在|叫)\s+", "", old.strip(), flags=re.IGNORECASE) or old
-    edges = (r"(?<!\w)", r"(?!\w)") if words.isascii() else ("", "")
+    # Chinese has no spaces around a word in Latin letters.
+    edges = ("(?<![a-zA-Z0-9_])", "(?![a-zA-Z0-9_])") if words.isascii() else ("", "")
     found = re.search(f"{edges[0]}{re.escape(words)}{edges[1]}", statement, re.IGNORECASE)
     return found.span() if found else None
 
@@ -207,6 +210,8 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
         if kind in {"measure", "ordinal"}:
             same = [each for each in places if _UNIT.sub("", each.group()) == _UNIT.sub("", value)]
             places = same or (places if len(places) == 1 and kind == "ordinal" else [])
+        if kind == "number":
+            places = [each for each in places if _may_be_counted_alike(statement, each, new, news[0])]
         if len(places) > 1:
             alike = [each for each in places if _is_alike(each.group(), value)]
             places = alike if len(alike) == 1 else places
@@ -215,6 +220,13 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
             written = given[news[0].start() - shift : news[0].end() - shift]
             return _replaced(original, places[0].span(), written)
     return _of_the_same_end(original, given)
+
+
+def _may_be_counted_alike(statement: str, old: re.Match[str], said: str, new: re.Match[str]) -> bool:
+    """Whether two numbers are not written with different units: 3mm and 第七版."""
+    units = {_ATTACHED.match(text, number.end()) for text, number in ((statement, old), (said, new))}
+    written = {unit.group().casefold() for unit in units if unit}
+    return len(written) < len(units) or len(written) == 1
 
 
 def _is_misplaced(value: str, old: str) -> bool:

@@ -9,6 +9,7 @@ from services.memory.commands.corrections import Correction, correction_of
 from services.memory.commands.holdings import Holdings
 from services.memory.commands.pieces import Stored
 from services.memory.commands.recogniser import recognise
+from services.memory.commands.substitution import substitute
 from services.memory.commands.targets import sought_by
 
 _UNRELATED = [
@@ -86,3 +87,35 @@ def test_what_is_about_something_else_changes_nothing_in_chinese(message: str) -
 @pytest.mark.parametrize("request_", ["Book the dentist for Tuesday at nine?", "What is on Tuesday at nine?"])
 def test_a_request_is_never_corrected(request_: str) -> None:
     assert _corrected("Sorry, I meant Thursday for the dentist.", [request_]) is None
+
+
+def test_a_denied_name_in_latin_letters_is_found_within_chinese_words() -> None:
+    found = _corrected("不是Lisa，是Nina，我打错了。", ["我同桌叫Lisa，坐窗边。", *_UNRELATED_IN_CHINESE])
+    assert found is not None
+    assert found.change is not None
+    assert found.change.text.startswith("我同桌叫Nina")
+
+
+@pytest.mark.parametrize(
+    ("message", "told", "corrected"),
+    [
+        ("Correction, it is 640 euros.", "The deposit for the flat is 460 euros.", "640 euros"),
+        ("我说错了，押金是六百四十块。", "这间房押金四百六十块。", "六百四十块"),
+    ],
+)
+def test_a_sure_correction_replaces_the_only_value_of_its_kind(message: str, told: str, corrected: str) -> None:
+    unrelated = _UNRELATED if told.isascii() else _UNRELATED_IN_CHINESE
+    found = _corrected(message, [told, *unrelated])
+    assert found is not None
+    assert found.change is not None
+    assert corrected in found.change.text
+
+
+@pytest.mark.parametrize(("statement", "new"), [("边框要留5mm。", "第三版"), ("The strap is 20mm wide.", "35kg")])
+def test_a_number_does_not_take_the_place_of_one_with_another_unit(statement: str, new: str) -> None:
+    assert substitute(statement, new) is None
+
+
+def test_a_doubtful_denial_of_a_common_word_changes_nothing() -> None:
+    message = "Suggest a garden plant: not tall, not blue, not sold by a supermarket."
+    assert _corrected(message, ["My tall cousin bakes bread.", *_UNRELATED]) is None
