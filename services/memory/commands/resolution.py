@@ -44,7 +44,7 @@ _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MEANT = 0.3
 """Probability from which on what is to be forgotten is removed; it is reported and can be undone."""
 _DOUBTFUL, _MEANT_BY_DOUBTFUL = 0.45, 0.3
-"""The same where it is not sure that anything is to be forgotten: of that, and of both probabilities multiplied."""
+"""The same where it is not sure that anything is to be forgotten: of that, and of both multiplied."""
 _MAY_STAND_OUT = 0.05
 _STANDS_OUT = 0.5
 """Share of all that may be meant, from which on less probability does."""
