@@ -196,6 +196,7 @@ class TurnDriver:
         """Keep what was streamed as an incomplete message, end the turn, and tell the readers."""
         turn, written, partial = run.turn, run.written, run.log.text
         report = written.get("context_report")
+        read = cast("ConversationState", {**run.request, **written})
         outcome = TurnOutcome(
             status=status or ("partial" if partial else "failed"),
             answer=partial,
@@ -206,8 +207,8 @@ class TurnDriver:
             context_report=report,
             recalled=report.get("recall", {}).get("shown", []) if report else [],
             error=error,
-            origin=foreign_origin(written),
-            reads_days=reads_days(written),
+            origin=foreign_origin(read),
+            reads_days=reads_days(read),
             # Without any answer the message will be sent again, and causes the jobs then.
             memory=written.get("memory_plan", []) if partial else [],
         )

@@ -119,3 +119,13 @@ def test_what_was_remembered_of_foreign_words_changes_nothing_by_itself(
     )
     assert rests_on_user(text, read, removes=removes) is rests
     assert rests_on_user(text, Read(read.said), removes=removes), "without foreign words nothing waits"
+
+
+async def test_a_part_of_an_answer_keeps_the_origin_of_what_was_attached(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["The comet "], ending="abort")
+    said = [{"role": "user", "content": f"{PAGE}When does it return?"}]
+    body = {"model": "default", "messages": said, "user": "u-1"}
+    await client.post("/v1/chat/completions", json=body)
+    assert set((await _origins(services)).values()) == {"document"}
