@@ -84,6 +84,8 @@ _RAISE_GENERATIONS: LiteralString = """
 SELECT renew_memory_generation(user_id, true) FROM memory_generations WHERE tenant_id = %(tenant_id)s
 """
 
+_ENCRYPTION: LiteralString = "SELECT store_id, sealed_at IS NOT NULL FROM encryption"
+
 _REFERENCES: LiteralString = """
 SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint
 WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conrelid <> confrelid
@@ -254,6 +256,8 @@ def _holds(connection: Connection, place: Place) -> bool:
 def _require_same_schema(one: Connection, other: Connection) -> None:
     if (first := revision_of(one)) != (second := revision_of(other)):
         raise Conflict(f"The schemas differ ({first} and {second}). Run: anamnesis migrate")
+    if one.execute(_ENCRYPTION).fetchall() != other.execute(_ENCRYPTION).fetchall():
+        raise Conflict("One database is encrypted further than the other; see: anamnesis encryption status")
 
 
 def _remove_rows(connection: Connection, place: Place, *, keeps_tenant: bool) -> None:

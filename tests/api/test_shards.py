@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from services.shards import rows
 from services.shards.addresses import settings_of_shard
 from services.shards.opened import open_shard
 from services.shards.steps import STEPS, Step
+from tests.conftest import free_port
 from tests.support.command import run_command, start_command
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
@@ -431,3 +433,27 @@ async def test_commands_reach_the_tenants_database(sharded: Sharded, engines: En
         again = run_command("shard", "move", "shop", "--undo", variables=variables)
         assert again.returncode == 1
         await _say(client, SAID[1])
+
+
+@pytest.mark.parametrize("command", ["worker", "serve"])
+async def test_a_process_works_through_the_jobs_of_every_shard(
+    sharded: Sharded, engines: Engines, command: str
+) -> None:
+    tenant, client = await sharded.tenant("shop")
+    async with client:
+        await _say(client, SAID[0])
+        await sharded.moves().move(tenant, "north", wait_s=0)
+        north = sharded.shards.opened["north"].services.database
+        assert await _waiting_jobs(north, tenant)
+        port = ["--port", str(free_port())] if command == "serve" else []
+        process = start_command(command, *port, variables=_variables(sharded, engines))
+        try:
+
+            async def worked() -> bool:
+                return not await _waiting_jobs(north, tenant)
+
+            await until(worked)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(60)
+        assert process.wait() == 0
