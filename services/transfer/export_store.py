@@ -65,7 +65,7 @@ WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
 # What took its place says what was superseded.
 _EPISODES: LiteralString = """
 SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p.content, p.importance, p.origin,
-       p.created_at,
+       p.created_at, p.superseded_by IS NOT NULL AS archived, p.pinned_at IS NOT NULL AS pinned,
        coalesce((
            SELECT jsonb_agg(jsonb_build_object(
                'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
@@ -76,8 +76,9 @@ SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p
        ), '[]') AS sources
 FROM (
     SELECT * FROM episodes
-    WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn' AND superseded_by IS NULL
-      AND retracted_at IS NULL
+    WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn'
+      AND retracted_at IS NULL AND (superseded_by IS NULL OR EXISTS (
+          SELECT FROM fading_runs f WHERE f.id = superseded_by AND f.action = 'archive'))
       AND (%(space)s::text IS NULL OR space_id = (
           SELECT s.id FROM spaces s WHERE s.user_id = %(user_id)s AND s.name = %(space)s))
       AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
@@ -189,6 +190,8 @@ class ExportedEpisode:
     importance: float
     origin: str
     created_at: datetime
+    archived: bool
+    pinned: bool
     sources: list[dict[str, Any]]
 
 

@@ -160,6 +160,8 @@ def _episode_line(user: ExportedUser, episode: ExportedEpisode) -> str:
         origin=episode.origin,
         created_at=_moment(episode.created_at),
         sources=[_source(source) for source in episode.sources],
+        **({"archived": True} if episode.archived else {}),
+        **({"pinned": True} if episode.pinned else {}),
     )
 
 

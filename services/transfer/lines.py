@@ -242,6 +242,9 @@ class EpisodeLine(_OfUser):
     origin: Literal["user_said", "assistant_said", "tool", "document", "derived"]
     created_at: Moment
     sources: list[SourceLine] = Field(default_factory=list, max_length=1000)
+    archived: bool = False
+    """Whether it is out of prompts and recall."""
+    pinned: bool = False
 
 
 class MemoryReference(_Strict):

@@ -71,14 +71,24 @@ ORDER BY g.place
 
 _ADD_EPISODES: LiteralString = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
-    importance, origin, source_message_ids, created_at, made_by)
+    importance, origin, source_message_ids, created_at, made_by, pinned_at, superseded_by)
 SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.conversation_id, g.episode_type, g.content,
-    g.importance, g.origin, g.sources::uuid[], g.at, '{"actor": "import"}'
+    g.importance, g.origin, g.sources::uuid[], g.at, '{"actor": "import"}',
+    CASE WHEN g.pinned THEN now() END, g.run_id
 FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
             %(types)s::text[], %(contents)s::text[], %(importances)s::real[], %(origins)s::text[],
-            %(sources)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[])
+            %(sources)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[], %(pinned)s::boolean[],
+            %(run_ids)s::uuid[])
     AS g (id, user_id, expert_id, conversation_id, episode_type, content, importance, origin, sources, at,
-          space_id)
+          space_id, pinned, run_id)
+"""
+
+# An archived memory hangs on a run of its user's, by which it is brought back.
+_ADD_FADING: LiteralString = """
+INSERT INTO fading_runs (id, tenant_id, user_id, reason, action, episode_ids)
+SELECT run_id, %(tenant_id)s, user_id, 'import', 'archive', array_agg(id)
+FROM unnest(%(run_ids)s::uuid[], %(user_ids)s::uuid[], %(ids)s::uuid[]) AS g (run_id, user_id, id)
+WHERE run_id IS NOT NULL GROUP BY run_id, user_id
 """
 
 
@@ -169,8 +179,11 @@ class ImportedMemory(BatchStatements):
         sources = await self._sources(
             [(each.number, each.user_id, source) for each in new for source in each.line.sources]
         )
+        runs = {each.user_id: uuid7() for each in new if each.line.archived}
         values = {
             **_values(new),
+            "pinned": [each.line.pinned for each in new],
+            "run_ids": [runs[each.user_id] if each.line.archived else None for each in new],
             "contents": [Words(each.line.content) for each in new],
             "ids": [each.id for each in new],
             "importances": [each.line.importance for each in new],
@@ -178,6 +191,8 @@ class ImportedMemory(BatchStatements):
             "sources": ["{" + ",".join(map(str, sources.get(each.number, []))) + "}" for each in new],
         }
         await self._run(_ADD_EPISODES, values)
+        if runs:
+            await self._run(_ADD_FADING, values)
         return len(new)
 
     async def add_exclusions(self, exclusions: Sequence[ImportedExclusion]) -> dict[int, bool]:

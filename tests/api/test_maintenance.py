@@ -11,6 +11,7 @@ from services.engines import Engines
 from tests.support.command import run_command
 from tests.support.compressing import everything, someone, write
 from tests.support.fading import written_before
+from tests.support.transfer import export, send
 
 pytestmark = pytest.mark.anyio
 
@@ -169,3 +170,24 @@ async def test_the_commands_do_the_same(services: Services, engines: Engines) ->
     await told("proposals", "accept", "u-1", waits["id"])
     await told("proposals", "undo", "u-1", waits["id"])
     assert await told("proposals", "list", "u-1") == "Nothing waits.\n"
+
+
+async def test_archived_and_pinned_memories_are_exported_and_imported_as_such(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    owner = await someone(services)
+    await written_before(services, owner, "Owns a red kettle")
+    await client.post(f"{USER}/fading-runs", json={"fading": "archive"})
+    (pinned,) = await write(services, owner, "The user lives in Lisbon")
+    await client.put(f"{USER}/episodes/{pinned}/pin")
+    whole = await export(client)
+    await services.erasure.erase(owner.tenant_id, "u-1")
+    assert (await send(client, whole.encode()))["refused"] == 0
+    assert await export(client) == whole
+    listed = (await client.get(f"{USER}/episodes", params={"episode_type": "context"})).json()["items"]
+    states = {each["content"]: (bool(each["archived_at"]), bool(each["pinned_at"])) for each in listed}
+    assert states == {"Owns a red kettle": (True, False), "The user lives in Lisbon": (False, True)}
+    (run,) = (await client.get(f"{USER}/fading-runs")).json()["items"]
+    assert (run["reason"], run["count"], run["days"]) == ("import", 1, None)
+    assert (await client.post(f"{USER}/fading-runs/{run['id']}/undo")).status_code == 200
+    assert (await client.get(f"{USER}/episodes", params={"archived": True})).json()["items"] == []
