@@ -141,6 +141,7 @@ async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_u
 
 
 @pytest.mark.slow
+@pytest.mark.in_clear
 async def test_the_commands_do_the_same(services: Services, engines: Engines) -> None:
     owner = await someone(services)
     (old,) = await written_before(services, owner, "Owns a red kettle")

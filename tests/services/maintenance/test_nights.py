@@ -36,6 +36,17 @@ async def test_who_has_something_new_or_something_that_fades_is_found_once_a_nig
     await written_before(services, owner, "The user lives in Berlin", "The user lives in Lisbon")
     assert await scheduler.find(FOUR_IN_SHANGHAI - timedelta(hours=1)) == 0
     assert await scheduler.find(FOUR_IN_SHANGHAI) == 1
+    await scheduler.maintain(DEFAULT_TENANT, owner.user_id, FOUR_IN_SHANGHAI)
+    tomorrow = FOUR_IN_SHANGHAI + timedelta(days=1)
+    assert await scheduler.find(tomorrow) == 0
+    await services.maintenance.policies.set(DEFAULT_TENANT, MaintenancePolicy(fading="archive"))
+    assert await scheduler.find(tomorrow) == 1
+
+
+async def test_a_worker_does_what_a_round_found(services: Services) -> None:
+    owner = await _asleep(services)
+    await write(services, owner, "The user lives in Berlin", "The user lives in Lisbon")
+    await services.maintenance.scheduler.find(FOUR_IN_SHANGHAI)
     services.jobs.start_worker()
 
     async def done() -> bool:
@@ -44,10 +55,6 @@ async def test_who_has_something_new_or_something_that_fades_is_found_once_a_nig
     await until(done, seconds=20)
     (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
     assert proposal.text == "The user lives in Lisbon"
-    tomorrow = FOUR_IN_SHANGHAI + timedelta(days=1)
-    assert await scheduler.find(tomorrow) == 0
-    await services.maintenance.policies.set(DEFAULT_TENANT, MaintenancePolicy(fading="archive"))
-    assert await scheduler.find(tomorrow) == 1
 
 
 async def test_a_night_leaves_alone_what_was_brought_back(services: Services) -> None:
