@@ -182,6 +182,10 @@ def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
     return Ask(query=_page(more, chance, "job"))
 
 
+def _keep_for_a_century(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask(body={"messages": 36_500, "turns": 36_500})
+
+
 def _nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
 
@@ -458,6 +462,7 @@ BUSY = frozenset({409})  # a running experiment has to be stopped first
 FOUND = OK | GONE
 REFUSED = frozenset({403})
 UNREAD = frozenset({415})
+RAN = frozenset({200, 409, 422})
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
 
@@ -584,6 +589,12 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     # Models belong to the whole service, and so to the default tenant.
     ("POST", "/api/v1/doctor"): Entry(_nothing, REFUSED, REFUSED, REFUSED, is_admins=True),
+    ("GET", "/api/v1/retention"): Entry(_nothing, OK, OK, OK, is_admins=True),
+    ("PUT", "/api/v1/retention"): Entry(_keep_for_a_century, OK, OK, OK, is_admins=True),
+    ("POST", "/api/v1/retention/preview"): Entry(_nothing, OK, OK, OK, is_admins=True),
+    # There may be no rule yet, or a run under way.
+    ("POST", "/api/v1/retention/run"): Entry(_nothing, RAN, RAN, RAN, is_admins=True),
+    ("GET", "/api/v1/retention/runs"): Entry(_nothing, OK, OK, OK, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
     # A section may just have been removed.
     ("GET", CORE_MEMORY): Entry(_core_memory, OK, GONE, GONE),
