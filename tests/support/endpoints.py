@@ -183,7 +183,7 @@ def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
 
 
 def _keep_for_a_century(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
-    return Ask(body={"messages": 36_500, "turns": 36_500})
+    return Ask(body={"turns": 36_500, "operations": 36_500})
 
 
 def _nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
