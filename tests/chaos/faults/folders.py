@@ -73,22 +73,25 @@ async def start_second(rig: Rig) -> None:
 async def start_older(rig: Rig) -> None:
     """A program that does not know the database's schema; then the one that does."""
     await asyncio.to_thread(rig.service.stop)
-    known = await _stamp(rig, "9999")
+    known = await _stamp(rig, "9999", "serves versions from 9999")
     said = await rig.refused(rig.another())
     rig.findings.expect(f"the schema is not named: {said}", "9999" in said)
-    await _stamp(rig, known)
+    await _stamp(rig, *known)
     await asyncio.to_thread(rig.service.start)
 
 
-async def _stamp(rig: Rig, revision: str) -> str:
-    """Set the schema's revision; return what it was."""
+async def _stamp(rig: Rig, revision: str, serves: str | None) -> tuple[str, str | None]:
+    """Set the schema's revision, and from which version on it says that it serves; return what they were."""
     server = EmbeddedPostgres(rig.data)
     await server.start()
     try:
         with psycopg.connect(server.url(OWNER_ROLE)) as connection:
-            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            row = connection.execute(
+                "SELECT version_num, obj_description('alembic_version'::regclass) FROM alembic_version"
+            ).fetchone()
             connection.execute("UPDATE alembic_version SET version_num = %s", [revision])
+            connection.execute(psycopg.sql.SQL("COMMENT ON TABLE alembic_version IS {}").format(serves))
     finally:
         await server.stop()
     assert row
-    return str(row[0])
+    return str(row[0]), row[1]
