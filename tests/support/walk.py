@@ -229,6 +229,7 @@ UNION ALL SELECT d.id, d.tenant_id, NULL FROM kb_documents d
 UNION ALL SELECT k.id, k.tenant_id, NULL FROM api_keys k
 UNION ALL SELECT t.id, t.id, NULL FROM tenants t
 UNION ALL SELECT x.id, x.tenant_id, NULL FROM experiments x
+UNION ALL SELECT g.id, g.tenant_id, NULL FROM retention_runs g
 UNION ALL SELECT (j.args->>'base_id')::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j
     WHERE j.args ? 'base_id'
 UNION ALL SELECT d.id::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j
