@@ -215,7 +215,7 @@ class Lineage:
         known = list(items)
         if edges is None:
             known, edges, _ = await self.trace(tenant_id, user_id, [item.node for item in items], "up")
-        made = {item.node: item for item in known}
+        made = {item.node: item for item in (*items, *known)}  # one may have gone meanwhile
         parents: dict[Node, list[Node]] = {}
         for edge in edges:
             parents.setdefault(edge.child, []).append(edge.parent)

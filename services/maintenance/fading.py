@@ -196,7 +196,8 @@ class MemoryFading:
             "user_id": await user_id_of(self._database, tenant_id, user),
             "run_id": run_id,
         }
-        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+
+        async def brought_back(connection: Connection) -> None:
             await connection.execute(sql.LOCK_USER, values)
             row = await (await connection.execute(sql.LOCK_RUN, values)).fetchone()
             if row is None:
@@ -209,6 +210,8 @@ class MemoryFading:
             back = await (await connection.execute(sql.BRING_BACK, values)).fetchall()
             await connection.execute(sql.UNDONE, values)
             await self._note(connection, values, "fading_undo", "user", back)
+
+        await self._database.transact(tenant_id, brought_back, statement_s=UNHURRIED_S)
         return await self.report(tenant_id, user, run_id)
 
     async def restore(self, tenant_id: UUID, user: str, episode_id: UUID) -> None:
@@ -224,7 +227,8 @@ class MemoryFading:
             "user_id": await user_id_of(self._database, tenant_id, user),
             "episode_id": episode_id,
         }
-        async with self._database.tenant(tenant_id) as connection:
+
+        async def brought_back(connection: Connection) -> None:
             await connection.execute(sql.LOCK_USER, values)
             row = await (await connection.execute(sql.RESTORE, values)).fetchone()
             if row is None:
@@ -233,6 +237,8 @@ class MemoryFading:
                 raise Conflict(f"The episode {episode_id} is not archived.")
             values["run_id"] = row[2]
             await self._note(connection, values, "episode_restore", "user", [(episode_id, row[0], row[1])])
+
+        await self._database.transact(tenant_id, brought_back)
 
     async def delete_older(self, tenant_id: UUID, before: datetime) -> int:
         """Delete for good what runs before a time removed and nobody brought back; return how many runs.
@@ -248,7 +254,8 @@ class MemoryFading:
 
     async def _delete(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> None:
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
-        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+
+        async def deleted(connection: Connection) -> None:
             await connection.execute(sql.LOCK_USER, values)
             row = await (await connection.execute(sql.LOCK_RUN, values)).fetchone()
             if row is None or row[0] or row[1]:
@@ -260,13 +267,16 @@ class MemoryFading:
             if gone:
                 await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=gone)
 
+        await self._database.transact(tenant_id, deleted, statement_s=UNHURRIED_S)
+
     async def _fade(
         self, tenant_id: UUID, user_id: UUID, policy: MaintenancePolicy, reason: Reason, now: datetime
     ) -> UUID | None:
         """Carry out a run; return its id, None if the user is gone or a night found nothing."""
         run_id = uuid7()
         values = {**_values(tenant_id, user_id, policy, reason, now), "run_id": run_id, "action": policy.fading}
-        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+
+        async def faded(connection: Connection) -> list[Any] | None:
             if await (await connection.execute(sql.LOCK_USER, values)).fetchone() is None:
                 return None
             taken = await (await connection.execute(sql.FADE, values)).fetchall()
@@ -275,6 +285,11 @@ class MemoryFading:
             await connection.execute(sql.ADD_RUN, {**values, "episode_ids": [row[0] for row in taken]})
             actor: Actor = "maintenance" if reason == "night" else "user"
             await self._note(connection, values, f"episode_{policy.fading}", actor, taken)
+            return taken
+
+        taken = await self._database.transact(tenant_id, faded, statement_s=UNHURRIED_S)
+        if taken is None:
+            return None
         log.info("memories faded", run_id=str(run_id), action=policy.fading, memories=len(taken))
         return run_id
 

@@ -14,7 +14,7 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.origins import values_of
 from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
 
 _PIN: LiteralString = """
 UPDATE episodes SET pinned_at = CASE WHEN %(pinned)s THEN coalesce(pinned_at, clock_timestamp()) END
@@ -64,7 +64,8 @@ class Pins:
             "id": episode_id,
             "pinned": pinned,
         }
-        async with self._database.tenant(tenant_id) as connection:
+
+        async def noted(connection: Connection) -> None:
             row = await (await connection.execute(_PIN, values)).fetchone()
             if row is None:
                 raise NotFound(f"There is no episode {episode_id}.")
@@ -75,6 +76,8 @@ class Pins:
                 operation=Operation("episode_pin" if pinned else "episode_unpin", field=str(episode_id)),
                 trigger=Trigger("user", expert_id=row[0], space_id=row[1]),
             )
+
+        await self._database.transact(tenant_id, noted)
 
     async def set_on_value(
         self, owner: Owner, section: str, field: str, text: str | None, *, pinned: bool
@@ -97,7 +100,8 @@ class Pins:
             "block_id": block.id,
             "digests": [digest_of_value(block.id, *each) for each in named],
         }
-        async with self._database.tenant(owner.tenant_id) as connection:
+
+        async def noted(connection: Connection) -> None:
             await connection.execute(_PIN_VALUES if pinned else _UNPIN_VALUES, values)
             await self._log.append(
                 connection,
@@ -106,6 +110,8 @@ class Pins:
                 operation=Operation("core_memory_pin" if pinned else "core_memory_unpin", field=section),
                 trigger=Trigger("user", expert_id=owner.expert_id, space_id=owner.space_id),
             )
+
+        await self._database.transact(owner.tenant_id, noted)
 
     async def values(self, tenant_id: UUID, blocks: Sequence[Block]) -> Mapping[str, list[PinnedValue]]:
         """Return the pinned values of sections, by the names of the sections.

@@ -277,7 +277,7 @@ async def test_users_of_one_tenant_neither_see_nor_touch_each_other(
     parties = [await _user(number) for number in range(4)]
     await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
     assert await services.memory.indexing.index_waiting() > len(parties)
-    await _prove(walk, parties, 500, superuser_url, model_server)
+    await _prove(walk, parties, OPERATIONS, superuser_url, model_server)
 
 
 async def test_a_socket_is_told_of_its_own_tenant_only(

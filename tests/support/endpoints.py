@@ -14,6 +14,7 @@ BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
 RUNS = "/api/v1/users/{user_id}/compression-runs"
+FADING = "/api/v1/users/{user_id}/fading-runs"
 FEEDBACK = "/api/v1/turns/{turn_id}/feedback"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
@@ -186,6 +187,10 @@ def _keep_for_a_century(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask(body={"turns": 36_500, "operations": 36_500})
 
 
+def _fade_nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask(body={"fading": "never"})
+
+
 def _nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
 
@@ -321,6 +326,11 @@ def _replace_section(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_section(me, ids, more, chance).path, body=body)
 
 
+def _pin_value(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"field": "says", "pinned": chance.choice((True, False))}
+    return Ask(_section(me, ids, more, chance).path, body=body)
+
+
 def _roll_back(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_section(me, ids, more, chance).path, body={"version": more.pick("version", chance)})
 
@@ -383,6 +393,10 @@ def _settle(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(path, body={"accept": chance.choice((True, False))})
 
 
+def _undo_proposal(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_settle(me, ids, more, chance).path)
+
+
 def _mcp(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     episode, text = ids.pick("episode", chance), _of(me, more, chance)
     tool, arguments = chance.choice(
@@ -422,6 +436,10 @@ def _remove_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
 def _compress(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     body = {"dry_run": chance.random() < 0.5}
     return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "user", chance)}, body=body)
+
+
+def _fade(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_core_memory(me, ids, more, chance).path, body={"fading": "archive"})
 
 
 def _undo(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
@@ -601,6 +619,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("PUT", f"{CORE_MEMORY}/{{section}}"): Entry(_replace_section, OK, GONE, GONE),
     ("DELETE", f"{CORE_MEMORY}/{{section}}"): Entry(_section, REMOVED | GONE, GONE, GONE, weight=4),
     ("GET", f"{CORE_MEMORY}/{{section}}/history"): Entry(_section_history, FOUND, GONE, GONE),
+    ("PUT", f"{CORE_MEMORY}/{{section}}/pins"): Entry(_pin_value, FOUND, GONE, GONE),
     ("POST", f"{CORE_MEMORY}/{{section}}/rollback"): Entry(_roll_back, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
@@ -608,6 +627,18 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/users/{user_id}/forget"): Entry(_forget_for_good, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-proposals"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-proposals/{proposal_id}"): Entry(_settle, GONE, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memory-proposals"): Entry(_core_memory, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memory-proposals/{proposal_id}/undo"): Entry(
+        _undo_proposal, GONE, GONE, GONE
+    ),
+    ("GET", "/api/v1/maintenance-policy"): Entry(_nothing, OK, OK, OK),
+    ("PUT", "/api/v1/maintenance-policy"): Entry(_fade_nothing, OK, OK, OK, is_admins=True),
+    ("GET", "/api/v1/users/{user_id}/fading-preview"): Entry(_core_memory, OK, GONE, GONE),
+    ("GET", FADING): Entry(_operations, OK, GONE, GONE),
+    ("POST", FADING): Entry(_fade, frozenset({201, 409}), GONE, GONE),  # 409: one is in progress
+    # Nobody has a run of an episode's id.
+    ("GET", f"{FADING}/{{run_id}}"): Entry(_undo, GONE, GONE, GONE),
+    ("POST", f"{FADING}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/receipts"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/lineage"): Entry(_lineage, FOUND, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(
@@ -617,6 +648,10 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", EPISODES): Entry(_list_episodes, OK, GONE, GONE),
     ("GET", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, FOUND, GONE, GONE),
     ("PATCH", f"{EPISODES}/{{episode_id}}"): Entry(_edit_episode, FOUND | {409}, GONE, GONE),
+    ("PUT", f"{EPISODES}/{{episode_id}}/pin"): Entry(_remove_episode, FOUND, GONE, GONE),
+    ("DELETE", f"{EPISODES}/{{episode_id}}/pin"): Entry(_remove_episode, FOUND, GONE, GONE),
+    # 409: it has not faded
+    ("POST", f"{EPISODES}/{{episode_id}}/restore"): Entry(_remove_episode, BUSY | GONE, GONE, GONE),
     ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
     ("POST", RUNS): Entry(_compress, frozenset({202, 409}), GONE, GONE),  # 409: one is in progress
