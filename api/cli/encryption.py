@@ -1,15 +1,18 @@
 """`anamnesis encryption`: where users' keys are, and a new master key."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import typer
 
 from api.cli.shell import AsJson, print_json, run
 from services.engines import open_database
 from services.errors import ConfigurationError
-from services.forgetting.sealing import Sealing, SealingProgress
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.forgetting.sealing import SealingProgress
 
 app = typer.Typer(no_args_is_help=True, help="Look after the keys of encrypted data.", rich_markup_mode="markdown")
 
@@ -26,7 +29,10 @@ def status(as_json: AsJson = False) -> None:
     Example: `anamnesis encryption status`
     """
 
-    async def work(settings: Settings) -> tuple[str, int, SealingProgress | None]:
+    # Loads what no other command needs.
+    from services.forgetting.sealing import Sealing  # noqa: PLC0415
+
+    async def work(settings: Settings) -> "tuple[str, int, SealingProgress | None]":
         async with open_database(settings) as database:
             vault = database.vault
             if vault is None:

@@ -96,6 +96,7 @@ async def test_a_section_is_put_read_rolled_back_and_forgotten(client: httpx.Asy
         "version": 1,
         "updated_at": "",
         "validity": [],
+        "pinned": [],
     }
     put = await client.put(f"{ADDRESS}/human", json={"content": {"name": "Li"}, "expected_version": 1})
     assert (put.json()["version"], put.json()["content"]) == (2, {"name": "Li"})
