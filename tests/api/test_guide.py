@@ -12,6 +12,9 @@ from starlette.routing import Mount
 from api.guide.pages import ARCHIVE, Guide
 from tests.console.browser import Watched, chromium
 
+_PATIENCE_MS = 120_000
+"""For the page to read its index of all words, on a busy machine."""
+
 pytestmark = pytest.mark.anyio
 
 built = pytest.mark.skipif(not ARCHIVE.is_file(), reason="the site is not built: make docs")
@@ -86,5 +89,7 @@ async def test_a_browser_reads_it_in_both_languages_and_finds_words_without_anot
         for words, found in (("记忆", "zh/"), ("exemplars", "metrics.html")):
             await page.goto(f"{url}/guide/")
             await page.locator("[data-md-component=search-query]").fill(words)
-            await page.locator(f".md-search-result__item a[href*='{found}']").first.wait_for(state="attached")
+            await page.locator(f".md-search-result__item a[href*='{found}']").first.wait_for(
+                state="attached", timeout=_PATIENCE_MS
+            )
         assert watched.faults == []

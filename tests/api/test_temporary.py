@@ -95,7 +95,9 @@ async def test_no_byte_of_a_temporary_conversation_is_in_any_store_or_log_howeve
     assert held != []
     assert not any(CANARY in each for each in held)
     shown = capfd.readouterr()
-    assert "cancelled" in shown.out + shown.err
+    assert (
+        "model failed" in shown.out + shown.err
+    )  # a warning: a command in a test before may have raised the level
     assert CANARY not in shown.err + shown.out
     listed = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
     assert [each["session_id"] for each in listed] == ["s-1"]
