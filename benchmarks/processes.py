@@ -82,18 +82,19 @@ def _stop(process: subprocess.Popen[str]) -> None:
 def weigh(pid: int) -> Weight:
     """Weigh the process and its descendants."""
     top = psutil.Process(pid)
-    cpu, postgres, tree_rss = _cpu_s(pid), 0.0, top.memory_info().rss
+    cpu, postgres, tree_rss = cpu_s(pid), 0.0, top.memory_info().rss
     for process in top.children(recursive=True):
         with contextlib.suppress(psutil.Error, OSError):
             if "postgres" in process.name() or any("postgres" in part for part in process.cmdline()[:1]):
-                postgres += _cpu_s(process.pid)
+                postgres += cpu_s(process.pid)
             else:
-                cpu += _cpu_s(process.pid)
+                cpu += cpu_s(process.pid)
                 tree_rss += process.memory_info().rss
     return Weight(cpu, postgres, top.memory_info().rss / 2**20, tree_rss / 2**20)
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
+    """Return the seconds of user and system time that one process has used, its children apart."""
     if sys.platform == "linux":
         # The process's CPU clock (see clock_getcpuclockid): nanoseconds, where /proc counts in 10 ms.
         return time.clock_gettime((~pid << 3) | 2)
