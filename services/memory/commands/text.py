@@ -31,8 +31,10 @@ PASTED = re.compile(
     r"^[ \t]*>.*(?:\n[ \t]*>.*)*"  # quoted lines
     r"|```[\s\S]*?(?:```|\Z)"
     rf"|(?P<announced>{_WRITING}[^\n]{{0,40}}[:：][ \t]*\n)[\s\S]+\Z"
-    r"|[“「『][^”」』]{40,}[”」』]|\"[^\"]{40,}\""
-    r"|[“「『\"](?:[^”」』\"]*?[㐀-鿿]){14}[^”」』\"]*[”」』\"]",
+    r"|[“「『](?:[^“「『”」』]|[“「『][^“「『”」』]*[”」』]){40,}[”」』]|\"[^\"]{40,}\""
+    # Nothing in what follows can match in two ways: a quotation may never be closed.
+    r"|[“「『\"](?:[^“「『”」』\"㐀-鿿]*(?:[㐀-鿿]|[“「『][^“「『”」』\"]*[”」』])){14}"
+    r"(?:[^“「『”」』\"]|[“「『][^“「『”」』\"]*[”」』])*[”」』\"]",
     re.MULTILINE | re.IGNORECASE,
 )
 """What a message shows rather than says: quoted lines, code, long quotations, a text that it announces."""
