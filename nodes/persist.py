@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.agent.triggers import DECIDE_COMMAND, jobs_of_turn
+from services.memory.commands.off_record import repetition_off_record
 from services.memory.episodes.index import Scope
 from services.memory.recall.working_sets import WorkingSets
 from services.tone.states import GIVE_OPINION
@@ -52,6 +53,10 @@ async def persist(
     total_ms = round((perf_counter() - state["begun"]) * 1000, 1)
     if state.get("unstored"):
         return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
+    answer_message_id = state["answer_message_id"]
+    repeated = await repetition_off_record(
+        state, state["answer"], message_id=context.user_message_id, answer_id=answer_message_id
+    )
     outcome = TurnOutcome(
         status="completed",
         answer=state["answer"],
@@ -68,12 +73,11 @@ async def persist(
         origin=foreign_origin(state),
         reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
-        memory=planned,
+        memory=[*planned, *repeated],
         held=held,
         own_jobs=own_jobs,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
-    answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
     if working_sets is not None:
         working_sets.follow(Scope.of(owner_of(context)))

@@ -41,6 +41,8 @@ class HistoryMessage(TypedDict):
     """Images of the message, as OpenAI content parts; empty for most."""
     token_count: int
     created_at: datetime
+    off_record: NotRequired[bool]
+    """Whether it is shown in its conversation and remembered nowhere; False if not given."""
 
 
 class Passage(TypedDict):

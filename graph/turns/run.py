@@ -19,6 +19,7 @@ from graph.turns.turn_queue import TurnQueue
 from services.conversations.turn import OpenTurn, StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
+from services.memory.commands.off_record import repetition_off_record
 from services.platform import span_names as names
 from services.platform.metrics import (
     DEGRADED,
@@ -33,6 +34,7 @@ from services.tools.foreign_words import foreign_origin, reads_days
 from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
+from state.memory import PlannedChange
 
 log = structlog.get_logger(__name__)
 
@@ -210,7 +212,7 @@ class TurnDriver:
             origin=foreign_origin(read),
             reads_days=reads_days(read),
             # Without any answer the message will be sent again, and causes the jobs then.
-            memory=written.get("memory_plan", []) if partial else [],
+            memory=await _memory_of(turn, read, partial) if partial else [],
         )
         try:
             if turn.stored:
@@ -272,6 +274,16 @@ def _about(run: TurnRun) -> Attributes:
         names.TENANT: str(run.turn.tenant_id),
         names.TURN: str(run.turn.turn_id),
     }
+
+
+async def _memory_of(turn: OpenTurn, read: ConversationState, answer: str) -> list[PlannedChange]:
+    """What a turn changes in memory that was cut off in its answer."""
+    return [
+        *read.get("memory_plan", []),
+        *await repetition_off_record(
+            read, answer, message_id=str(turn.user_message_id), answer_id=str(turn.answer_message_id)
+        ),
+    ]
 
 
 def _observe_first_token(run: TurnRun) -> None:

@@ -44,7 +44,8 @@ WITH before AS (
         ON e.conversation_id = %(conversation_id)s AND e.strategy = 'summary' AND %(summarised)s
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
-SELECT id, role, coalesce(memory_text, content) AS content, parts, token_count, created_at, uncovered FROM (
+SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, parts,
+       token_count, created_at, uncovered, off_record FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
        AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL
@@ -191,6 +192,7 @@ class Conversation(Source[FetchedConversation]):
                 parts=row[3],
                 token_count=row[4],
                 created_at=row[5],
+                off_record=row[7],
             )
             for row in rows
         ]

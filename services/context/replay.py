@@ -28,12 +28,14 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 """
 
 _SHOWN: LiteralString = """
-SELECT id, role, coalesce(memory_text, content) AS content, parts FROM messages
+SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, parts
+FROM messages
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s::uuid[])
 """
 
 _SAID_BEFORE: LiteralString = """
-SELECT m.id, m.role, coalesce(m.memory_text, m.content) AS content, m.parts
+SELECT m.id, m.role, CASE WHEN m.off_record THEN m.content ELSE coalesce(m.memory_text, m.content) END AS content,
+       m.parts
 FROM messages m, (SELECT created_at, id, branch_id FROM messages WHERE id = %(question_id)s) AS q
 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
   AND m.retracted_at IS NULL AND (m.branch_id IS NULL OR m.branch_id = q.branch_id)

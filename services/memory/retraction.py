@@ -251,6 +251,9 @@ def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | No
     """What memory keeps of the turn that asked for the change."""
     if planned["own"] == "keep":
         return {}
+    texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
+    if exchange.message_id in texts:  # it was looked at when the answer was complete
+        return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
     kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
     if exchange.answer_id:
         answer: str | None = None

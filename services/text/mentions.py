@@ -7,7 +7,7 @@ memory too many that is removed is a loss, one too few can be named again.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 
 from services.text.concepts import concepts
 from services.text.language import language_of
@@ -65,7 +65,7 @@ _STANDS_ALONE = re.compile(
     re.IGNORECASE,
 )
 _CONNECTIVE = re.compile(
-    r"^\s*(?:and|but|so|also|because|while|而且|但是?|不过|另外|还有|然后|所以|因为)\s*", re.IGNORECASE
+    r"^\s*(?:(?:and|but|so|also|because|while)\b|而且|但是?|不过|另外|还有|然后|所以|因为)[\s,，]*", re.IGNORECASE
 )
 
 
@@ -100,7 +100,7 @@ class Subject:
         if language_of([words]) == "zh":
             # Of overlapping words keep the longest.
             found = frozenset(t for t in found if not any(t != other and t in other for other in found))
-            if all(_KIN.fullmatch(f"我{term.removeprefix('我')}") for term in found):
+            if all(map(_is_kin, found)):
                 # A person alone does not identify a statement: “我欠我弟钱”.
                 found |= lone_characters(words)
         weights = {term: _NAMED_WEIGHT if _is_name(term, words) else 1.0 for term in found}
@@ -166,6 +166,11 @@ def refers_back(statement: str) -> bool:
 def stands_alone(clause: str) -> bool:
     """Whether a clause begins with its own subject."""
     return _STANDS_ALONE.match(clause) is not None
+
+
+def _is_kin(term: str) -> bool:
+    """Whether a Chinese word is that for a person close to the user."""
+    return _KIN.fullmatch(f"我{term.removeprefix('我')}") is not None
 
 
 def is_of_kin(text: str) -> bool:
@@ -260,10 +265,10 @@ def _other_clauses(statement: str, subject: Subject) -> str:
     clauses = clauses_of(statement)
     if statement.isascii() or len(clauses) == 1:
         return ""
-    named = [clause for clause in clauses if subject.is_in(clause)]
+    named = [clause for clause in clauses if subject.is_in(clause)] or _of_a_person(clauses, subject)
     if len(named) != 1:
         return ""
-    matter = _matters(f"{named[0]} {' '.join(subject.terms)}")
+    matter = _matters(f"{named[0]} {' '.join(filterfalse(_is_kin, subject.terms))}")
     place = clauses.index(named[0])
     before = [each for each in clauses[:place] if tells_of_another(each, matter)]
     # A following clause that names no other matter or time continues the removed one.
@@ -273,6 +278,14 @@ def _other_clauses(statement: str, subject: Subject) -> str:
         if tells_of_another(each, matter) and (_OPENS.match(each) or _matters(each))
     ]
     return "".join(before + after)
+
+
+def _of_a_person(clauses: Sequence[str], subject: Subject) -> list[str]:
+    """The clauses that tell the matter of a person whom another clause names: 我女儿上小学，对芒果过敏."""
+    matter = set(filterfalse(_is_kin, subject.terms))
+    if not subject.of_kin or not matter or matter == subject.terms:
+        return []
+    return [clause for clause in clauses if matter <= subject.terms & frozenset(terms(clause))]
 
 
 def clauses_of(statement: str) -> list[str]:

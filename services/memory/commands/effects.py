@@ -42,6 +42,8 @@ class Effects:
     own_changes: bool = False
     """Whether leaving the turn out is a change by itself."""
     gives_away: str = ""
+    denies: bool = False
+    """Whether nothing takes the place of what is corrected."""
     candidates: list[str] = field(default_factory=list)
     """Where nothing is changed because none stands out: what may be meant."""
 
@@ -57,7 +59,8 @@ def plan_of(command: Command, found: Effects, asking: ResolutionRequest) -> Plan
     keeps = command.kind in {"remember", "standing"}
     rest = asking.recognised.rest
     if command.kind == "correct":
-        rest = without_value(rest, found.gives_away, command.replacement) if found.gives_away else rest
+        new = "" if found.denies else command.replacement
+        rest = without_value(rest, found.gives_away, new) if found.gives_away else rest
     elif command.target:
         # A command may name before its verb what it is about.
         left = without(rest, Subject.of(command.target), strictly=False)

@@ -309,10 +309,17 @@ def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> Comma
     if kind == "do_not_remember":
         points_back = any("just_now" in token.classes for token in found)
         tells = named >= _TELLING or _tells_beside(found, least=_BESIDE if not points_back else _TELLING)
-        return "present" if tells or any(map(_tells_of_user, _clauses(found))) else "previous"
+        is_told = tells or any(map(_tells_of_user, _clauses(found))) or _announces(found)
+        return "present" if is_told else "previous"
     if kind == "forget":
         named = min(named, sum(map(_names_something, _clauses(found))))
     return "stated" if named else "previous"
+
+
+def _announces(found: Sequence[Token]) -> bool:
+    """Whether something is told after a colon: “don't keep this: …”."""
+    at = next((at for at, token in enumerate(found) if token.is_mark and token.text[:1] in ":："), None)
+    return at is not None and bool(informative_terms(_joined(found[at:])))
 
 
 def _names_something(clause: Sequence[Token]) -> bool:

@@ -34,6 +34,7 @@ from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes
 from services.platform.postgres import Database
 from services.platform.threads import Result, beside_the_loop
+from services.text.concepts import concepts
 from services.text.mentions import Subject, statements_of, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something
@@ -142,6 +143,7 @@ class Resolution:
         subject, kept = Subject.of(command.target), Subject.of(command.kept)
         sought = sought_by(command, asking.message)
         found = Effects(gives_away=command.target)
+        answered: list[str] = []
         if subject.terms:
             for stored in await self._reader.mentions(asking, subject.patterns()):
                 rest = await _of_text(stored.content, partial(_without, stored.content, subject, sought))
@@ -152,7 +154,9 @@ class Resolution:
                 else:
                     found.messages[stored.id] = rest or None
                 gone = _gone(stored.content, rest) if rest else stored.content
-                found.told.append(command.target if without_member(gone, subject) else gone)
+                told = found.told if stored.role == "user" else answered
+                told.append(command.target if without_member(gone, subject) else gone)
+            found.told = found.told or answered
             await self._answers_of(asking, found, subject)
             found.items = items_about(core, subject)
             found.told = [
@@ -179,7 +183,11 @@ class Resolution:
         found.gives_away = " ".join(found.told)
         gone = Subject.of(found.gives_away)
         await self._answers_of(asking, found, gone)
-        again = [item for item in items_about(core, gone) if item["action"] == "remove"]
+        again = [
+            item
+            for item in items_about(core, gone)
+            if item["action"] == "remove" and not _is_of_another_matter(item, command.target)
+        ]
         found.items += [item for item in again if item not in found.items]
         return found
 
@@ -222,6 +230,7 @@ class Resolution:
             await _beside(asking, partial(replace_value, found, holdings, corrected))
             found.told = [corrected.change.text.strip()]
         found.gives_away = corrected.old
+        found.denies = corrected.change is not None and not corrected.change.new
         if not corrected.old or corrected.old.casefold() not in asking.message.casefold():
             found.own = "keep"
         text = corrected.place.text
@@ -310,6 +319,14 @@ def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: 
     return best >= _MEANT or (best >= _MAY_STAND_OUT and stands_out)
 
 
+def _is_of_another_matter(item: PlannedItem, target: str) -> bool:
+    """Whether an item tells something else than what is to be forgotten: the city of “I moved to Oslo to work”."""
+    labelled = CoreItem(item["section"], item["field"], str(item["old"])).labelled
+    own, named = concepts(labelled).keys(), concepts(target).keys()
+    is_named = not informative_terms(labelled).isdisjoint(informative_terms(target))
+    return bool(own and named) and own.isdisjoint(named) and not is_named
+
+
 def _newest_first(text: str) -> list[tuple[int, str]]:
     return list(reversed(list(enumerate(pieces(text)))))
 
@@ -326,5 +343,7 @@ def _without(text: str, subject: Subject, sought: Sought) -> str | None:
 
 
 def _gone(text: str, rest: str) -> str:
-    """What was taken out of a text."""
-    return next((part for part in statements_of(text) if part.strip() not in rest), text)
+    """What was taken out of the first statement of a text that is not whole any more."""
+    statement = next((part for part in statements_of(text) if part.strip() not in rest), text)
+    gone = "".join(part for part in pieces(statement) if part.strip(_ENDS) not in rest)
+    return gone or statement

@@ -66,6 +66,8 @@ _LEADING = re.compile(
     r"actually|really|rather|in fact|是|叫|在|应该是|其实是|去|到|姓)\s*",
     re.IGNORECASE,
 )
+_EACH = "(?:to|in|on|at|for|with|of|from|about)"
+"""Words that may lead to each member of a list."""
 _WORDS_OF_NAME = 3
 _END = 2
 """Characters that two names share at their end."""
@@ -124,13 +126,16 @@ def _dropped(statement: str, place: tuple[int, int]) -> Substitution | None:
     """Leave out the one of “shrimp and walnuts” that does not hold, as the other is there."""
     start, stop = place
     before = re.search(
-        r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)+\s*(?:and |or |the |a )*$", statement[:start]
+        rf"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)+\s*(?:and |or |the |a |{_EACH} )*$", statement[:start]
     )
     after = re.match(r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)\s*(?:and |or )*", statement[stop:])
     if before:
         span = (before.start(), stop)
     elif after:
-        span = (start, stop + after.end())
+        # “to walnuts and to penicillin”: what leads to each member is left in once.
+        leads = re.search(rf"\b({_EACH})\s+$", statement[:start])
+        again = re.match(rf"{leads[1]}\s+", statement[stop + after.end() :], re.IGNORECASE) if leads else None
+        span = (start, stop + after.end() + (again.end() if again else 0))
     else:
         return None
     return Substitution(f"{statement[: span[0]]}{statement[span[1] :]}", statement[start:stop], "")

@@ -119,3 +119,17 @@ def test_a_number_does_not_take_the_place_of_one_with_another_unit(statement: st
 def test_a_doubtful_denial_of_a_common_word_changes_nothing() -> None:
     message = "Suggest a garden plant: not tall, not blue, not sold by a supermarket."
     assert _corrected(message, ["My tall cousin bakes bread.", *_UNRELATED]) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "denied", "left"),
+    [
+        ("We deliver to Ghent and to Liège.", "Ghent", "We deliver to Liège."),
+        ("We deliver to Ghent and to Liège.", "Liège", "We deliver to Ghent."),
+        ("I play with Ann, with Bob and with Cleo.", "Bob", "I play with Ann and with Cleo."),
+    ],
+)
+def test_what_leads_to_each_member_of_a_list_goes_with_the_member(statement: str, denied: str, left: str) -> None:
+    change = substitute(statement, "", denied)
+    assert change is not None
+    assert change.text == left

@@ -126,3 +126,15 @@ def test_a_quotation_that_is_never_closed_is_read_to_its_end(text: str) -> None:
 
 def test_a_quotation_within_a_pasted_one_belongs_to_it() -> None:
     assert PASTED.sub("", "他说“我们今天去公园看花，「明天」再去一次吧”，好") == "他说，好"
+
+
+@pytest.mark.parametrize(
+    ("message", "scope"),
+    [
+        ("Do not keep this: we are giving the house up.", "present"),
+        ("这条不要记：准备换掉现在的房东。", "present"),
+        ("Don't remember that.", "previous"),
+    ],
+)
+def test_what_follows_a_colon_is_what_is_not_to_be_kept(message: str, scope: str) -> None:
+    assert [(each.kind, each.scope) for each in recognise(message).commands] == [("do_not_remember", scope)]
