@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from services.encryption.data_key import DIGEST_MARK, TOKEN, DataKey
+from services.encryption.data_key import DIGEST_BYTES, DIGEST_MARK, TOKEN, DataKey
 from services.encryption.marks import is_id
 
 Way = Callable[[str, DataKey, Mapping[str, Any]], str]
@@ -57,7 +57,7 @@ def _by_key(content: str, key: DataKey, _: Mapping[str, Any]) -> str:
 
 def _digest(content: str, key: DataKey, _: Mapping[str, Any]) -> str:
     digest = bytes.fromhex(content.removeprefix("\\x"))
-    return content if digest.startswith(DIGEST_MARK) else "\\x" + key.seal_digest(digest).hex()
+    return content if digest.startswith(DIGEST_MARK) else "\\x" + key.seal_digest(digest[:DIGEST_BYTES]).hex()
 
 
 def _import_key(content: str, key: DataKey, _: Mapping[str, Any]) -> str:
@@ -112,6 +112,7 @@ WAYS: Mapping[str, Mapping[str, Way]] = {
         "persona_card": _text,
     },
     "core_memory_blocks": {"content": _whole},
+    "core_memory_pins": {"digest": _digest},
     "core_memory_history": {"old": _whole, "new": _whole},
     "episodes": {"content": _text},
     "memory_operations": {

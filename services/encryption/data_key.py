@@ -41,6 +41,8 @@ _END = "]~"
 TOKEN = re.compile(r"~\[1\.([A-Za-z0-9_-]{50,})\]~")
 DIGEST_MARK = b"\x7fA1"
 """Stands before the key's id and the encrypted block of a digest."""
+DIGEST_BYTES = 16
+"""Bytes of a digest that is sealed: one block."""
 UNREADABLE = "[unreadable]"
 """In place of a content whose key was destroyed."""
 

@@ -35,6 +35,7 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY c.rel
 _OWN: dict[str, LiteralString] = {
     "users": "t.id = %(user_id)s",
     "core_memory_history": "t.block_id IN (SELECT id FROM core_memory_blocks WHERE user_id = %(user_id)s)",
+    "core_memory_pins": "t.block_id IN (SELECT id FROM core_memory_blocks WHERE user_id = %(user_id)s)",
     "feedback": "t.message_id IN (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
     " WHERE c.user_id = %(user_id)s)",
 }

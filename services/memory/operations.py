@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import WordsInJson, WordsJson, words, words_in_json, words_json
+from services.errors import Conflict
 from services.identity.tenants import user_id_of
 from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
@@ -26,6 +27,12 @@ VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(conversation_id)s, %(space_id)s, %
     %(old_value)s, %(new_value)s, %(query)s, %(results)s, %(trigger)s)
 """
 
+_ACCEPT = """
+UPDATE memory_operations
+SET results = results || jsonb_build_object('state', 'accepted', 'operation', %(by)s::text)
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND results->>'state' = 'waiting' AND new_value IS NOT NULL
+"""
 
 _LIST = """
 SELECT o.id, o.conversation_id, o.turn_id, e.name AS expert, o.type, o.field, o.old_value, o.new_value, o.query,
@@ -57,6 +64,9 @@ class Trigger:
     """The space that is changed; None = what all spaces of the user share."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What else is worth knowing; stored as JSON."""
+    accepts: UUID | None = None
+    """The proposal that the change carries out: accepted in the same transaction, so that neither is without the
+    other."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +127,14 @@ class OperationLog:
 
         `trigger` is stored as `{"actor", "message_id", "expert_id", "space_id", …details}`; `operation_id` is the
         id that the caller has given it.
+
+        Raises:
+            Conflict: the proposal that it accepts does not wait any more.
         """
         operation_id = operation_id or uuid7()
         why = {**trigger.details, "actor": trigger.actor}
+        if trigger.accepts is not None:
+            why["proposal"] = str(trigger.accepts)
         why |= {
             name: str(value)
             for name in ("message_id", "expert_id", "space_id")
@@ -148,6 +163,11 @@ class OperationLog:
         }
         with span(kind, about):
             await connection.execute(_APPEND, values)
+        # Where a change consists of parts, the operation that they belong to is what can be undone.
+        if trigger.accepts is not None and "part_of" not in trigger.details:
+            accepted = {"id": trigger.accepts, "tenant_id": tenant_id, "user_id": user_id, "by": str(operation_id)}
+            if (await connection.execute(_ACCEPT, accepted)).rowcount == 0:
+                raise Conflict(f"The proposal {trigger.accepts} was settled before.")
         return operation_id
 
     async def list(

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, LiteralString
 from uuid import UUID
 
+from services.encryption.data_key import DIGEST_BYTES
 from services.memory.items import ItemChange, apply_changes
 from services.memory.origins import values_of
 
@@ -17,13 +18,14 @@ SELECT block_id, digest FROM core_memory_pins WHERE tenant_id = %(tenant_id)s AN
 
 
 def digest_of_value(block_id: UUID, field: str, text: str) -> bytes:
-    """Return the digest under which a value is pinned; one that changes has another."""
-    return sha256(b"\0".join((block_id.bytes, field.encode(), text.encode()))).digest()
+    """Return the digest under which a value is pinned, 16 bytes; a value that changes has another."""
+    return sha256(b"\0".join((block_id.bytes, field.encode(), text.encode()))).digest()[:DIGEST_BYTES]
 
 
 def pinned_among(block_id: UUID, content: Mapping[str, Any], digests: Collection[bytes]) -> list[tuple[str, str]]:
     """Return the field and text of each value of a section that is pinned."""
-    return [each for each in values_of(content) if digest_of_value(block_id, *each) in digests]
+    short = {digest[:DIGEST_BYTES] for digest in digests}  # those of earlier programs are longer
+    return [each for each in values_of(content) if digest_of_value(block_id, *each) in short]
 
 
 def without_removals_of(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
+from services.encryption.marks import WordsDigest
 from services.errors import NotFound
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Block, Owner
@@ -30,7 +31,8 @@ ON CONFLICT DO NOTHING
 
 _UNPIN_VALUES: LiteralString = """
 DELETE FROM core_memory_pins
-WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = ANY(%(digests)s)
+WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND (digest = ANY(%(digests)s)
+  OR octet_length(digest) = 32 AND substring(digest FOR 16) = ANY(%(clear)s))
 """
 
 
@@ -98,7 +100,8 @@ class Pins:
         values = {
             "tenant_id": owner.tenant_id,
             "block_id": block.id,
-            "digests": [digest_of_value(block.id, *each) for each in named],
+            "digests": [WordsDigest(digest_of_value(block.id, *each)) for each in named],
+            "clear": [digest_of_value(block.id, *each) for each in named],
         }
 
         async def noted(connection: Connection) -> None:

@@ -8,7 +8,7 @@ their conversation and their user. A proposal about two memories holds their ids
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -175,27 +175,24 @@ class Proposals:
             "user_id": await user_id_of(self._database, tenant_id, user),
             "id": proposal_id,
         }
-        row = await self._settled(values, "waiting", "accepted" if accept else "rejected")
-        if row is None:
-            raise Conflict(f"The proposal {proposal_id} was settled before.")
         if not accept:
+            await self._settle(values, "rejected")
             return None
-        kind, text, replaces, expert_id, space_id, kept, dropped = row
+        rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, tuple_row)
+        if not rows:
+            raise NotFound(f"There is no proposal {proposal_id}.")
+        state, kind, text, replaces, expert_id, space_id, kept, dropped = rows[0]
+        if state != "waiting":
+            raise Conflict(f"The proposal {proposal_id} was settled before.")
         owner = Owner(tenant_id, values["user_id"], UUID(expert_id), space_id)
-        trigger = Trigger(actor, expert_id=owner.expert_id, details={"proposal": str(proposal_id)})
-        try:
-            if kept is not None:
-                operation_id = await self._archive.supersede(owner, UUID(dropped), UUID(kept), trigger)
-                if operation_id is None:
-                    raise Conflict("One of the two memories is remembered no more, was changed or is pinned.")
-                await self._note(values, operation_id)
-                return None
-            change = await self._carry_out(owner, kind, text, replaces, trigger)
-        except BaseException:
-            await self._settled(values, "accepted", "waiting")
-            raise
-        if change["operation_id"] is not None:
-            await self._note(values, UUID(change["operation_id"]))
+        trigger = Trigger(actor, expert_id=owner.expert_id, accepts=proposal_id)
+        if kept is not None:
+            if await self._archive.supersede(owner, UUID(dropped), UUID(kept), trigger) is None:
+                raise Conflict("One of the two memories is remembered no more, was changed or is pinned.")
+            return None
+        change = await self._carry_out(owner, kind, text, replaces, trigger)
+        if change["operation_id"] is None:
+            await self._settle(values, "accepted")
         return change
 
     async def undo(self, tenant_id: UUID, user: str, proposal_id: UUID) -> None:
@@ -218,7 +215,7 @@ class Proposals:
         if state != "accepted" or operation_id is None:
             raise Conflict(f"The proposal {proposal_id} has changed nothing that could be undone.")
         await self._undoing.undo(tenant_id, user, UUID(operation_id))
-        await self._settled(values, "accepted", "undone")
+        await self._settle(values, "undone", expected="accepted")
 
     async def _carry_out(
         self, owner: Owner, kind: ProposalKind, text: str, replaces: str, trigger: Trigger
@@ -228,23 +225,19 @@ class Proposals:
             return await self._editor.forget(editing, text)
         return await self._editor.remember(editing, text, replaces=replaces)
 
-    async def _settled(self, values: dict[str, Any], expected: State, state: State) -> Sequence[Any] | None:
-        """Change a proposal's state; None if it is in another than the expected one.
+    async def _settle(self, values: dict[str, Any], state: State, *, expected: State = "waiting") -> None:
+        """Change a proposal's state alone.
 
         Raises:
             NotFound: there is no such proposal.
+            Conflict: it is in another state than the expected one.
         """
         settled = {**values, "state": state, "expected": expected}
-        rows = await self._database.fetch(values["tenant_id"], sql.SETTLE, settled, tuple_row)
-        if not rows and not await self._database.fetch(values["tenant_id"], sql.MADE, values, tuple_row):
+        if await self._database.fetch(values["tenant_id"], sql.SETTLE, settled, tuple_row):
+            return
+        if not await self._database.fetch(values["tenant_id"], sql.MADE, values, tuple_row):
             raise NotFound(f"There is no proposal {values['id']}.")
-        return cast(Sequence[Any], rows[0]) if rows else None
-
-    async def _note(self, values: dict[str, Any], operation_id: UUID) -> None:
-        """Keep by which operation an accepted proposal is undone."""
-        await self._database.fetch(
-            values["tenant_id"], sql.NOTE, {**values, "operation_id": str(operation_id)}, tuple_row
-        )
+        raise Conflict(f"The proposal {values['id']} was settled before.")
 
     async def _append(self, connection: Connection, owner: Owner, operation: Operation, trigger: Trigger) -> UUID:
         whose = Trigger(

@@ -34,17 +34,18 @@ SELECT id AS message_id, external_id, role, content, speaker, created_at FROM re
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 """
 
+PROPOSED: LiteralString = """
+SELECT results->>'state', field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id',
+       space_id, results->>'kept', results->>'dropped'
+FROM memory_operations
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND new_value IS NOT NULL
+"""
+
 SETTLE: LiteralString = """
 UPDATE memory_operations SET results = jsonb_set(results, '{state}', to_jsonb(%(state)s::text))
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
   AND results->>'state' = %(expected)s AND new_value IS NOT NULL
-RETURNING field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id', space_id,
-    results->>'kept', results->>'dropped'
-"""
-
-NOTE: LiteralString = """
-UPDATE memory_operations SET results = results || jsonb_build_object('operation', %(operation_id)s::text)
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
 RETURNING id
 """
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.memory.commands.text import PASTED, folded, in_the_open, masked, works_on_text
+from services.memory.commands.shown_text import shown_spans
+from services.memory.commands.text import folded, in_the_open, masked, works_on_text
 from services.text.tokenizer import informative_terms, terms
 
 _OF_USER = "the user's user's users 用户 用户的"
@@ -33,14 +34,18 @@ def own_words(message: str) -> str:
     if works_on_text(message):
         text = folded(message)
         return " ".join(in_the_open(text, masked(text)).split())
-    return PASTED.sub(lambda found: f"{found['announced'] or ''} ", message) if PASTED.search(message) else message
+    own, end = [], 0
+    for span in shown_spans(message):
+        own.append(message[end : span.start])
+        end = span.end
+    return " ".join([*own, message[end:]]).strip() if own else message
 
 
 def pasted_words(message: str) -> str:
     """Return what a message quotes, shows or asks to work on; empty = it only says something."""
     if works_on_text(message):
         return message
-    return "\n".join(found.group().removeprefix(found["announced"] or "") for found in PASTED.finditer(message))
+    return "\n".join(message[span.start : span.end] for span in shown_spans(message))
 
 
 def rests_on_user(text: str, read: Read, *, removes: bool = False) -> bool:

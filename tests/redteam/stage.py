@@ -285,6 +285,8 @@ _WAYS: dict[str, Callable[[Stage], Awaitable[None]]] = {
     "system message": _nothing,
     "pasted": _nothing,
     "quoted": _nothing,
+    "forwarded": _nothing,
+    "introduced": _nothing,
     "imported answer": _imported("assistant"),
     "imported message": _imported("user"),
     "imported speaker": _speaker,

@@ -12,6 +12,7 @@ from itertools import accumulate, groupby
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
 from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
+from services.memory.commands.shown_text import shown_spans
 from services.memory.commands.text import SHORT, folded, in_the_open, masked, sentences_of
 from services.text.clauses import statements
 from services.text.language import language_of
@@ -102,8 +103,12 @@ def recognise(message: str) -> Recognised:
     Of a long message its beginning and its end are read: what stands between is material.
     """
     if len(message) > _LONGEST:
-        begins, ends = recognise(message[:_READ]), recognise(message[-_READ:])
-        rest = f"{begins.rest}{message[_READ:-_READ]}{ends.rest}"
+        # An end of shown text does not show by itself that it is one.
+        spans = shown_spans(message)
+        begin = min([_READ, *(span.start for span in spans)])
+        end = max([len(message) - _READ, *(span.end for span in spans)])
+        begins, ends = recognise(message[:begin]), recognise(message[end:])
+        rest = f"{begins.rest}{message[begin:end]}{ends.rest}"
         return Recognised((*begins.commands, *ends.commands), rest=rest)
     text = folded(message)
     shown = masked(text)

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from services.memory.commands.shown_text import shown_spans
 from services.text.language import Language
 from services.text.sentences import SEMICOLONS, Span, sentences
 from services.text.tokenizer import simplified
@@ -21,23 +22,6 @@ _QUOTED = re.compile(
     r"```.*?(?:```|$)|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)",
     re.DOTALL,
 )
-_WRITING = (
-    r"(?:e-?mails?|mails?|messages?|letters?|articles?|texts?|documents?|pages?|posts?|reviews?|notices?|notes?|"
-    r"replie[sd]|reply|wrote|writes|said|says|sent|reads|posted|"
-    r"邮件|消息|短信|信|文章|文档|文件|网页|帖子|评论|通知|公告|说明|原文|内容|回复|写道|写着|说|发来|发给我|收到)"
-)
-"""What announces somebody's text."""
-PASTED = re.compile(
-    r"^[ \t]*>.*(?:\n[ \t]*>.*)*"  # quoted lines
-    r"|```[\s\S]*?(?:```|\Z)"
-    rf"|(?P<announced>{_WRITING}[^\n]{{0,40}}[:：][ \t]*\n)[\s\S]+\Z"
-    r"|[“「『](?:[^“「『”」』]|[“「『][^“「『”」』]*[”」』]){40,}[”」』]|\"[^\"]{40,}\""
-    # Nothing in what follows can match in two ways: a quotation may never be closed.
-    r"|[“「『\"](?:[^“「『”」』\"㐀-鿿]*(?:[㐀-鿿]|[“「『][^“「『”」』\"]*[”」』])){14}"
-    r"(?:[^“「『”」』\"]|[“「『][^“「『”」』\"]*[”」』])*[”」』\"]",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""What a message shows rather than says: quoted lines, code, long quotations, a text that it announces."""
 _ASPECT = re.compile(r"(?<=[记存留惦])著")
 """Traditional texts write it so; 著 by itself has another meaning."""
 _ASKING = (
@@ -71,8 +55,8 @@ def folded(message: str) -> str:
 def masked(text: str) -> str:
     """In lower case, with quotations and the material of other requests hidden, each character in its place."""
     lower = text.lower()
-    text = PASTED.sub(_hidden, lower if len(lower) == len(text) else text)
-    text = _QUOTED.sub(_hidden, text)
+    text = _hidden(lower if len(lower) == len(text) else text, shown_spans(text))
+    text = _QUOTED.sub(lambda found: _HIDDEN * len(found.group()), text)
     sentences = sentences_of(text)
     kept = sentences
     if len(text) > _LONG and len(sentences) > 2 * _ENDS:
@@ -88,9 +72,10 @@ def masked(text: str) -> str:
     return "".join(shown)
 
 
-def _hidden(found: "re.Match[str]") -> str:
-    announced = found.groupdict().get("announced") or ""
-    return announced + _HIDDEN * (len(found.group()) - len(announced))
+def _hidden(text: str, spans: Sequence[Span]) -> str:
+    for span in spans:
+        text = f"{text[: span.start]}{_HIDDEN * (span.end - span.start)}{text[span.end :]}"
+    return text
 
 
 def works_on_text(message: str) -> bool:

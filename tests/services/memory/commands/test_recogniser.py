@@ -3,8 +3,9 @@
 import pytest
 
 from services.memory.commands.recogniser import recognise
+from services.memory.commands.shown_text import shown_spans
 from services.memory.commands.substitution import substitute
-from services.memory.commands.text import PASTED
+from services.memory.trust import own_words
 from services.text.mentions import Subject
 
 _COMMANDS = {
@@ -120,12 +121,12 @@ def test_part_of_another_sentence_is_not_put_in_the_place_of_a_value(statement: 
 )
 def test_a_quotation_that_is_never_closed_is_read_to_its_end(text: str) -> None:
     """Each of these took minutes where the pattern could match a prefix in many ways."""
-    assert not PASTED.search(text)
+    assert not shown_spans(text)
     assert not recognise(text).plain
 
 
 def test_a_quotation_within_a_pasted_one_belongs_to_it() -> None:
-    assert PASTED.sub("", "他说“我们今天去公园看花，「明天」再去一次吧”，好") == "他说，好"
+    assert own_words("他说“我们今天去公园看花，「明天」再去一次吧”，好") == "他说 ，好"
 
 
 @pytest.mark.parametrize(
