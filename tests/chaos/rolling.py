@@ -2,6 +2,7 @@
 
     python -m tests.chaos.rolling --restarts 20 --streams 50
     python -m tests.chaos.rolling --upgrade --streams 50
+    python -m tests.chaos.rolling --upgrade --older v0.1.0 --streams 50
 
 prints the figures; the exit code is 1 when a turn failed. Every stream is one request, sent once: a status other
 than 200, a connection that breaks, an event `error` or an answer that is not complete is a failed turn. nginx may
@@ -26,7 +27,7 @@ from typing import Any
 import httpx
 
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import migrate, newest_revision
+from services.platform.migrate import migrate, newest_revision, oldest_served
 from tests.conftest import UNSAFE_BUT_FAST, free_port, wait_for_port
 from tests.support.folders import new_folder
 from tests.support.fork_server import ROOT
@@ -39,6 +40,7 @@ ANSWER = [f"word{number} " for number in range(16)]
 _GAP_S = 0.5
 _PAUSE_S = 0.5
 _PACKAGES = ("anamnesis", "api", "graph", "nodes", "services", "state")
+_VERSIONS = Path("services", "platform", "migrations", "versions")
 _UPGRADES = 3
 """Rounds of an upgrade: to the next version, back, and to it again."""
 
@@ -112,15 +114,8 @@ class Rig:
     address: str
     variables: dict[str, Any]
 
-    def next_version(self) -> list[ServiceProcess]:
-        """The same two processes as the next version of the program, in a folder that holds all of it."""
-        root = self.folder / "next"
-        for package in _PACKAGES:
-            shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
-        revision = f"{int(newest_revision()) + 1:04}"
-        migration = _MIGRATION.format(revision=revision, before=newest_revision())
-        versions = root / "services" / "platform" / "migrations" / "versions"
-        (versions / f"{revision}_of_next.py").write_text(migration)
+    def processes_of(self, root: Path) -> list[ServiceProcess]:
+        """Return the same two processes, as the version of the program in a folder."""
         return [
             ServiceProcess(
                 self.folder / f"data-{number}",
@@ -132,11 +127,11 @@ class Rig:
             for number, process in enumerate(self.processes)
         ]
 
-    def migrate_to_next(self) -> None:
-        """Run the next version's `anamnesis migrate`."""
+    def migrate(self, root: Path) -> None:
+        """Run `anamnesis migrate` of the version in a folder."""
         environment = {
             **os.environ,
-            "PYTHONPATH": str(self.folder / "next"),
+            "PYTHONPATH": str(root),
             "ANAMNESIS_DATABASE_URL": self.database_url,
             "ANAMNESIS_MIGRATION_DATABASE_URL": self.owner_url,
         }
@@ -149,16 +144,45 @@ class Rig:
         return sum("," in line for line in (self.folder / "tries.log").read_text().splitlines())
 
 
+def next_version(folder: Path) -> Path:
+    """Write the next version of the program into a folder: the same with one more migration."""
+    root = folder / "next"
+    for package in _PACKAGES:
+        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    revision = f"{int(newest_revision()) + 1:04}"
+    migration = _MIGRATION.format(revision=revision, before=newest_revision())
+    (root / _VERSIONS / f"{revision}_of_next.py").write_text(migration)
+    return root
+
+
+def older_version(folder: Path, commit: str) -> Path:
+    """Write the program as of a commit into a folder.
+
+    Raises:
+        CalledProcessError: there is no such commit.
+        ValueError: its schema is this version's, or this version's schema does not serve it.
+    """
+    root = folder / "older"
+    root.mkdir()
+    archive = subprocess.run(["git", "archive", commit, *_PACKAGES], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(["tar", "-x", "-C", str(root)], input=archive.stdout, check=True)
+    schema = max(path.name[:4] for path in (root / _VERSIONS).glob("[0-9]*.py"))
+    if not oldest_served() <= schema < newest_revision():
+        raise ValueError(
+            f"{commit} has schema {schema}: take one from {oldest_served()} on and before {newest_revision()}"
+        )
+    return root
+
+
 @asynccontextmanager
-async def open_rig() -> AsyncIterator[Rig]:
-    """Start all of it; end all of it."""
+async def open_rig(older: str | None = None) -> AsyncIterator[Rig]:
+    """Start all of it, the API processes as of a commit if one is given; end all of it."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(new_folder()))
         postgres = EmbeddedPostgres(folder / "postgres-data", options=UNSAFE_BUT_FAST)
         stack.push_async_callback(postgres.stop)
         await postgres.start()
         owner_url, database_url = postgres.url(OWNER_ROLE), postgres.url(SERVICE_ROLE)
-        await asyncio.to_thread(migrate, owner_url, SERVICE_ROLE)
         redis = stack.enter_context(redis_process(folder, "--save", ""))
         milvus = MilvusServer(folder / "milvus")
         stack.callback(milvus.stop)
@@ -176,11 +200,18 @@ async def open_rig() -> AsyncIterator[Rig]:
             "memory_summaries": "off",
         }
         processes = [ServiceProcess(folder / f"data-{number}", free_port(), **variables) for number in range(2)]
-        for process in processes:
-            stack.callback(process.end)
-        await asyncio.gather(*(asyncio.to_thread(process.start) for process in processes))
         address = stack.enter_context(_balancer(folder, [process.url for process in processes]))
-        yield Rig(folder, owner_url, database_url, processes, address, variables)
+        rig = Rig(folder, owner_url, database_url, processes, address, variables)
+        if older is None:
+            await asyncio.to_thread(migrate, owner_url, SERVICE_ROLE)
+        else:
+            root = await asyncio.to_thread(older_version, folder, older)
+            await asyncio.to_thread(rig.migrate, root)
+            rig.processes = rig.processes_of(root)
+        for process in rig.processes:
+            stack.callback(process.end)
+        await asyncio.gather(*(asyncio.to_thread(process.start) for process in rig.processes))
+        yield rig
 
 
 @contextmanager
@@ -209,16 +240,21 @@ async def restart_under_load(restarts: int, streams: int) -> Figures:
     return figures
 
 
-async def upgrade_under_load(streams: int) -> Figures:
-    """Migrate to the next version's schema, upgrade process by process, go back, and upgrade again.
+async def upgrade_under_load(streams: int, older: str | None = None) -> Figures:
+    """Migrate to the newer version's schema, upgrade process by process, go back, and upgrade again.
 
-    Between the migration and the upgrade a process of this version starts on the newer schema.
+    Between the migration and the upgrade a process of the older version starts on the newer schema.
+
+    Args:
+        streams: open at the same time.
+        older: commit to upgrade from to this version; None = from this version to one with one more migration.
     """
-    async with open_rig() as rig:
-        following = await asyncio.to_thread(rig.next_version)
+    async with open_rig(older) as rig:
+        root = ROOT if older else await asyncio.to_thread(next_version, rig.folder)
+        following = rig.processes_of(root)
         try:
             async with _under_load(rig, streams) as figures:
-                await asyncio.to_thread(rig.migrate_to_next)
+                await asyncio.to_thread(rig.migrate, root)
                 await _replace(rig.processes[0], rig.processes[0], figures)
                 versions = [rig.processes, following]
                 for number in range(_UPGRADES):
@@ -291,10 +327,13 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=20, help="of both processes, one after the other")
     parser.add_argument("--streams", type=int, default=50, help="open at the same time")
     parser.add_argument("--upgrade", action="store_true", help="upgrade to a newer schema instead")
+    parser.add_argument("--older", metavar="COMMIT", help="upgrade from this commit to the present version")
     options = parser.parse_args()
+    if options.older and not options.upgrade:
+        parser.error("--older goes with --upgrade")
     with contextlib.suppress(KeyboardInterrupt):
         figures = asyncio.run(
-            upgrade_under_load(options.streams)
+            upgrade_under_load(options.streams, options.older)
             if options.upgrade
             else restart_under_load(options.restarts, options.streams)
         )

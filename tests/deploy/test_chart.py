@@ -28,6 +28,12 @@ EVERYTHING: dict[str, Any] = {
     "serviceAccountName": "anamnesis",
     "milvus": {"uri": "http://milvus:19530", "tokenSecret": {"name": "milvus", "key": "token"}},
     "redis": {"urlSecret": {"name": "redis", "key": "url"}},
+    "shards": {
+        "fileSecret": {"name": "shards", "key": "shards.toml"},
+        "migrationFileSecret": {"name": "owners", "key": "owners.toml"},
+    },
+    "encryption": {"keysClaim": "user-keys", "masterKeySecret": {"name": "master", "key": "master.key"}},
+    "receiptKeySecret": {"name": "receipts", "key": "receipt_key.pem"},
     "settings": {"ANAMNESIS_AUTH": "jwt", "ANAMNESIS_LLM_MODEL": "m", "ANAMNESIS_TURNS_MAX": "1000000"},
     "secretSettings": {"ANAMNESIS_LLM_API_KEY": {"name": "model", "key": "key"}},
     "api": {
@@ -168,7 +174,8 @@ class TestRendered:
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             mounted = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
             assert mounted == {each["name"]: mounted[each["name"]] for each in pod["volumes"]}
-            assert sorted(mounted.values()) == ["/data", "/tmp"]
+            writable = [each["mountPath"] for each in container["volumeMounts"] if not each.get("readOnly")]
+            assert writable == ["/tmp", "/data", *(["/keys"] if name != "migrate" else [])]
             environment = {each["name"]: each for each in container["env"]}
             assert len(environment) == len(container["env"])
             assert set(environment) <= set(SETTINGS)
@@ -205,6 +212,45 @@ class TestRendered:
                 assert sum(selector.get("matchLabels", selector).items() <= labels for labels in pods) == 1
         monitored = rendered["ServiceMonitor", "memory"]["spec"]["selector"]["matchLabels"]
         assert monitored.items() <= rendered["Service", "memory"]["metadata"]["labels"].items()
+
+    def test_files_of_secrets_are_where_their_settings_look(self, tmp_path: Path) -> None:
+        """Shards without their owners in API and worker, with them in the migration."""
+        files = {
+            "shards": "/etc/anamnesis/shards/shards.toml",
+            "master": "/etc/anamnesis/master-key/master.key",
+            "receipts": "/etc/anamnesis/receipt-key/receipt_key.pem",
+        }
+        expected = {"api": files, "worker": files, "migrate": {"owners": "/etc/anamnesis/shards/owners.toml"}}
+        for name, pod in pods_of(render(tmp_path, EVERYTHING)).items():
+            container = pod["containers"][0]
+            folders = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+            found = {
+                each["secret"]["secretName"]: f"{folders[each['name']]}/{item['path']}"
+                for each in pod["volumes"]
+                if "secret" in each
+                for item in each["secret"]["items"]
+            }
+            assert found == expected[name]
+            assert set(found.values()) <= {each.get("value") for each in container["env"]}
+            claims = [each["persistentVolumeClaim"] for each in pod["volumes"] if "persistentVolumeClaim" in each]
+            assert claims == ([{"claimName": "user-keys"}] if name != "migrate" else [])
+
+    @pytest.mark.parametrize(
+        ("values", "missing"),
+        [
+            ({"shards": {"fileSecret": {"name": "shards"}}}, "shards.migrationFileSecret.name"),
+            ({"encryption": {"keysClaim": "user-keys"}}, "encryption.masterKeySecret.name"),
+        ],
+    )
+    def test_shards_need_their_owners_and_keys_their_master_key(
+        self, tmp_path: Path, values: dict[str, Any], missing: str
+    ) -> None:
+        given = tmp_path / "values.yaml"
+        given.write_text(yaml.safe_dump(NEEDED | values))
+        command = ["helm", "template", "anamnesis", str(CHART), "--values", str(given)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode != 0
+        assert missing in ran.stderr
 
     @pytest.mark.parametrize("store", sorted(NEEDED))
     def test_without_the_address_of_a_store_nothing_is_rendered(self, tmp_path: Path, store: str) -> None:

@@ -88,6 +88,22 @@ valueFrom:
 {{- else }}
   value: {{ required "redis.url or redis.urlSecret.name is needed: redis://host:port/0" .Values.redis.url | quote }}
 {{- end }}
+{{- if .Values.shards.fileSecret.name }}
+- name: ANAMNESIS_SHARDS
+  value: /etc/anamnesis/shards/{{ .Values.shards.fileSecret.key }}
+{{- end }}
+{{- if .Values.encryption.keysClaim }}
+- name: ANAMNESIS_ENCRYPTION
+  value: "on"
+- name: ANAMNESIS_ENCRYPTION_KEYS_DIR
+  value: /keys
+- name: ANAMNESIS_ENCRYPTION_KEY_FILE
+  value: /etc/anamnesis/master-key/{{ .Values.encryption.masterKeySecret.key }}
+{{- end }}
+{{- if .Values.receiptKeySecret.name }}
+- name: ANAMNESIS_RECEIPT_KEY_FILE
+  value: /etc/anamnesis/receipt-key/{{ .Values.receiptKeySecret.key }}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: {{ $name }}
   value: {{ $value | quote }}
@@ -98,17 +114,54 @@ valueFrom:
 {{- end }}
 {{- end -}}
 
-{{- /* The only places that can be written; nothing in them is kept. */ -}}
+{{- /* Of a list: the root and the component. /tmp, /data and /keys alone can be written; only /keys is kept. */ -}}
 {{- define "anamnesis.mounts" -}}
+{{- $secrets := include "anamnesis.fileSecrets" . | fromYaml -}}
 volumeMounts:
   - {name: temporary, mountPath: /tmp}
   - {name: data, mountPath: /data}
+  {{- range $name, $secret := $secrets }}
+  - {name: {{ $name }}, mountPath: /etc/anamnesis/{{ $name }}, readOnly: true}
+  {{- end }}
+  {{- if and (ne (index . 1) "migration") (index . 0).Values.encryption.keysClaim }}
+  - {name: keys, mountPath: /keys}
+  {{- end }}
 {{- end -}}
 
+{{- /* Of a list: the root, the component, and the size of /tmp. */ -}}
 {{- define "anamnesis.volumes" -}}
+{{- $secrets := include "anamnesis.fileSecrets" . | fromYaml -}}
 volumes:
   - name: temporary
-    emptyDir: {sizeLimit: {{ . }}}
+    emptyDir: {sizeLimit: {{ index . 2 }}}
   - name: data
     emptyDir: {sizeLimit: 64Mi}
+  {{- range $name, $secret := $secrets }}
+  - name: {{ $name }}
+    secret:
+      secretName: {{ $secret.name | quote }}
+      items:
+        - {key: {{ $secret.key | quote }}, path: {{ $secret.key | quote }}}
+  {{- end }}
+  {{- if and (ne (index . 1) "migration") (index . 0).Values.encryption.keysClaim }}
+  - name: keys
+    persistentVolumeClaim: {claimName: {{ (index . 0).Values.encryption.keysClaim | quote }}}
+  {{- end }}
+{{- end -}}
+
+{{- /* The Secrets that a component of a list reads as files, by the name of their volume. */ -}}
+{{- define "anamnesis.fileSecrets" -}}
+{{- $values := (index . 0).Values -}}
+{{- $secrets := dict -}}
+{{- if eq (index . 1) "migration" -}}
+{{- with $values.shards.migrationFileSecret }}{{ if .name }}{{ $_ := set $secrets "shards" . }}{{ end }}{{ end -}}
+{{- else -}}
+{{- with $values.shards.fileSecret }}{{ if .name }}{{ $_ := set $secrets "shards" . }}{{ end }}{{ end -}}
+{{- with $values.receiptKeySecret }}{{ if .name }}{{ $_ := set $secrets "receipt-key" . }}{{ end }}{{ end -}}
+{{- if $values.encryption.keysClaim -}}
+{{- $_ := required "encryption.masterKeySecret.name is needed with encryption.keysClaim" $values.encryption.masterKeySecret.name -}}
+{{- $_ := set $secrets "master-key" $values.encryption.masterKeySecret -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $secrets -}}
 {{- end -}}
