@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
@@ -24,6 +25,7 @@ from services.shards.moving import Moves
 from services.shards.registering import add_shard
 from tests.support.application import running_turns, served
 
+CHAT = "/api/v1/chat"
 TEMPLATE = "anamnesis"
 
 
@@ -48,6 +50,7 @@ def with_shards(
     file = folder / "shards.toml"
     file.write_text(
         f"[north]\ndatabase_url = {json.dumps(postgres.url(SERVICE_ROLE, north))}\n"
+        f"migration_database_url = {json.dumps(postgres.url(OWNER_ROLE, north))}\n"
         f"milvus_uri = {json.dumps(north_milvus)}\n"
     )
     stores = {"database_url": SecretStr(home.database_url), "milvus_uri": home.milvus_uri}
@@ -84,9 +87,29 @@ class Sharded:
 
 
 @asynccontextmanager
-async def sharded_service(settings: Settings, engines: Engines) -> AsyncIterator[Sharded]:
-    """Serve with the shard `north` added."""
+async def sharded_service(settings: Settings, engines: Engines, *, add: bool = True) -> AsyncIterator[Sharded]:
+    """Serve with the shard `north`, which is added or was before."""
     async with open_services(settings, engines) as home, running_turns(home) as runner:
-        await add_shard(Directory(home.database), "north", settings_of_shards(settings)["north"])
+        if add:
+            await add_shard(Directory(home.database), "north", settings_of_shards(settings)["north"])
         async with serve_shards(home, runner) as shards, served(home, runner, shards) as url:
             yield Sharded(settings, home, shards, url)
+
+
+def variables_of(sharded: Sharded, engines: Engines) -> dict[str, str]:
+    """The environment of a command that works on the service's stores."""
+    settings = sharded.settings
+    return {
+        "ANAMNESIS_DATABASE_URL": engines.database_url,
+        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+        "ANAMNESIS_SHARDS": str(settings.shards),
+        "ANAMNESIS_ENCRYPTION": "on" if settings.encryption else "off",
+        "ANAMNESIS_ENCRYPTION_KEYS_DIR": str(settings.keys_folder),
+    }
+
+
+async def say(client: httpx.AsyncClient, message: str, user: str = "mia") -> dict[str, Any]:
+    """Send a message and return the answer's body."""
+    answer = await client.post(CHAT, json={"user_id": user, "session_id": "s", "message": message})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())

@@ -4,9 +4,7 @@ import asyncio
 import json
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import httpx
@@ -20,10 +18,8 @@ from services.engines import Engines
 from services.errors import ConfigurationError, Conflict, InvalidInput, TenantElsewhere
 from services.health import check_shards
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.postgres import Database
-from services.platform.settings import Settings
 from services.shards import rows
 from services.shards.addresses import settings_of_shard
 from services.shards.opened import open_shard
@@ -32,11 +28,10 @@ from tests.conftest import free_port
 from tests.support.command import run_command, start_command
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.shards import Sharded, second_database, sharded_service, with_shards
+from tests.support.shards import CHAT, Sharded, say, second_database, variables_of, with_shards
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
-CHAT = "/api/v1/chat"
 SAID = (
     "My dog is called Bruno and he is nine.",
     "I moved to Lyon in March.",
@@ -44,45 +39,8 @@ SAID = (
 )
 
 
-@pytest.fixture(scope="module")
-def north_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A second Milvus Lite."""
-    with asyncio.Runner() as runner:
-        server = EmbeddedMilvus(tmp_path_factory.mktemp("north"))
-        server.launch()
-        runner.run(server.wait())
-        yield server.uri
-        runner.run(server.stop())
-
-
-@pytest.fixture
-async def sharded(
-    settings: Settings, engines: Engines, postgres: EmbeddedPostgres, north_milvus: str, tmp_path: Path
-) -> AsyncIterator[Sharded]:
-    """A service whose callers have API keys."""
-    with second_database(postgres) as north:
-        keyed = settings.model_copy(update={"auth": "api_key", "worker": "external"})
-        given = with_shards(keyed, engines, postgres, north, north_milvus, tmp_path)
-        async with sharded_service(given, engines) as opened:
-            yield opened
-
-
 class Killed(Exception):
     """The command was ended here."""
-
-
-def _variables(sharded: Sharded, engines: Engines) -> dict[str, str]:
-    return {
-        "ANAMNESIS_DATABASE_URL": engines.database_url,
-        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
-        "ANAMNESIS_SHARDS": str(sharded.settings.shards),
-    }
-
-
-async def _say(client: httpx.AsyncClient, message: str, user: str = "mia") -> dict[str, Any]:
-    answer = await client.post(CHAT, json={"user_id": user, "session_id": "s", "message": message})
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
 
 
 async def _waiting_jobs(database: Database, tenant_id: UUID) -> list[tuple[str, str]]:
@@ -105,7 +63,7 @@ async def _everything(sharded: Sharded, name: str, tenant_id: UUID) -> dict[str,
 async def _with_memory(sharded: Sharded, tenant_id: UUID, client: httpx.AsyncClient) -> None:
     """Let the tenant talk, and run the jobs that index and file it; then leave others waiting."""
     for message in SAID:
-        await _say(client, message)
+        await say(client, message)
     home = sharded.home
     home.jobs.start_worker()
 
@@ -114,7 +72,7 @@ async def _with_memory(sharded: Sharded, tenant_id: UUID, client: httpx.AsyncCli
 
     await until(indexed)
     await home.jobs.close()
-    await _say(client, "My sister Ada visits on Sunday.")
+    await say(client, "My sister Ada visits on Sunday.")
     assert await _waiting_jobs(home.database, tenant_id)
 
 
@@ -124,7 +82,7 @@ async def test_a_turn_of_each_tenant_is_stored_in_its_own_database(sharded: Shar
     async with here, there:
         await sharded.moves().move(goes, "north", wait_s=0)
         for client in (here, there):
-            await _say(client, "Hello.")
+            await say(client, "Hello.")
             assert (await client.get("/api/v1/conversations", params={"user_id": "mia"})).json()["items"]
             assert (await client.get("/api/v1/keys")).status_code == 200
             assert (await client.post("/api/v1/keys", json={"name": "x", "scopes": ["chat"]})).status_code == 201
@@ -167,7 +125,7 @@ async def test_a_move_keeps_every_row_the_index_and_waiting_jobs(sharded: Sharde
 async def test_a_move_that_is_ended_at_any_step_goes_on_when_it_is_run_again(sharded: Sharded, step: Step) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         jobs = await _waiting_jobs(sharded.home.database, tenant)
         moves = sharded.moves()
 
@@ -188,7 +146,7 @@ async def test_a_move_that_is_ended_at_any_step_goes_on_when_it_is_run_again(sha
             assert refused.headers["Retry-After"]
         assert (await moves.move(tenant, "north", wait_s=0)).step == "done"
         assert await _waiting_jobs(sharded.shards.opened["north"].services.database, tenant) == jobs
-        await _say(client, "And now?")
+        await say(client, "And now?")
         conversation = (await client.get("/api/v1/conversations", params={"user_id": "mia"})).json()["items"][0]
         page = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
         assert [said["content"] for said in page if said["role"] == "user"] == [SAID[0], "And now?"]
@@ -198,7 +156,7 @@ async def test_a_move_that_is_ended_at_any_step_goes_on_when_it_is_run_again(sha
 async def test_a_move_is_taken_back_until_the_directory_names_the_target(sharded: Sharded, step: str) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         await sharded.home.usage.write()
         before = await _everything(sharded, "home", tenant)
         jobs = await _waiting_jobs(sharded.home.database, tenant)
@@ -215,39 +173,39 @@ async def test_a_move_is_taken_back_until_the_directory_names_the_target(sharded
         assert await _waiting_jobs(sharded.home.database, tenant) == jobs
         left = await _everything(sharded, "north", tenant)
         assert not any(count for count, _ in left.values())
-        await _say(client, "Still here?")
+        await say(client, "Still here?")
         assert (await moves.move(tenant, "north", wait_s=0)).step == "done"
 
 
 async def test_a_tenant_goes_back_with_what_was_said_meanwhile(sharded: Sharded) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         moves = sharded.moves()
         await moves.move(tenant, "north", wait_s=0)
         with pytest.raises(Conflict, match="Move it back"):
             await moves.undo(tenant)
-        await _say(client, SAID[1])
+        await say(client, SAID[1])
         await moves.move(tenant, "home", wait_s=0)
-        await _say(client, SAID[2])
+        await say(client, SAID[2])
         found = await _everything(sharded, "home", tenant)
         assert found["messages"][0] == 6
         await moves.purge(tenant)
         assert not any(count for count, _ in (await _everything(sharded, "north", tenant)).values())
-        await _say(client, "Bruno says hello.")
+        await say(client, "Bruno says hello.")
 
 
 async def test_the_old_copy_is_kept_until_it_is_purged(sharded: Sharded) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         moves = sharded.moves()
         await moves.move(tenant, "north", wait_s=0)
         assert (await _everything(sharded, "home", tenant))["messages"][0] == 2
         await moves.purge(tenant)
         left = await _everything(sharded, "home", tenant)
         assert {name for name, (count, _) in left.items() if count} == {"tenants"}
-        await _say(client, SAID[1])  # its key is still there
+        await say(client, SAID[1])  # its key is still there
 
 
 async def test_running_turns_end_first_and_new_ones_are_refused(
@@ -262,9 +220,9 @@ async def test_running_turns_end_first_and_new_ones_are_refused(
         return Reply(("At last.",))
 
     async with client:
-        await _say(client, "Hello.")
+        await say(client, "Hello.")
         model_server.default = answer_when_told
-        running = asyncio.create_task(_say(client, SAID[0]))
+        running = asyncio.create_task(say(client, SAID[0]))
         await asyncio.to_thread(asked.wait, 60)
         moving = asyncio.create_task(sharded.moves().move(tenant, "north", wait_s=60))
 
@@ -283,7 +241,7 @@ async def test_running_turns_end_first_and_new_ones_are_refused(
 async def test_turns_that_do_not_end_in_time_stop_the_move(sharded: Sharded) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, "Hello.")
+        await say(client, "Hello.")
         async with sharded.home.database.tenant(tenant) as connection:
             await connection.execute(
                 "UPDATE turns SET status = 'running', lease_expires_at = now() + interval '5 minutes' "
@@ -299,7 +257,7 @@ async def test_turns_that_do_not_end_in_time_stop_the_move(sharded: Sharded) -> 
 async def test_a_copy_that_differs_is_not_used(sharded: Sharded, postgres: EmbeddedPostgres) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         north = sharded.shards.opened["north"].services.database.pool.conninfo
         assert isinstance(north, str)
 
@@ -313,7 +271,7 @@ async def test_a_copy_that_differs_is_not_used(sharded: Sharded, postgres: Embed
         with pytest.raises(Conflict, match="differs in messages"):
             await moves.move(tenant, "north", wait_s=0, on_step=change)
         await moves.move(tenant, "north", wait_s=0)
-        await _say(client, "Hello.")
+        await say(client, "Hello.")
         assert (await _everything(sharded, "north", tenant))["messages"][0] == 4
 
 
@@ -322,7 +280,7 @@ async def test_a_broken_connection_in_the_midst_of_copying_leaves_nothing(
 ) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
 
         def cut(line: str) -> None:
             if line == "copying messages":
@@ -337,15 +295,15 @@ async def test_a_broken_connection_in_the_midst_of_copying_leaves_nothing(
             await moves.move(tenant, "north", wait_s=0, on_step=cut)
         assert not any(count for count, _ in (await _everything(sharded, "north", tenant)).values())
         assert (await moves.move(tenant, "north", wait_s=0)).step == "done"
-        await _say(client, SAID[1])
+        await say(client, SAID[1])
 
 
 async def test_a_command_that_is_killed_while_it_copies_is_run_again(sharded: Sharded, engines: Engines) -> None:
     tenant, client = await sharded.tenant("shop")
-    variables = _variables(sharded, engines)
+    variables = variables_of(sharded, engines)
     async with client:
         for message in SAID:
-            await _say(client, message)
+            await say(client, message)
         await sharded.home.usage.write()
         before = await _everything(sharded, "home", tenant)
         command = start_command("shard", "move", "shop", "north", "--wait", "0", variables=variables)
@@ -358,7 +316,7 @@ async def test_a_command_that_is_killed_while_it_copies_is_run_again(sharded: Sh
         assert (await sharded.moves().move(tenant, "north", wait_s=0)).step == "done"
         after = await _everything(sharded, "north", tenant)
         assert {**after, "jobs": None} == {**before, "jobs": None}
-        await _say(client, "Hello.")
+        await say(client, "Hello.")
 
 
 async def test_an_open_socket_is_closed_when_its_tenant_has_moved(sharded: Sharded) -> None:
@@ -375,7 +333,7 @@ async def test_an_open_socket_is_closed_when_its_tenant_has_moved(sharded: Shard
                 await socket.recv()
             assert closed.value.rcvd
             assert closed.value.rcvd.code == 1012
-        await _say(client, "Hello.")
+        await say(client, "Hello.")
 
 
 async def test_a_shard_is_found_again_by_its_mark_and_begins_empty(
@@ -415,9 +373,9 @@ async def test_readiness_names_the_stores_of_every_shard(sharded: Sharded) -> No
 
 async def test_commands_reach_the_tenants_database(sharded: Sharded, engines: Engines) -> None:
     _, client = await sharded.tenant("shop")
-    variables = _variables(sharded, engines)
+    variables = variables_of(sharded, engines)
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         moved = run_command("shard", "move", "shop", "north", "--wait", "0", variables=variables)
         assert moved.returncode == 0, moved.stderr
         assert "compared row by row" in moved.stdout
@@ -432,7 +390,7 @@ async def test_commands_reach_the_tenants_database(sharded: Sharded, engines: En
         assert purged.returncode == 0, purged.stderr
         again = run_command("shard", "move", "shop", "--undo", variables=variables)
         assert again.returncode == 1
-        await _say(client, SAID[1])
+        await say(client, SAID[1])
 
 
 @pytest.mark.parametrize("command", ["worker", "serve"])
@@ -441,12 +399,12 @@ async def test_a_process_works_through_the_jobs_of_every_shard(
 ) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
-        await _say(client, SAID[0])
+        await say(client, SAID[0])
         await sharded.moves().move(tenant, "north", wait_s=0)
         north = sharded.shards.opened["north"].services.database
         assert await _waiting_jobs(north, tenant)
         port = ["--port", str(free_port())] if command == "serve" else []
-        process = start_command(command, *port, variables=_variables(sharded, engines))
+        process = start_command(command, *port, variables=variables_of(sharded, engines))
         try:
 
             async def worked() -> bool:
