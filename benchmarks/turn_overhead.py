@@ -79,6 +79,8 @@ class Server:
     path: str
     first_marker: str
     done_marker: str
+    data: Path | None = None
+    """Its data folder, if it has one."""
 
     def load(self, lanes: list[list[dict[str, str]]], concurrency: int) -> Load:
         """Turns for this server."""
@@ -144,8 +146,13 @@ def floor(base_url: str, api: Api) -> Iterator[Server]:
 
 
 @contextmanager
-def service(base_url: str, api: Api, *, name: str = "ours", **variables: str) -> Iterator[Server]:
-    """The service over new data, with further environment variables; ready, its engines too."""
+def service(
+    base_url: str, api: Api, *, name: str = "ours", before: str = "", **variables: str
+) -> Iterator[Server]:
+    """The service over new data, with further environment variables; ready, its engines too.
+
+    `before` is Python that its process runs first.
+    """
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -160,10 +167,12 @@ def service(base_url: str, api: Api, *, name: str = "ours", **variables: str) ->
             "ANAMNESIS_LOG_LEVEL": "warning",
             **variables,
         }
-        arguments = ["-c", _SERVE, "serve", "--port", str(port)]
+        arguments = ["-c", f"{before}{_SERVE}", "serve", "--port", str(port)]
         with child(arguments, environment=environment, folder=folder) as process:
             wait_for(process, f"http://127.0.0.1:{port}/readyz", b'{"state":"ok"')
-            yield Server(name, process.pid, port, "/api/v1/chat/stream", "event: token", "event: done")
+            yield Server(
+                name, process.pid, port, "/api/v1/chat/stream", "event: token", "event: done", folder / "data"
+            )
 
 
 def measure_load(plan: Plan, mode: Mode, servers: list[Server], client: Client, results: Results) -> None:

@@ -41,7 +41,11 @@ SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_i
             ON o.conversation_id = b.conversation_id AND (o.created_at, o.id) <= (b.created_at, b.id)
         WHERE b.id = m.branch_id) AS branch,
        CASE f.rating WHEN 1 THEN 'up' WHEN -1 THEN 'down' END AS rating, f.comment, f.tags,
-       f.updated_at AS rated_at
+       f.updated_at AS rated_at,
+       m.id = ANY(ARRAY(
+           SELECT unnest(e.source_message_ids) FROM episodes e
+           WHERE e.conversation_id = %(conversation_id)s AND e.tenant_id = %(tenant_id)s
+             AND e.episode_type = 'turn' AND e.pinned_at IS NOT NULL)) AS pinned
 FROM (
     SELECT id, size, sum(size) OVER (ORDER BY created_at, id) AS total FROM (
         SELECT id, created_at, pg_column_size(content) + pg_column_size(parts) AS size FROM messages
@@ -56,7 +60,9 @@ ORDER BY m.created_at, m.id
 """
 
 _CORE_MEMORY: LiteralString = """
-SELECT e.name AS expert, s.name AS space, b.section, b.content, b.updated_at
+SELECT b.id, e.name AS expert, s.name AS space, b.section, b.content, b.updated_at,
+       ARRAY(SELECT digest FROM core_memory_pins p
+             WHERE p.block_id = b.id AND p.tenant_id = %(tenant_id)s) AS pins
 FROM core_memory_blocks b JOIN experts e ON e.id = b.expert_id LEFT JOIN spaces s ON s.id = b.space_id
 WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
   AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY e.name, s.name NULLS FIRST, b.section
@@ -164,17 +170,22 @@ class ExportedMessage:
     comment: str | None
     tags: list[str] | None
     rated_at: datetime | None
+    pinned: bool
+    """Whether the memory of its turn is pinned."""
 
 
 @dataclass(frozen=True)
 class ExportedSection:
     """A section of core memory."""
 
+    id: UUID
     expert: str
     space: str | None
     section: str
     content: Any
     updated_at: datetime
+    pins: list[bytes]
+    """Digests of the values that are pinned."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from services.errors import NotFound
+from services.memory.pinned_values import pinned_among
 from services.transfer.export_store import (
     ExportedEpisode,
     ExportedExclusion,
@@ -112,6 +113,7 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
         completed=message.completed,
         parts=message.parts,
         **_mark(message),
+        **({"pinned": True} if message.pinned else {}),
         **_feedback(message),
     )
 
@@ -136,6 +138,7 @@ def _feedback(message: ExportedMessage) -> dict[str, Any]:
 
 
 def _section_line(user: ExportedUser, section: ExportedSection) -> str:
+    pinned = pinned_among(section.id, section.content, section.pins)
     return _line(
         "core_memory",
         user,
@@ -144,6 +147,7 @@ def _section_line(user: ExportedUser, section: ExportedSection) -> str:
         section=section.section,
         content=section.content,
         updated_at=_moment(section.updated_at),
+        **({"pinned": [{"field": field, "text": text} for field, text in pinned]} if pinned else {}),
     )
 
 

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, from_json
 
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, SpaceName, Text, TimeZone, no_nul
+from services.memory.origins import values_of
 from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
 
@@ -167,6 +168,8 @@ class MessageLine(_OfUser):
     """Text that memory keeps instead of the content."""
     parts: list[ImagePart] = Field(default_factory=list, max_length=MAX_IMAGES)
     feedback: FeedbackPart | None = None
+    pinned: bool = False
+    """Whether the memory of its exchange is pinned."""
 
     @model_validator(mode="after")
     def _was_said(self) -> Self:
@@ -201,6 +204,13 @@ class SessionLine(_OfUser):
     created_at: Moment
 
 
+class PinnedValuePart(_Strict):
+    """A value of a section that only the user takes away."""
+
+    field: str
+    text: str
+
+
 class CoreMemoryLine(_OfUser):
     """A section of core memory; an existing one stays unchanged."""
 
@@ -210,6 +220,15 @@ class CoreMemoryLine(_OfUser):
     section: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(no_nul)]
     content: Annotated[dict[str, Any], AfterValidator(_section_content)]
     updated_at: Moment | None = None
+    pinned: list[PinnedValuePart] = Field(default_factory=list, max_length=1000)
+
+    @model_validator(mode="after")
+    def _pins_what_it_has(self) -> Self:
+        held = set(values_of(self.content))
+        if missing := [each for each in self.pinned if (each.field, each.text) not in held]:
+            why = {"text": missing[0].text[:100], "field": missing[0].field[:100]}
+            raise PydanticCustomError("pinned", "pinned: content has no value {text} in {field}", why)
+        return self
 
 
 class SourceLine(_Strict):

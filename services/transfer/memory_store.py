@@ -7,7 +7,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from services.encryption.marks import Words, WordsJson
+from services.encryption.marks import Words, WordsDigest, WordsJson
+from services.memory.pinned_values import digest_of_value
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine
 from services.transfer.messages import digest_of, import_key, stored_key
 from services.transfer.statements import BatchStatements
@@ -33,6 +34,13 @@ WITH block AS (
     SELECT id, 1, %(tenant_id)s, content, 'import' FROM block
 )
 SELECT id FROM block
+"""
+
+_ADD_PINS: LiteralString = """
+INSERT INTO core_memory_pins (block_id, digest, tenant_id)
+SELECT g.block_id, g.digest, %(tenant_id)s
+FROM unnest(%(block_ids)s::uuid[], %(digests)s::bytea[]) AS g (block_id, digest)
+ON CONFLICT DO NOTHING
 """
 
 # The caller compares contents: in the database they may be encrypted.
@@ -154,9 +162,10 @@ class ImportedMemory(BatchStatements):
     """Stores core memory and episodes of one tenant."""
 
     async def add_sections(self, sections: Sequence[ImportedSection]) -> int:
-        """Store the sections that are new; return how many."""
+        """Store the sections that are new, with their pins; return how many."""
+        ids = [uuid7() for _ in sections]
         values = {
-            "ids": [uuid7() for _ in sections],
+            "ids": ids,
             "user_ids": [each.user_id for each in sections],
             "expert_ids": [each.expert_id for each in sections],
             "space_ids": [each.space_id for each in sections],
@@ -164,7 +173,18 @@ class ImportedMemory(BatchStatements):
             "contents": [WordsJson(each.line.content) for each in sections],
             "ats": [each.line.updated_at for each in sections],
         }
-        return len(await self._rows(_ADD_SECTIONS, values))
+        added = {row[0] for row in await self._rows(_ADD_SECTIONS, values)}
+        pins = [
+            (each.user_id, block_id, digest_of_value(block_id, pin.field, pin.text))
+            for block_id, each in zip(ids, sections, strict=True)
+            if block_id in added
+            for pin in each.line.pinned
+        ]
+        if pins:
+            user_ids, block_ids, digests = zip(*pins, strict=True)
+            pinned = {"user_ids": list(user_ids), "block_ids": list(block_ids)}
+            await self._run(_ADD_PINS, {**pinned, "digests": [WordsDigest(each) for each in digests]})
+        return len(added)
 
     async def add_episodes(self, episodes: Sequence[ImportedEpisode]) -> int:
         """Store the episodes that are new; return how many.

@@ -93,14 +93,15 @@ FROM unnest(%(message_ids)s::uuid[], %(ratings)s::smallint[], %(comments)s::text
 # An array of arrays would have to be rectangular: the sources come as text.
 _EPISODES: LiteralString = """
 INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, importance,
-    origin, source_message_ids, created_at)
+    origin, source_message_ids, created_at, pinned_at)
 SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.space_id, c.id, 'turn', %(importance)s, g.origin,
-    g.sources::uuid[], g.at
+    g.sources::uuid[], g.at, CASE WHEN g.pinned THEN now() END
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(origins)s::text[], %(sources)s::text[],
-            %(ats)s::timestamptz[]) AS g (id, conversation_id, origin, sources, at)
+            %(ats)s::timestamptz[], %(pinned)s::boolean[]) AS g (id, conversation_id, origin, sources, at, pinned)
 JOIN conversations c ON c.id = g.conversation_id
 ON CONFLICT (id) DO UPDATE SET
-    source_message_ids = e.source_message_ids || EXCLUDED.source_message_ids, indexed_at = NULL
+    source_message_ids = e.source_message_ids || EXCLUDED.source_message_ids, indexed_at = NULL,
+    pinned_at = coalesce(e.pinned_at, EXCLUDED.pinned_at)
 """
 
 # `enough` messages are counted at the most, and `many` are weighed: to know that a job is due takes no more.
@@ -259,6 +260,7 @@ class ImportedMessages(BatchStatements):
             ],
             "sources": ["{" + ",".join(str(m.id) for m in each.complete) + "}" for each in exchanges],
             "ats": [each.complete[0].at for each in exchanges],
+            "pinned": [any(m.line.pinned for m in each.complete) for each in exchanges],
             "importance": TURN_IMPORTANCE,
         }
         await self._run(_EPISODES, values)

@@ -175,6 +175,33 @@ async def test_imported_elsewhere_an_export_gives_an_equal_export(
         assert await export(client, **side) == whole
 
 
+async def test_pins_of_turns_and_values_come_back_with_an_import(
+    client: httpx.AsyncClient, services: Services, here: dict[str, str], elsewhere: dict[str, str]
+) -> None:
+    await exchange(services.turns, "I live by the river.", "Noted.")
+    await exchange(services.turns, "I row on Sundays.", "Noted.")
+    user = "/api/v1/users/u-1"
+    episodes = (await client.get(f"{user}/episodes", headers=here)).json()["items"]
+    await client.put(f"{user}/episodes/{episodes[0]['id']}/pin", headers=here)
+    content = {"hobbies": ["rowing", "chess"], "work": {"place": "Acme"}}
+    await client.put(f"{user}/core-memory/human", json={"content": content}, headers=here)
+    for field, text in (("hobbies", "rowing"), ("work.place", "Acme")):
+        pin = {"field": field, "text": text}
+        await client.put(f"{user}/core-memory/human/pins", json=pin, headers=here)
+    whole = await export(client, **here)
+    answer = await send(client, whole.encode(), **elsewhere)
+    assert (answer["refused"], answer["skipped"]) == (0, 0)
+    assert await export(client, **elsewhere) == whole
+    (section,) = (await client.get(f"{user}/core-memory", headers=elsewhere)).json()["items"]
+    assert {each["text"] for each in section["pinned"]} == {"rowing", "Acme"}
+    pinned = (await client.get(f"{user}/episodes?pinned=true", headers=elsewhere)).json()["items"]
+    assert [each["content"] for each in pinned] == [episodes[0]["content"]]
+    wrong = {"kind": "core_memory", "user_id": "u-1", "section": "s", "content": {"a": "b"}}
+    line = {**wrong, "pinned": [{"field": "a", "text": "c"}]}
+    (error,) = (await send(client, ndjson(line), **elsewhere))["errors"]
+    assert "no value c in a" in error["reason"]
+
+
 async def test_erased_and_imported_again_all_is_back(
     client: httpx.AsyncClient, services: Services, here: dict[str, str]
 ) -> None:

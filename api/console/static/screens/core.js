@@ -51,8 +51,33 @@ function Section({ section, user, expert, may, onChanged, onHistory, onRemove })
     ${mode === 'form'
       ? html`<${Form} content=${content} onChange=${setContent} disabled=${!writes} />`
       : html`<textarea class="code" rows=${Math.min(18, JSON.stringify(content, null, 2).split('\n').length + 1)} spellcheck="false" aria-label="JSON" readonly=${!writes} value=${json ?? JSON.stringify(content, null, 2)} onInput=${(event) => setJson(event.target.value)}></textarea>`}
+    <${Pins} section=${section} user=${user} expert=${expert} writes=${writes} onChanged=${onChanged} />
     ${dirty && writes && html`<div class="row end" style=${{ marginTop: '.7rem' }}><button type="button" class="button quiet" onClick=${() => { setContent(section.content); setJson(null) }}>${t('cancel')}</button><${Button} kind="primary" onClick=${save}>${t('save')}<//></div>`}
   </section>`
+}
+
+/** The values that only the user takes away, and a choice of the others. */
+function Pins({ section, user, expert, writes, onChanged }) {
+  const pinned = section.pinned ?? []
+  const is = (one, other) => one.field === other.field && one.text === other.text
+  const others = values(section.content).filter((each) => !pinned.some((other) => is(each, other)))
+  const pin = async (value, on) => {
+    await put(`${userPath(user, 'core-memory', section.section, 'pins')}?expert=${encodeURIComponent(expert)}`, { ...value, pinned: on })
+    onChanged()
+  }
+  if (!pinned.length && !(writes && others.length)) return null
+  return html`<div class="row" style=${{ marginTop: '.6rem' }}>
+    ${pinned.map((each) => html`<${Chip} key=${`${each.field}:${each.text}`}>${t('memory.pinned')}: ${each.text}<//>${writes && html`<${IconButton} icon="close" label=${`${t('memory.unpin')}: ${each.text}`} onClick=${() => pin(each, false)} />`}`)}
+    ${writes && others.length > 0 && html`<select aria-label=${t('core.pin')} value="" onChange=${(event) => { if (event.target.value !== '') pin(others[Number(event.target.value)], true) }}><option value="">${t('core.pin')}</option>${others.map((each, place) => html`<option key=${place} value=${place}>${each.field}: ${each.text}</option>`)}</select>`}
+  </div>`
+}
+
+/** Every text of a section with the path of its field. */
+function values(content, path = []) {
+  if (typeof content === 'string') return path.length ? [{ field: path.join('.'), text: content }] : []
+  if (Array.isArray(content)) return content.flatMap((each) => values(each, path))
+  if (content && typeof content === 'object') return Object.entries(content).flatMap(([name, each]) => values(each, [...path, name]))
+  return []
 }
 
 /** Texts and lists of texts as fields; anything deeper as JSON of its own. */
