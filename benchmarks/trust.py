@@ -136,9 +136,7 @@ def main() -> None:
             costs = turn_costs(client, servers, options.rounds, options.turns)
             searches = search_costs(servers["as shipped"], options.searches)
     for name, cost in costs.items():
-        print(
-            f"a turn {name:12} {statistics.mean(cost):7.2f} ms CPU (median {statistics.median(cost):.2f})"
-        )
+        print(f"a turn {name:12} {statistics.mean(cost):7.2f} ms CPU (median {statistics.median(cost):.2f})")
     _compare("origins and versions", costs["as shipped"], costs["without"])
     _compare("encryption", costs["encrypted"], costs["as shipped"])
     for name, cost in searches.items():
