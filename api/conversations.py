@@ -1,13 +1,16 @@
 """Conversations: read them with their messages, summaries and topics, and remove them."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import SummaryView, TopicPage
+from api.message_page import message_page
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.schemas import (
@@ -18,6 +21,7 @@ from api.schemas import (
     MessagePage,
     TurnPage,
 )
+from services.conversations.transcript import Message
 from services.conversations.values import Id, SpaceName
 from services.summaries.store import StoredSummary
 
@@ -78,10 +82,11 @@ async def messages(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Messages of a conversation, oldest first, including answers that broke off."""
-    items = await services.transcript.messages(
+    parts = services.transcript.page_in_parts(
         caller.tenant_id, conversation_id, user_id=caller.user_id, after=cursor_of(after), limit=limit
     )
-    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
+    first: Sequence[Message] = await anext(parts, [])  # what can be refused is refused before the answer begins
+    return StreamingResponse(message_page(first, parts, limit), media_type="application/json")
 
 
 @router.get("/conversations/{conversation_id}/branches", response_model=BranchList)

@@ -10,11 +10,11 @@ from pydantic_core import PydanticCustomError
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
 from services.conversations.turn import TurnStatus
 from services.conversations.values import (
-    MAX_IMAGES,
+    MAX_IMAGES_BYTES,
     MAX_MESSAGE_CHARACTERS,
     MAX_SPACE_CHARACTERS,
     Id,
-    Image,
+    Images,
     Locale,
     SpaceName,
     Text,
@@ -48,7 +48,7 @@ class EarlierMessageRequest(BaseModel):
 
     role: Literal["user", "assistant"]
     content: Text
-    images: list[Image] = Field(default_factory=list, max_length=MAX_IMAGES)
+    images: Images = Field(default_factory=list)
 
 
 class BudgetRequest(BaseModel):
@@ -113,8 +113,9 @@ class ChatRequest(BaseModel):
         description="What was said before, oldest first; only of a temporary conversation, of which the service "
         "keeps nothing.",
     )
-    images: list[Image] = Field(
-        default_factory=list, max_length=MAX_IMAGES, description="http(s) addresses or data URLs."
+    images: Images = Field(
+        default_factory=list,
+        description=f"http(s) addresses or data URLs; at most {MAX_IMAGES_BYTES} bytes of data in all.",
     )
     timezone: TimeZone | None = Field(None, description="IANA name or offset; null = the user's stored one.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")

@@ -2,9 +2,10 @@
 
 `python -m benchmarks.storms [--only TEXT] [--json FILE]`
 
-Against the service with its embedded engines, one after the other: 30 bodies of 10 MB that never end, 30 clients
-that never read a large answer, 500 streams that are cancelled at their first event, 50 requests with half a
-header. Meanwhile a neighbour takes one turn after another. After each storm the command waits until resident
+Against the service with its embedded engines, one after the other: 30 and then 300 bodies of 10 MB that never end,
+30 clients that never read a large page and 30 that never read a stream, 500 streams that are cancelled at their
+first event, 50 requests with half a header, 2,000 connections that say nothing, and a WebSocket that takes 1,000
+turns. Meanwhile a neighbour takes one turn after another. After each storm the command waits until resident
 memory is back within 15 % of what it was at rest, at most a minute. Exit code 1 when an aim is missed.
 """
 
@@ -20,18 +21,22 @@ import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 from rich.console import Console
 from rich.table import Table
+from websockets.asyncio.client import connect
 
 from benchmarks.load import allow_files
 from benchmarks.remembering import wait_until_quiet
 from benchmarks.turn_overhead import Server, interrupt_once, service, stand_in
 
 _MB = 1024 * 1024
-_HALF_BODIES, _BODY_BYTES = 30, 10 * _MB
+_HALF_BODIES, _MANY_HALF_BODIES, _BODY_BYTES = 30, 300, 10 * _MB
+_IDLE = 2_000
+_SOCKET_TURNS = 1_000
 _DEAF_READERS, _MESSAGES, _MESSAGE_CHARACTERS = 30, 200, 80_000
 _CANCELS = 500
 _HALF_HEADERS = 50
@@ -86,6 +91,7 @@ class Rig:
         """Take the service, whose process alone is weighed, and a conversation with a large page of messages."""
         self.conversation = conversation
         self._port = server.port
+        self.socket_address = f"ws://127.0.0.1:{server.port}/api/v1/chat/ws"
         self._process = psutil.Process(server.pid)
         self._turns = 0
         self.rest = 0.0
@@ -195,7 +201,7 @@ class Rig:
                 await going_on
 
 
-async def half_bodies(rig: Rig) -> int:
+async def half_bodies(rig: Rig, count: int = _HALF_BODIES) -> int:
     """All of a body but its last byte."""
     head, piece = rig.head("POST", "/api/v1/chat", _BODY_BYTES), b" " * (_MB // 4)
 
@@ -206,7 +212,7 @@ async def half_bodies(rig: Rig) -> int:
                 writer.write(piece)
                 await writer.drain()
 
-    return await _hold(rig, _HALF_BODIES, send)
+    return await _hold(rig, count, send)
 
 
 async def deaf_readers(rig: Rig) -> int:
@@ -218,6 +224,42 @@ async def deaf_readers(rig: Rig) -> int:
         writer.write(asked)
 
     return await _hold(rig, _DEAF_READERS, send)
+
+
+async def deaf_listeners(rig: Rig) -> int:
+    """Ask for turns and never read their streams."""
+    numbers = iter(range(_DEAF_READERS))
+
+    async def send(writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        number = next(numbers)
+        writer.write(rig.chat(f"deaf-{number}", f"s-{number}", "Tell me slowly."))
+
+    return await _hold(rig, _DEAF_READERS, send)
+
+
+async def idle(rig: Rig) -> int:
+    """Connections that say nothing."""
+
+    async def send(_: asyncio.StreamWriter) -> None:
+        return
+
+    return await _hold(rig, _IDLE, send)
+
+
+async def long_socket(rig: Rig) -> int:
+    """One WebSocket that takes many turns, one after the other, in conversations of 100 turns."""
+    async with connect(rig.socket_address, max_size=None) as socket:
+        for number in range(_SOCKET_TURNS):
+            asked = {"user_id": "socket", "session_id": f"s-{number // 100}", "message": f"What is new, {number}?"}
+            await socket.send(json.dumps(asked))
+            async for said in socket:
+                event = json.loads(said)["status"]
+                if event == "error":
+                    rig.failures.append(str(said)[:300])
+                if event in {"done", "error"}:
+                    break
+    return 0
 
 
 async def cancels(rig: Rig) -> int:
@@ -265,6 +307,8 @@ async def _hold(rig: Rig, count: int, send: Callable[[asyncio.StreamWriter], Awa
 
 def _closed(writer: asyncio.StreamWriter) -> bool:
     """Whether the service has closed or cut the connection, also where nothing is read from it."""
+    if writer.transport.is_closing():
+        return True
     connection = writer.get_extra_info("socket")
     return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _ESTABLISHED)
 
@@ -288,13 +332,22 @@ async def attack(server: Server, only: str = "") -> list[Storm]:
     wait_until_quiet(server.pid)
     rig = Rig(server, conversation)
     await rig.settle()
-    storms = {
+    storms: dict[str, Callable[[Rig], Awaitable[int]]] = {
         f"{_HALF_BODIES} bodies of {_BODY_BYTES // _MB} MB that do not end": half_bodies,
         f"{_DEAF_READERS} readers that never read": deaf_readers,
+        f"{_DEAF_READERS} streams that are never read": deaf_listeners,
         f"{_CANCELS} cancels": cancels,
         f"{_HALF_HEADERS} half headers": half_headers,
+        f"{_MANY_HALF_BODIES} such bodies": partial(half_bodies, count=_MANY_HALF_BODIES),
+        f"{_IDLE} idle connections": idle,
+        f"a WebSocket of {_SOCKET_TURNS} turns": long_socket,
     }
-    return [await rig.storm(name, attack) for name, attack in storms.items() if only in name]
+    found = []
+    for name, attack in storms.items():
+        if only in name:
+            found.append(await rig.storm(name, attack))
+            sys.stderr.write(f"{found[-1]}\n")
+    return found
 
 
 def show(storms: list[Storm]) -> None:
@@ -342,7 +395,7 @@ def main() -> None:
     options = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt_once)
-    allow_files(_CANCELS)
+    allow_files(_IDLE)
     try:
         with stand_in() as port, service(f"http://127.0.0.1:{port}/burst/v1", "responses") as server:
             storms = asyncio.run(attack(server, options.only))

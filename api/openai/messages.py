@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from api.openai.wrappers import unwrap
-from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, no_nul
+from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit, no_nul
 from services.errors import InvalidInput
 from services.llm.tokens import count_tokens
 from state.conversation import EarlierMessage
@@ -124,6 +124,10 @@ def _check_message(text: str, images: Sequence[str], where: str) -> None:
         raise InvalidInput(where, reason)
     if len(images) > MAX_IMAGES:
         raise InvalidInput(where, f"the last message has {len(images)} images; at most {MAX_IMAGES} are accepted")
+    try:
+        images_that_fit(images)
+    except ValueError as error:
+        raise InvalidInput(where, f"the images of the last message {error}") from None
     for image in images:
         try:
             _IMAGE.validate_python(image)

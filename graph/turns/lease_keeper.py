@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -29,12 +29,16 @@ async def keep(
     adopt: Callable[[AdoptedTurn], None],
 ) -> None:
     """Renew leases, pass on requests to stop, and end or adopt abandoned turns, until cancelled."""
+    seen_clock = False
     while True:
         try:
+            if not seen_clock:  # otherwise a jump before the first look at leases would go unnoticed
+                await services.leases.look_at_clock()
+                seen_clock = True
             await _renew(services, running, stop)
             # Only after a renewal: after an outage of the database every process first reports that it is alive.
             await asyncio.sleep(LEASE.total_seconds() / 6)
-            await _recover(services, adopt)
+            await recover(services, running, adopt)
         except DatabaseUnavailable:
             log.warning("leases not renewed", reason="database unavailable")
         await asyncio.sleep(LEASE.total_seconds() / 6)
@@ -51,8 +55,11 @@ async def _renew(
             stop(turn_id, reason)
 
 
-async def _recover(services: Services, adopt: Callable[[AdoptedTurn], None]) -> None:
+async def recover(services: Services, running: Container[UUID], adopt: Callable[[AdoptedTurn], None]) -> None:
+    """End or adopt turns whose process is gone; those that are `running` here are left alone."""
     for turn in await services.leases.expired():
+        if turn.turn_id in running:
+            continue  # this process was paused since it renewed the lease, and does so next
         if turn.status == "waiting":
             if adopted := await services.leases.adopt(turn.tenant_id, turn.turn_id):
                 adopt(adopted)

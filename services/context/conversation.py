@@ -12,7 +12,7 @@ from services.context.epochs import Moment, NewestSummary
 from services.context.prompt_prefix import BEGINNING, StoredPrefix
 from services.context.source import PromptTurn, ShownConversation, Source
 from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
-from services.context.sources.history import size_of_stored
+from services.context.sources.history import MOST_IMAGE_CHARACTERS, PARTS_THAT_FIT, size_of_stored, without_images
 from services.context.sources.summary import topic_line
 from services.context.sources.system import system_text
 from services.context.sources.user_activity import NO_ACTIVITY, UserActivitySource
@@ -44,7 +44,7 @@ WITH before AS (
         ON e.conversation_id = %(conversation_id)s AND e.strategy = 'summary' AND %(summarised)s
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
-SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, parts,
+SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts},
        token_count, created_at, uncovered, off_record FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
@@ -61,7 +61,7 @@ SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, co
      ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s)
 ) AS shown
 ORDER BY created_at, id
-"""
+""".replace("{parts}", PARTS_THAT_FIT)
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,7 @@ class Conversation(Source[FetchedConversation]):
             "summarised": turn.policy["strategy"] == "summary" and self._schedule.on,
             "most_topics": _MOST_TOPICS,
             "limit": self._budget.of(turn.policy) // _SHORTEST_MESSAGE + 1,
+            "most_image_characters": MOST_IMAGE_CHARACTERS,
         }
         beginnings, rows = await self._database.fetch_each(
             tenant_id,
@@ -188,8 +189,8 @@ class Conversation(Source[FetchedConversation]):
             HistoryMessage(
                 message_id=str(row[0]),
                 role=row[1],
-                content=row[2],
-                parts=row[3],
+                content=without_images(row[2]) if row[3] is None else row[2],
+                parts=row[3] or [],
                 token_count=row[4],
                 created_at=row[5],
                 off_record=row[7],

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from psycopg.rows import class_row
 
 from services.context.assemble import digest_of, volatile_message
-from services.context.sources.history import user_message
+from services.context.sources.history import MOST_IMAGE_CHARACTERS, PARTS_THAT_FIT, user_message, without_images
 from services.errors import Conflict, InvalidInput, NotFound
 from services.platform.postgres import Database
 from state.prompt import PromptSection
@@ -28,20 +28,21 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 """
 
 _SHOWN: LiteralString = """
-SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, parts
+SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts}
 FROM messages
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s::uuid[])
-"""
+""".replace("{parts}", PARTS_THAT_FIT)
 
 _SAID_BEFORE: LiteralString = """
-SELECT m.id, m.role, CASE WHEN m.off_record THEN m.content ELSE coalesce(m.memory_text, m.content) END AS content,
-       m.parts
-FROM messages m, (SELECT created_at, id, branch_id FROM messages WHERE id = %(question_id)s) AS q
-WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
-  AND m.retracted_at IS NULL AND (m.branch_id IS NULL OR m.branch_id = q.branch_id)
-  AND (m.created_at, m.id) < (q.created_at, q.id)
-ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
-"""
+SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts}
+FROM (
+    SELECT m.* FROM messages m, (SELECT created_at, id, branch_id FROM messages WHERE id = %(question_id)s) AS q
+    WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+      AND m.retracted_at IS NULL AND (m.branch_id IS NULL OR m.branch_id = q.branch_id)
+      AND (m.created_at, m.id) < (q.created_at, q.id)
+    ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
+) AS shown ORDER BY created_at DESC, id DESC
+""".replace("{parts}", PARTS_THAT_FIT)
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,18 @@ class SaidMessage:
     id: UUID
     role: Literal["user", "assistant"]
     content: str
-    parts: Sequence[Mapping[str, Any]]
+    parts: Sequence[Mapping[str, Any]] | None
+    """Images as OpenAI content parts; None = left out, as too large together with newer ones."""
 
     @property
     def images(self) -> list[str]:
         """Addresses or data URLs of its images."""
-        return [part["image_url"]["url"] for part in self.parts if part.get("type") == "image_url"]
+        return [part["image_url"]["url"] for part in self.parts or () if part.get("type") == "image_url"]
 
     def as_sent(self) -> BaseMessage:
         """As a message of the prompt."""
+        if self.parts is None:
+            return user_message(without_images(self.content), ())
         parts = [dict(part) for part in self.parts]
         return user_message(self.content, parts) if self.role == "user" else AIMessage(self.content)
 
@@ -189,6 +193,7 @@ class PastPrompts:
             "conversation_id": turn.conversation_id,
             "question_id": turn.question_id,
             "limit": limit,
+            "most_image_characters": MOST_IMAGE_CHARACTERS,
         }
         return list(reversed(await self._database.fetch(tenant_id, _SAID_BEFORE, values, class_row(SaidMessage))))
 
@@ -197,7 +202,11 @@ class PastPrompts:
         message_ids = [message_id for section in prompt for message_id in section["message_ids"]]
         if not message_ids:
             return {}
-        values = {"tenant_id": tenant_id, "message_ids": message_ids}
+        values = {
+            "tenant_id": tenant_id,
+            "message_ids": message_ids,
+            "most_image_characters": MOST_IMAGE_CHARACTERS,
+        }
         rows = await self._database.fetch(tenant_id, _SHOWN, values, class_row(SaidMessage))
         found = {str(row.id): row for row in rows}
         return found if all(message_id in found for message_id in message_ids) else None

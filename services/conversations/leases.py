@@ -139,6 +139,11 @@ class TurnLeases:
         """Release a waiting turn, for another process to adopt."""
         await self._database.fetch(tenant_id, _RELEASE, _ids(tenant_id, turn_id), tuple_row)
 
+    async def look_at_clock(self) -> None:
+        """Note the database's time, so that `expired` notices when its clock is set."""
+        rows = await self._database.fetch_without_tenant("SELECT now()", {}, tuple_row)
+        self._clock.is_steady(rows[0][0])
+
     async def expired(self) -> list[ExpiredTurn]:
         """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
 

@@ -1,6 +1,6 @@
 """Reads conversations and their messages."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -30,6 +30,25 @@ SELECT id, turn_id, role, content, parts, completed, token_count, created_at, ex
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
   AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
 ORDER BY created_at, id LIMIT %(limit)s
+"""
+
+_PART_BYTES = 1024 * 1024
+# The sizes are read without the texts and images, which may be stored apart from the row.
+_PART_OF_MESSAGES = """
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker, found
+FROM (
+    SELECT m.*, count(*) OVER () AS found, row_number() OVER in_order AS place,
+           sum(octet_length(content) + pg_column_size(parts)) OVER in_order AS bytes
+    FROM (
+        SELECT * FROM messages
+        WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
+          AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
+        ORDER BY created_at, id LIMIT %(limit)s
+    ) AS m
+    WINDOW in_order AS (ORDER BY created_at, id)
+) AS page
+WHERE place = 1 OR bytes <= %(part_bytes)s
+ORDER BY created_at, id
 """
 
 _NEWEST_MESSAGES = """
@@ -76,6 +95,12 @@ class Message:
     external_id: str | None
     """The caller's own id of a message that was imported."""
     speaker: str | None
+
+
+@dataclass(frozen=True)
+class _FoundMessage(Message):
+    found: int
+    """Number of messages of the page that are left, this one among them."""
 
 
 Cursor = tuple[datetime, UUID]
@@ -143,6 +168,38 @@ class Transcript:
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": limit, **_place(after)}
         statement = _NEWEST_MESSAGES if newest_first else _MESSAGES
         return await self._database.fetch(tenant_id, statement, values, class_row(Message))
+
+    async def page_in_parts(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        *,
+        user_id: str | None = None,
+        after: Cursor | None,
+        limit: int,
+    ) -> AsyncGenerator[Sequence[Message]]:
+        """Yield such messages, oldest first, in parts of at most 1 MB or one message.
+
+        Raises:
+            NotFound: the tenant, or the user, has no such conversation.
+            DatabaseUnavailable: the database does not answer; also in the midst of the page.
+        """
+        await self.conversation(tenant_id, conversation_id, user_id=user_id)
+        while limit > 0:
+            values = {
+                "tenant_id": tenant_id,
+                "conversation_id": conversation_id,
+                "limit": limit,
+                "part_bytes": _PART_BYTES,
+                **_place(after),
+            }
+            part = await self._database.fetch(tenant_id, _PART_OF_MESSAGES, values, class_row(_FoundMessage))
+            if not part:
+                return
+            yield part
+            if part[0].found == len(part):
+                return
+            after, limit = (part[-1].created_at, part[-1].id), limit - len(part)
 
     async def message(self, tenant_id: UUID, message_id: UUID, *, conversation_id: UUID | None = None) -> Message:
         """One message of the tenant, of any conversation or only when it is of this one.

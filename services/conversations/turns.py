@@ -7,6 +7,7 @@ in the transaction that stores its answer.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -40,10 +41,14 @@ from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
 from services.platform.postgres import Connection, Database, Query
+from services.platform.threads import beside_the_loop
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 from state.prompt import ContextPolicy, Feature
+
+_IN_A_STEP = 1024 * 1024
+"""Characters of images whose digests are made in one step of the event loop."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,9 @@ class Turns:
         """
         turn_id, message_id = uuid7(), uuid7()
         values = {
-            **_values(new, turn_id, message_id),
+            **await beside_the_loop(
+                partial(_values, new, turn_id, message_id), characters=sum(map(len, new.images)), most=_IN_A_STEP
+            ),
             "shares_human": self._shares_human,
             "default_timezone": self._default_timezone,
         }

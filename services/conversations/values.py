@@ -3,19 +3,26 @@
 import re
 import string
 import unicodedata
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from services.time_reference.zones import time_zone
+
+Given = TypeVar("Given")
 
 MAX_MESSAGE_CHARACTERS = 32_000
 MAX_IMAGES = 8
 MAX_SPACE_CHARACTERS = 64
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
+MAX_IMAGES_BYTES = 2 * MAX_IMAGE_BYTES
+"""Bytes of all images of a message, and of the images of earlier messages that a prompt shows."""
 
 _BASE64 = f"{string.ascii_letters}{string.digits}+/".encode()
 _MOST_PADDING = 2
+_PIECE = 64 * 1024
+_MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
+"""The same with addresses, and with what stands before the data."""
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
@@ -55,9 +62,24 @@ def _size_of_base64(text: str) -> int:
     """
     digits = text.rstrip("=")
     whole = len(text) % 4 == 0 and len(text) - len(digits) <= _MOST_PADDING
-    if not (text and whole and text.isascii()) or digits.encode().translate(None, _BASE64):
+    # Piece by piece, which stays in the processor's cache.
+    pieces = (digits[begin : begin + _PIECE] for begin in range(0, len(digits), _PIECE))
+    if not (text and whole and text.isascii()) or any(piece.encode().translate(None, _BASE64) for piece in pieces):
         raise ValueError("is not valid base64")
     return len(digits) * 3 // 4
+
+
+def images_that_fit(images: Given) -> Given:
+    """Check how large the images of one message are in all, before each is looked at.
+
+    Raises:
+        ValueError: they are too large.
+    """
+    if isinstance(images, list) and len(images) > 1:
+        size = sum(len(image) for image in images if isinstance(image, str)) * 3 // 4
+        if size > _MOST_OF_ALL:
+            raise ValueError(f"have {size} bytes in all; at most {MAX_IMAGES_BYTES} are accepted in one message")
+    return images
 
 
 def _is_time_zone(name: str) -> str:
@@ -90,5 +112,7 @@ Text = Annotated[
 SpaceName = Annotated[str, AfterValidator(space_name)]
 """Of a project or a folder of a user: 1 to 64 characters that are printed."""
 Image = Annotated[str, AfterValidator(_is_image)]
+Images = Annotated[list[Image], Field(max_length=MAX_IMAGES), BeforeValidator(images_that_fit)]
+"""The images of one message."""
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_is_time_zone)]
 Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$")]

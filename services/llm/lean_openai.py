@@ -27,6 +27,8 @@ from services.llm.answer_events import ChatEvents, Events, Refusal, ResponsesEve
 from services.llm.message_form import OnText
 from services.llm.sse_frames import EventData
 
+_PIECE_BYTES = 256 * 1024
+
 
 class StreamBroken(openai.APIError):
     """The stream ended without the event that says that the answer is complete."""
@@ -161,14 +163,22 @@ class LeanChatOpenAI(ChatOpenAI):
         client: openai.AsyncOpenAI = self.root_async_client
         given = {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}
         content = await asyncio.to_thread(orjson.dumps, given) if _has_parts(given) else orjson.dumps(given)
+        if len(content) > _PIECE_BYTES:
+            options["headers"]["Content-Length"] = str(len(content))
         return await client.post(
             path,
-            content=content,
+            content=_pieces(content) if len(content) > _PIECE_BYTES else content,
             options=cast(RequestOptions, options),
             cast_to=object,
             stream=True,
             stream_cls=openai.AsyncStream[object],
         )
+
+
+async def _pieces(content: bytes) -> AsyncGenerator[bytes]:
+    """Yield a long body in pieces: written as a whole, it would hold up the event loop."""
+    for begin in range(0, len(content), _PIECE_BYTES):
+        yield content[begin : begin + _PIECE_BYTES]
 
 
 def _has_parts(body: Mapping[str, Any]) -> bool:

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from functools import partial
+from typing import Any, LiteralString
 from uuid import UUID
 
 from services.conversations.messages import message_digest
 from services.conversations.turn import TURN_IMPORTANCE
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
+from services.platform.threads import beside_the_loop
 from services.transfer.messages import Exchange, ImportedMessage, stored_key
 from services.transfer.statements import BatchStatements
+
+_IN_A_STEP = 100_000
+"""Characters whose digests are made in one step of the event loop."""
 
 # A message of a turn has no key: it is known by the client's id, or by its time, role and content, when an export
 # comes back.
@@ -174,30 +179,9 @@ class ImportedMessages(BatchStatements):
         await self._find_answered([each for each in exchanges if each.begins_with_answer])
         pairs = [(message, each.turn_id) for each in exchanges for message in each.messages]
         pairs.sort(key=lambda pair: pair[0].id)
-        values = {
-            "ids": [message.id for message, _ in pairs],
-            "conversation_ids": [message.conversation_id for message, _ in pairs],
-            "turn_ids": [turn_id for _, turn_id in pairs],
-            "roles": [message.line.role for message, _ in pairs],
-            "contents": [Words(message.line.content) for message, _ in pairs],
-            "parts": [WordsJson(message.parts) for message, _ in pairs],
-            "completed": [message.line.completed for message, _ in pairs],
-            "token_counts": [message.token_count for message, _ in pairs],
-            "ats": [message.at for message, _ in pairs],
-            "external_ids": [message.line.external_id for message, _ in pairs],
-            "speakers": all_words(message.line.speaker for message, _ in pairs),
-            "keys": [stored_key(message.key) for message, _ in pairs],
-            "retracted": [message.line.retracted for message, _ in pairs],
-            "memory_texts": all_words(message.line.memory_text for message, _ in pairs),
-            "message_digests": [
-                WordsDigest(
-                    message_digest(
-                        message.line.role, message.line.content, [p.image_url.url for p in message.line.parts]
-                    )
-                )
-                for message, _ in pairs
-            ],
-        }
+        characters = sum(len(message.line.content) for message, _ in pairs)
+        characters += sum(len(part.image_url.url) for message, _ in pairs for part in message.line.parts)
+        values = await beside_the_loop(partial(_columns, pairs), characters=characters, most=_IN_A_STEP)
         values["branch_ids"] = [message.branch_id for message, _ in pairs]
         on_branches = [message for message, _ in pairs if message.branch_id]
         branches = {
@@ -264,3 +248,31 @@ class ImportedMessages(BatchStatements):
             "importance": TURN_IMPORTANCE,
         }
         await self._run(_EPISODES, values)
+
+
+def _columns(pairs: Sequence[tuple[ImportedMessage, UUID]]) -> dict[str, Any]:
+    """Return the columns of messages, each with the id of its turn."""
+    return {
+        "ids": [message.id for message, _ in pairs],
+        "conversation_ids": [message.conversation_id for message, _ in pairs],
+        "turn_ids": [turn_id for _, turn_id in pairs],
+        "roles": [message.line.role for message, _ in pairs],
+        "contents": [Words(message.line.content) for message, _ in pairs],
+        "parts": [WordsJson(message.parts) for message, _ in pairs],
+        "completed": [message.line.completed for message, _ in pairs],
+        "token_counts": [message.token_count for message, _ in pairs],
+        "ats": [message.at for message, _ in pairs],
+        "external_ids": [message.line.external_id for message, _ in pairs],
+        "speakers": all_words(message.line.speaker for message, _ in pairs),
+        "keys": [stored_key(message.key) for message, _ in pairs],
+        "retracted": [message.line.retracted for message, _ in pairs],
+        "memory_texts": all_words(message.line.memory_text for message, _ in pairs),
+        "message_digests": [
+            WordsDigest(
+                message_digest(
+                    message.line.role, message.line.content, [p.image_url.url for p in message.line.parts]
+                )
+            )
+            for message, _ in pairs
+        ],
+    }

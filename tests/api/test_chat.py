@@ -131,6 +131,31 @@ async def test_tools_are_shown_as_they_run(client: httpx.AsyncClient, model_serv
     assert answer_of(events) == "Noon."
 
 
+async def test_images_that_are_too_large_together_are_refused(client: httpx.AsyncClient) -> None:
+    image = "data:image/png;base64," + "A" * 8_000_000
+    refused = await client.post("/api/v1/chat", json={**ASK, "images": [image] * 3})
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "at most 16777216 are accepted in one message" in refused.text
+    assert len(refused.text) < len(image)
+
+
+async def test_a_prompt_shows_the_newest_images_that_fit(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    image = "data:image/png;base64," + "A" * 8_000_000
+    await client.post("/api/v1/chat", json={**ASK, "message": "The first.", "images": [image]})
+    await client.post("/api/v1/chat", json={**ASK, "message": "The second.", "images": [image] * 2})
+    answered = await client.post("/api/v1/chat", json={**ASK, "message": "And now?"})
+
+    said = [message["content"] for message in model_server.requests[-1].body["input"] if message["role"] == "user"]
+    assert [text if isinstance(text, str) else [part["type"] for part in text] for text in said[:2]] == [
+        "🖼 The first.",
+        ["input_text", "input_image", "input_image"],
+    ]
+    replayed = await client.post(f"/api/v1/turns/{answered.json()['turn_id']}/replay", json={"ask": False})
+    assert replayed.json()["same_prompt"]
+
+
 async def test_images_reach_the_model(client: httpx.AsyncClient, model_server: ModelServer) -> None:
     await client.post(
         "/api/v1/chat", json={**ASK, "images": ["https://example.org/a.png", "data:image/png;base64,AAAA"]}

@@ -40,6 +40,25 @@ async def test_conversations_and_messages_are_paged_without_gaps(
     assert contents == ["question 0", "answer 0", "more 0", "ok", "more 1", "ok", "more 2", "ok"]
 
 
+async def test_a_page_of_megabytes_is_whole_and_in_order(client: httpx.AsyncClient, services: Services) -> None:
+    image = "data:image/png;base64," + "A" * 1_000_000
+    for number in range(3):
+        turn = await exchange(services.turns, f"question {number}", "word " * 60_000, images=[image, image])
+
+    path = f"/api/v1/conversations/{turn.conversation_id}/messages"
+    whole = (await client.get(path)).json()
+    assert [item["content"][:10] for item in whole["items"][::2]] == ["question 0", "question 1", "question 2"]
+    assert {len(item["content"]) for item in whole["items"][1::2]} == {300_000}
+    assert [len(item["parts"]) for item in whole["items"]] == [2, 0, 2, 0, 2, 0]
+    assert whole["items"][0]["parts"][1] == {"type": "image_url", "image_url": {"url": image}}
+    assert whole["next"] is None
+
+    begin = (await client.get(path, params={"limit": 4})).json()
+    end = (await client.get(path, params={"limit": 4, "after": begin["next"]})).json()
+    assert begin["items"] + end["items"] == whole["items"]
+    assert end["next"] is None
+
+
 async def test_a_conversation_shows_whose_it_is(client: httpx.AsyncClient, services: Services) -> None:
     turn = await exchange(services.turns, "Hello", "Hi")
     found = (await client.get(f"/api/v1/conversations/{turn.conversation_id}")).json()

@@ -1,17 +1,29 @@
 """The conversation's messages in the prompt: those that no summary or topic of the epoch covers, oldest first."""
 
 from collections.abc import Sequence
+from typing import LiteralString
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import MEMORY, readable, tagged
+from services.conversations.values import MAX_IMAGES_BYTES
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.text.language import Language
 from state.prompt import HistoryMessage
 from state.section import Item, Section
 
+PARTS_THAT_FIT: LiteralString = """
+    CASE WHEN pg_column_size(parts) < 16384
+           OR sum(pg_column_size(parts)) OVER (ORDER BY created_at DESC, id DESC) <= %(most_image_characters)s
+         THEN parts END AS parts
+"""
+"""The parts of a prompt's messages: the newest images, as long as they are not too large; NULL = left out.
+The size is read without reading the images. What is short, such as an address, is always shown."""
+MOST_IMAGE_CHARACTERS = (MAX_IMAGES_BYTES + 16384) * 4 // 3
+"""`most_image_characters` of that column: Base64 with its surroundings."""
+_LEFT_OUT = "🖼 "
 _PRIORITY = 30
 _MOST_CUT_OFF = 300
 """Characters shown from the end of an answer that broke off."""
@@ -78,6 +90,11 @@ def cut_off_text(answer: str, language: Language) -> str:
 def size_of_stored(shown: HistoryMessage, tokens: TokenEstimator) -> int:
     """Estimated tokens of a stored message in a prompt."""
     return tokens.count(shown["content"]) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(shown["parts"])
+
+
+def without_images(content: str) -> str:
+    """Return what the prompt shows of a message whose images are left out."""
+    return _LEFT_OUT + content
 
 
 def user_message(text: str, parts: Sequence[dict[str, object]]) -> BaseMessage:

@@ -39,6 +39,7 @@ from services.memory.recall.superseded import contradicted
 from services.memory.retraction import Retraction
 from services.platform.authorship import authoring
 from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
+from services.platform.threads import beside_the_loop
 from services.text.language import language_of
 from services.text.tokenizer import informative_terms
 from state.memory import Recognised
@@ -49,6 +50,8 @@ _HELD_S = 1.0
 """Seconds to wait for the decision whether a turn holds a memory command."""
 _LONGEST_HELD = timedelta(minutes=10)
 """Time after which a turn is processed even without a decision."""
+_IN_A_STEP = 2_000
+"""Characters of a message that are split into terms in one step of the event loop."""
 
 log = structlog.get_logger(__name__)
 
@@ -167,7 +170,11 @@ class MemoryAgent:
             for section, old, new in await self._store.filed(changed)
             for item in taken_back(section, old or {}, new or {}, core.get(section, {}))
         ]
-        gone = informative_terms(changed.said) - informative_terms(changed.left)
+        gone = await beside_the_loop(
+            lambda: informative_terms(changed.said) - informative_terms(changed.left),
+            characters=len(changed.said) + len(changed.left),
+            most=_IN_A_STEP,
+        )
         return [
             ItemChange(**item) for item in found if not changed.left or gone & informative_terms(str(item["old"]))
         ]

@@ -5,7 +5,7 @@ same ids: nothing is lost or duplicated.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -64,7 +64,7 @@ class EpisodeIndexSync:
         embedder: Embedder,
         jobs: JobQueue,
         *,
-        on_indexed: Callable[[Sequence[IndexRow]], None] = lambda _: None,
+        on_indexed: Callable[[Sequence[IndexRow]], Awaitable[None]] | None = None,
     ) -> None:
         """Register the jobs; `on_indexed` is called with what this process has indexed."""
         self._on_indexed = on_indexed
@@ -106,7 +106,8 @@ class EpisodeIndexSync:
                 return count
             rows = await self._rows(tenant_id, units)
             await self._index.upsert(rows, lost=self._lost)
-            self._on_indexed(rows)
+            if self._on_indexed is not None:
+                await self._on_indexed(rows)
             marked = await self._mark(tenant_id, _written(units))
             # What was removed or changed meanwhile must not come back.
             written = {row.unit_id for row in rows}

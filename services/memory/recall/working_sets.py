@@ -47,8 +47,10 @@ _FEW, _MANY = 4, 500
 """Changed units up to which they are taken in without a thread, and beyond which the index is asked for terms."""
 _LONG_TEXTS = 2_000
 """Characters of changed units from which their terms are computed in a thread, however few they are."""
-_EPISODES_AT_ONCE = 200
+_EPISODES_AT_ONCE = 100
 """Changed episodes that a shared set takes in without a pause."""
+_LEARNT_AT_ONCE = 100
+"""Embeddings that are stored in one step of the event loop."""
 _FREED_AT_ONCE = 200
 """Rows that are freed before other threads go on."""
 _AGAIN_S = 5.0
@@ -238,15 +240,18 @@ class WorkingSets:
             entry.following = True
             self._start(self._follow(entry, scope))
 
-    def learn(self, rows: Sequence[IndexRow]) -> None:
-        """Store the embeddings of units that this process has just indexed."""
+    async def learn(self, rows: Sequence[IndexRow]) -> None:
+        """Store the embeddings of units that this process has just indexed; others run between parts of it."""
         owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
         for row in rows:
             owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[row.unit_id] = row.embedding
-        for (user_id, expert_id, space_id), entry in self._entries.items():
+        for (user_id, expert_id, space_id), entry in [*self._entries.items()]:
             known = {**owned.get((user_id, expert_id, None), {}), **owned.get((user_id, expert_id, space_id), {})}
-            if known and entry.units is not None:
-                entry.units.embed(known)
+            vectors = [*known.items()]
+            for begin in range(0, len(vectors), _LEARNT_AT_ONCE):
+                if entry.units is not None:
+                    entry.units.embed(dict(vectors[begin : begin + _LEARNT_AT_ONCE]))
+                await asyncio.sleep(0)
 
     def forget(self, user_id: UUID) -> None:
         """Drop the sets of a user."""

@@ -1,0 +1,67 @@
+"""The JSON of a page of messages, made and sent in pieces: messages can hold megabytes of images.
+
+Whoever reads it slowly, or never, holds one part of the page in memory and not the whole.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+
+import orjson
+import structlog
+
+from api.paging import next_of
+from api.schemas import MessageView
+from services.conversations.transcript import Message
+from services.errors import DatabaseUnavailable
+from services.platform.threads import beside_the_loop
+
+log = structlog.get_logger(__name__)
+
+_PIECE_BYTES = 256 * 1024
+_END = b"}"
+
+
+async def message_page(
+    first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
+) -> AsyncGenerator[bytes]:
+    """Yield a `MessagePage`, given its first part and what yields the others.
+
+    If the database fails meanwhile, the page ends early, and its `next` names the place.
+    """
+    places = [(message.created_at, message.id) for message in first]
+    complete = True
+    yield b'{"items":['
+    async with aclosing(others):
+        part, begun = first, False
+        while part:
+            for message in part:
+                if begun:
+                    yield b","
+                begun = True
+                async for piece in _pieces(message):
+                    yield piece
+            try:
+                part = await anext(others, [])
+            except DatabaseUnavailable as error:
+                log.warning("a page of messages ended early", reason=str(error))
+                part, complete = (), False
+            places += [(message.created_at, message.id) for message in part]
+    following = next_of(places, limit if complete else len(places))
+    yield b'],"next":' + orjson.dumps(following) + _END
+
+
+async def _pieces(message: Message) -> AsyncGenerator[bytes]:
+    """Yield a message as `MessageView` in JSON."""
+    shown = MessageView.model_validate(message, from_attributes=True)
+    text = shown.model_dump_json(exclude={"parts"}).encode()
+    begin = text.removesuffix(_END) + b',"parts":['
+    for number, part in enumerate(message.parts):
+        size = len(part.get("image_url", {}).get("url", ""))
+        json = await beside_the_loop(partial(orjson.dumps, part), characters=size, most=_PIECE_BYTES)
+        begin += b"," * (number > 0) + json[:_PIECE_BYTES]
+        yield begin
+        for start in range(_PIECE_BYTES, len(json), _PIECE_BYTES):
+            yield json[start : start + _PIECE_BYTES]
+        begin = b""
+    yield begin + b"]" + _END

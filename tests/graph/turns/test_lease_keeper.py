@@ -1,0 +1,26 @@
+import pytest
+
+from graph.turns.lease_keeper import recover
+from services.bootstrap import Services
+from services.conversations.leases import AdoptedTurn
+from services.identity.tenants import DEFAULT_TENANT
+from tests.support.turns import new_turn
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_process_that_was_paused_does_not_end_its_own_turns(services: Services) -> None:
+    adopted: list[AdoptedTurn] = []
+    runs = await services.turns.open(new_turn("one"))
+    waits = await services.turns.open(new_turn("two"))
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+
+    await recover(services, {runs.turn_id, waits.turn_id}, adopted.append)
+    assert (await services.turns.get(DEFAULT_TENANT, runs.turn_id)).status == "running"
+    assert not adopted
+
+    await recover(services, set(), adopted.append)
+    ended = await services.turns.get(DEFAULT_TENANT, runs.turn_id)
+    assert (ended.status, ended.error and ended.error["code"]) == ("failed", "interrupted")
+    assert [turn.turn.turn_id for turn in adopted] == [waits.turn_id]
