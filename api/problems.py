@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.exceptions import HTTPException
 
+from services.conversations.turns import KEY
 from services.errors import (
     AnamnesisError,
     CallerError,
@@ -82,7 +83,7 @@ def problem_of(error: AnamnesisError) -> Problem:
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
     """The HTTP response that carries a problem, in the form that the requested path has."""
     if path.startswith(OPENAI_PATHS):
-        return JSONResponse(openai_error(problem), _openai_status(problem.status), headers)
+        return JSONResponse(openai_error(problem), _openai_status(problem), headers)
     return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
@@ -109,9 +110,10 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     return {"error": {"message": problem.detail, "type": kind, "param": problem.param, "code": problem.code}}
 
 
-def _openai_status(status: int) -> int:
-    """OpenAI's API has no 422."""
-    return HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status
+def _openai_status(problem: Problem) -> int:
+    """OpenAI's API has 400 for invalid values; a key of another message is 422 at every endpoint."""
+    is_invalid = problem.status == HTTPStatus.UNPROCESSABLE_ENTITY and problem.param != KEY
+    return HTTPStatus.BAD_REQUEST if is_invalid else problem.status
 
 
 def response_of(error: AnamnesisError, *, path: str = "") -> JSONResponse:

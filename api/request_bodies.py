@@ -44,6 +44,10 @@ _LEAST_BYTES_PER_S = 16 * 1024
 _LONGEST_KEY_SHOWN = 80
 _RETRY_AFTER_S = "5"
 _LINGER_S = 1.0
+_SHORT_REST_BYTES = 256 * 1024
+_MOST_LONG_RESTS = 8
+_thrown_away: set[Receive] = set()
+"""Of whom the long rest of a body is being thrown away."""
 
 
 class Refused(HTTPException):
@@ -67,7 +71,7 @@ async def answer_early(response: Response, scope: Scope, receive: Receive, send:
     """Send an answer though the client may still be sending its body; then the connection is closed.
 
     What arrives for a moment after the answer is thrown away. To close at once would reset the connection, and
-    many clients would never see the answer.
+    many clients would never see the answer. When hundreds send on, only some are read to the end.
     """
     response.headers["Connection"] = "close"
 
@@ -78,11 +82,30 @@ async def answer_early(response: Response, scope: Scope, receive: Receive, send:
         await send({**message, "more_body": True})
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_S):
-                while (await receive()).get("more_body", False):
-                    pass
+                await _throw_away(receive)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     await response(scope, receive, sent)
+
+
+async def _throw_away(receive: Receive) -> None:
+    """Receive the rest of a body; of a long one only while few others are, which would keep the event loop busy."""
+    size = 0
+    while (arrived := await receive()).get("more_body", False):
+        size += len(arrived["body"])
+        if size > _SHORT_REST_BYTES:
+            break
+    else:
+        return
+    if len(_thrown_away) >= _MOST_LONG_RESTS:
+        await asyncio.sleep(_LINGER_S)
+        return
+    _thrown_away.add(receive)
+    try:
+        while (await receive()).get("more_body", False):
+            pass
+    finally:
+        _thrown_away.discard(receive)
 
 
 class BodyBudget:

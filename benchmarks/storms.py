@@ -50,6 +50,8 @@ _MOST_NEIGHBOUR_S = 0.5
 _ALONE_S = 10.0
 """For which the neighbour's turns are timed before each storm."""
 _PAUSE_S = 0.1
+_LOOK_S = 0.2
+"""Pause between two looks whether a connection was closed; longer for many, as looking takes this process time."""
 _ESTABLISHED = 1
 """A connection's state in Linux' TCP_INFO while neither side has closed it."""
 _WARM_UP_TURNS = 40
@@ -294,7 +296,7 @@ async def _hold(rig: Rig, count: int, send: Callable[[asyncio.StreamWriter], Awa
             await send(writer)
             async with asyncio.timeout(_HELD_S):
                 while not _closed(writer):  # noqa: ASYNC110
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(max(_LOOK_S, _LOOK_S * count / 100))
         except TimeoutError:
             return False
         else:

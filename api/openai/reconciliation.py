@@ -22,7 +22,7 @@ from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED, KnownConversation
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare, meant_at
-from services.conversations.turns import other_space
+from services.conversations.turns import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Conflict, InvalidInput
 from state.conversation import EarlierMessage
 
@@ -67,8 +67,8 @@ class Reconciliation:
 
         Raises:
             ModelNotFound: there is no such expert.
-            InvalidInput: the conversation belongs to another model or space, or a message of the history is not
-                accepted.
+            InvalidInput: the conversation belongs to another model or space, the idempotency key to another
+                message, or a message of the history is not accepted.
             Conflict: the conversation keeps changing meanwhile.
             DatabaseUnavailable: the database does not answer.
         """
@@ -140,6 +140,9 @@ class Reconciliation:
         if ids.idempotency_key is not None:
             for there in reversed(messages):
                 if there.key == ids.idempotency_key:
+                    said = next((each for each in messages if each.turn_id == there.turn_id), there)
+                    if said.role == "user" and said.digest != resent.message:
+                        raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
                     return HistoryMatch(follow=there.turn_id), None
         if ids.parent and messages and messages[-1].external_id == ids.parent:
             return HistoryMatch(), None  # the ordinary case of a client that names its messages

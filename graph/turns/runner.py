@@ -30,7 +30,7 @@ from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
-from services.conversations.turns import KEY_OF_ANOTHER_MESSAGE, other_space
+from services.conversations.turns import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput
@@ -162,8 +162,8 @@ class TurnRunner:
         digest = message_digest("user", request.input["message"], request.input.get("images", ()))
         for said in known.messages:
             if request.idempotency_key is not None and said.key == request.idempotency_key:
-                if said.digest != digest:
-                    raise InvalidInput("idempotency_key", KEY_OF_ANOTHER_MESSAGE)
+                if said.role == "user" and said.digest != digest:
+                    raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
                 return said.turn_id
         place = await conversations.place_of(request.tenant_id, known.id, turn_id=replaced)
         if place is None:

@@ -98,6 +98,7 @@ class _Found:
     """Those that run."""
 
 
+KEY = "idempotency_key"
 KEY_OF_ANOTHER_MESSAGE = "belongs to another message of this conversation; send a new message with a new key"
 
 
@@ -183,7 +184,7 @@ class Turns:
                 raise await self._not_found(new)
             one = found[0]
             if one.known_turn_id is not None and one.known_differs:
-                raise InvalidInput("idempotency_key", KEY_OF_ANOTHER_MESSAGE)
+                raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
             if one.known_turn_id is not None:
                 return KnownTurn(one.known_turn_id, new.tenant_id)
             turn = self._opened(new, one, turn_id, message_id)

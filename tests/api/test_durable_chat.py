@@ -1,7 +1,9 @@
 """Idempotency, conflicts, cancelling and resuming over HTTP."""
 
 import asyncio
+import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -76,6 +78,57 @@ async def test_a_key_with_another_message_is_refused(client: httpx.AsyncClient) 
     assert len(await _messages(client)) == 2
     again = await client.post("/api/v1/chat", json={**ASK, "message": f" {ASK['message']} "}, headers=key)
     assert again.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", lambda said: {"messages": [{"role": "user", "content": said}]}),
+        ("/v1/responses", lambda said: {"input": said}),
+        (
+            "/api/v1/ui/chat",
+            lambda said: {"id": "s-1", "messages": [{"role": "user", "parts": [{"type": "text", "text": said}]}]},
+        ),
+        (
+            "/api/v1/ui/ag-ui",
+            lambda said: {
+                "threadId": "s-1",
+                "runId": "a-key",
+                "messages": [{"id": "m", "role": "user", "content": said}],
+                "state": {},
+                "tools": [],
+                "context": [],
+                "forwardedProps": {"user": "u-1"},
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+async def test_every_protocol_refuses_a_key_with_another_message(
+    client: httpx.AsyncClient, path: str, body: Callable[[str], dict[str, Any]], named: bool
+) -> None:
+    async def send(said: str) -> httpx.Response:
+        more: dict[str, Any] = {"user": "u-1"} if "ag-ui" not in path else {}
+        if path.startswith("/v1"):
+            more |= {"model": "default"} | ({"metadata": {"session_id": "s-1"}} if named else {})
+        return await client.post(path, json={**body(said), **more}, headers={"Idempotency-Key": "a-key"})
+
+    first = await send("Hello")
+    assert first.status_code == 200, first.text
+    assert (await send("Hello")).status_code == 200
+    refused = await send("Something else")
+    assert (refused.status_code, "belongs to another message" in refused.text) == (422, True)
+    assert len(await _messages(client)) == 2
+
+
+async def test_a_socket_refuses_a_key_with_another_message(url: str, client: httpx.AsyncClient) -> None:
+    key = {"Idempotency-Key": "a-key"}
+    (await client.post("/api/v1/chat", json=ASK, headers=key)).raise_for_status()
+    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
+        await socket.send(json.dumps({**ASK, "message": "Something else", "idempotency_key": "a-key"}))
+        told = json.loads(await socket.recv())
+    assert "belongs to another message" in json.dumps(told)
+    assert len(await _messages(client)) == 2
 
 
 @pytest.mark.parametrize("key", ["", "with space", "x" * 256, "ключ".encode()])

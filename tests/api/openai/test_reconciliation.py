@@ -265,5 +265,5 @@ async def test_requests_with_one_key_at_once_are_one_turn(sdk: Any, services: Se
 
     assert len(set(await asyncio.gather(*map(ask, ["My dog is called Bruno."] * 5)))) == 1
     assert len(await contents(services)) == 2
-    with pytest.raises(openai.BadRequestError, match="belongs to another message"):
+    with pytest.raises(openai.UnprocessableEntityError, match="belongs to another message"):
         await ask("Something else.")
