@@ -89,7 +89,7 @@ async def answer_early(response: Response, scope: Scope, receive: Receive, send:
 
 
 async def _throw_away(receive: Receive) -> None:
-    """Receive the rest of a body; of a long one only while few others are, which would keep the event loop busy."""
+    """Receive the rest of a body; a long one only while few others are, which would keep the event loop busy."""
     size = 0
     while (arrived := await receive()).get("more_body", False):
         size += len(arrived["body"])
