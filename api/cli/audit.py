@@ -34,6 +34,8 @@ def audit(
 ) -> None:
     """Name every place that holds a word: tables, the job queue, the index, Redis, and files of the data folder.
 
+    Says which stores were searched, and where words that were removed may remain and until when.
+
     Exit code 1 if it is anywhere but in conversations and the files that store these. Bytes of deleted rows
     stay in the stores' files until they are overwritten; see erase --scrub.
 
@@ -45,7 +47,12 @@ def audit(
 
         async with open_all_services(await of_tenant(settings, tenant)) as services:
             found = await named(Tenants(services.database), tenant)
-            search = CanarySearch(services.database, services.memory.index, services.redis)
+            search = CanarySearch(
+                services.database,
+                services.memory.index,
+                services.redis,
+                events_keep_s=settings.turn_events_keep_s,
+            )
             return await search.search(found.id, user, canary, [settings.data_dir, *(files or [])])
 
     search = run(work)
@@ -57,6 +64,9 @@ def audit(
             typer.echo(f"{each.store}: {each.place}{where}, {as_counts({'rows': each.rows})}")
         found = as_counts({"places": len(search.findings)})
         typer.echo(f"Found in {found}. Searched: {', '.join(search.searched)}.")
+        for left in search.remains:
+            where = "searched" if left.is_searched else "not searched"
+            typer.echo(f"May remain in {left.place} ({where}) until {left.until}.")
         for store in search.unreachable:
             typer.echo(f"{store} does not answer and was not searched.", err=True)
     if search.beyond_conversations or search.unreachable:

@@ -99,6 +99,7 @@ class Pins:
             raise NotFound(f"The section {section} has no {what}.")
         values = {
             "tenant_id": owner.tenant_id,
+            "user_id": owner.user_id,
             "block_id": block.id,
             "digests": [WordsDigest(digest_of_value(block.id, *each)) for each in named],
             "clear": [digest_of_value(block.id, *each) for each in named],

@@ -10,7 +10,8 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from tests.support.archiving import answer, topic
-from tests.support.compressing import compress, merging
+from tests.support.compressing import compress, merging, write
+from tests.support.fading import ARCHIVE, written_before
 from tests.support.filing import core, episode, reply
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import WHOLE, repeating, retelling
@@ -79,3 +80,19 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
         assert answered.status_code == 200, answered.text
     await services.memory.indexing.index_waiting()
     return owner
+
+
+async def maintain_everything(services: Services, client: httpx.AsyncClient, owner: Owner) -> None:
+    """Have what was derived proposed, archived and pinned, and shown in twenty prompts."""
+    inhaler = "The user carries an inhaler for the asthma every day"
+    first, _ = await write(services, owner, inhaler, f"{inhaler} now")
+    await written_before(services, owner, "Bought a book on asthma in Hamburg")
+    assert (await services.maintenance.findings.look(DEFAULT_TENANT, "u-1")).proposed
+    assert (await services.maintenance.fading.run(DEFAULT_TENANT, "u-1", ARCHIVE)).episode_ids
+    await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", first, pinned=True)
+    await services.memory.pins.set_on_value(owner, "human", "health", WHOLE, pinned=True)
+    for number in range(20):
+        body = {"user_id": "u-1", "session_id": "shown", "message": f"What did I say about Hamburg? ({number})"}
+        answered = await client.post("/api/v1/chat", json=body)
+        assert answered.status_code == 200, answered.text
+    await services.memory.indexing.index_waiting()

@@ -19,15 +19,17 @@ from services.forgetting.canary import CanarySearch
 from services.forgetting.key_renewal import KeyRenewal
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
+from services.memory.pinned_values import digest_of_value
+from services.memory.pins import PinnedValue
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.settings import Settings
 from tests.support.application import running_turns, served
-from tests.support.derived import derive_everything
+from tests.support.derived import derive_everything, maintain_everything
 from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer
-from tests.support.retracting import SECRET
+from tests.support.retracting import SECRET, WHOLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -101,9 +103,14 @@ async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_de
     settings: Settings,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    await derive_everything(services, client, model_server)
+    owner = await derive_everything(services, client, model_server)
+    await maintain_everything(services, client, owner)
+    (block,) = [each for each in await services.memory.core.read(owner) if each.section == "human"]
+    pin = digest_of_value(block.id, "health", WHOLE).hex()
     await services.memory.indexing.index_waiting()
     copy = await asyncio.to_thread(_copy_of, server)
+    assert pin not in copy, "a digest of a short text can be guessed"
+    assert (await services.memory.pins.values(DEFAULT_TENANT, [block]))["human"] == [PinnedValue("health", WHOLE)]
     folders = [Path(server._parent), Path(milvus_server.folder), settings.keys_folder]
     folders.append(await _redis_folder(services))
     search = CanarySearch(services.database, services.memory.index, services.redis)
