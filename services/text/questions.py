@@ -51,6 +51,20 @@ _ASKS_AFTER = re.compile(
     r"(?:wh?at|which|whe(?:n|re)|who[ms]?e?|why|how)(?:'?s|'?re|'?ll|'?d|'?m)?\b"
 )
 """A question word after the opening of a message, also shortened or in colloquial spelling."""
+_ASKS_NOTHING: dict[Language, re.Pattern[str]] = {
+    # Question words that stand for anything or nothing: 什么都吃, 不管谁来, 没什么忌口, 好几次.
+    "zh": re.compile(
+        r"(?:不管|无论|不论|任凭|随便)[^，,。.！!？?；;]*"
+        r"|(?:什么|啥|谁|哪|怎么|多[少大久高长])[^，,。.！!？?；;]{0,8}?[都也]"
+        r"|(?:没有?|不)(?:什么|啥|怎么|多少|几)"
+        r"|[好十这那前]几|几[十百千万]|多少(?:有点|得|还是)"
+    ),
+    # “When I was five, …”, “What a day!”
+    "en": re.compile(
+        r"(?:wh?at an? |when (?:i|we|he|she|it|they|i'm|we're|he's|she's|it's|they're|my|our|his|her|their|the)\b)"
+    ),
+}
+"""What looks like a question and is none, unless its mark says so."""
 _ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us|our|ours)\b")
 
 
@@ -58,10 +72,16 @@ def asks(message: str, language: Language) -> bool:
     """Whether the message asks something, by its mark or its words."""
     if language == "zh":
         folded = simplified(message)
-        return folded.rstrip().endswith(("?", "？")) or has_cue(folded, ASKS[language], language)
-    opening = _ASKS_AFTER.match(message.lower().replace("’", "'"))
+        if folded.rstrip().endswith(("?", "？")):
+            return True
+        return has_cue(_ASKS_NOTHING[language].sub("", folded), ASKS[language], language)
+    if "?" in message:
+        return True
+    folded = message.lower().replace("’", "'").lstrip()
+    if _ASKS_NOTHING[language].match(folded):
+        return False
     first = english_words(message)[:1]
-    return "?" in message or opening is not None or (bool(first) and first[0] in ASKS[language])
+    return _ASKS_AFTER.match(folded) is not None or (bool(first) and first[0] in ASKS[language])
 
 
 def refers_back(message: str, language: Language) -> bool:

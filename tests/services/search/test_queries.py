@@ -164,3 +164,17 @@ def test_a_question_of_the_users_own_life_is_told_from_a_general_one(
     message: str, language: Language, own: bool
 ) -> None:
     assert asks_of_oneself(message, language) == own
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["我先生什么都吃。", "他谁的话也不听。", "不管什么时候我都在家。", "我没什么忌口。", "去过好几次厦门。"],
+)
+def test_a_question_word_for_anything_or_nothing_asks_nothing(message: str) -> None:
+    assert not asks(message, "zh")
+    assert asks(f"{message[:-1]}？", "zh")
+
+
+@pytest.mark.parametrize("message", ["When I was five we moved to Porto.", "What a day at the bakery!"])
+def test_a_clause_and_an_exclamation_ask_nothing(message: str) -> None:
+    assert not asks(message, "en")
