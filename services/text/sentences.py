@@ -6,6 +6,10 @@ from functools import cache
 
 _ENDS = ".!?。！？\\n"
 SEMICOLONS = ";；"
+_ABBREVIATED = "|".join(
+    rf"(?<=\b{each})\." for each in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs", r"e\.g", r"i\.e")
+)
+"""The full stop of an abbreviation that goes on."""
 
 
 @dataclass(frozen=True)
@@ -41,5 +45,5 @@ def sentences(text: str, also: str = "") -> list[Sentence]:
 def _pattern(also: str) -> re.Pattern[str]:
     ends = f"{_ENDS}{also}"
     # A full stop before a character is part of a figure, an address or an abbreviation.
-    body = rf"[^{ends}]*(?:\.(?=\S)[^{ends}]*)*"
+    body = rf"[^{ends}]*(?:(?:\.(?=\S)|{_ABBREVIATED})[^{ends}]*)*"
     return re.compile(rf"{body}(?P<mark>[{ends}]+|$)\s*")

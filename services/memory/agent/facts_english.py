@@ -42,7 +42,7 @@ _NOT_PLAIN = re.compile(
     r"|\b(?:said|says|told|claims|claimed|thinks|believes|asked|insists|insisted|quotes?|quoted)\b|[\"“”]"
 )
 _ENDS = re.compile(
-    r"\s*(?:[,;:(]|\s(?:since|because|so|and (?:i|my|we|it|they|he|she|that|there|the)|but|now|"
+    r"\s*(?:[,;(]|:(?!\d)|\s(?:since|because|so|and (?:i|my|we|it|they|he|she|that|there|the)|but|now|"
     r"these days|right now|"
     r"any ?more|at the moment|currently|recently|already|yesterday|today|ago|when|where|which|who|if|though|"
     r"although|"

@@ -12,6 +12,7 @@ from services.text.sentences import SEMICOLONS, sentences
         ("今天下雨了。你带伞了吗？\n带了", ["今天下雨了。", "你带伞了吗？\n", "带了"]),
         ("One line\nanother", ["One line\n", "another"]),
         ("Well... yes", ["Well... ", "yes"]),
+        ("I see Dr. Abadi, e.g. today. Bye", ["I see Dr. Abadi, e.g. today. ", "Bye"]),
         ("", []),
     ],
 )

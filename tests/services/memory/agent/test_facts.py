@@ -41,6 +41,10 @@ def test_the_collected_statements_are_read_as_before(language: str) -> None:
         ("我叫王小明，你可以叫我小王", ["name: 王小明", "preferred_name: 小王"]),
         ("我上個月搬到新加坡了", ["home: 住在新加坡"]),
         ("我養了一隻貓，叫雪球", ["pets: 養一隻貓叫雪球"]),
+        (
+            "My eye test is on the 4th of March at 9:15 with Dr. Osei.",
+            ["plans: eye test on the 4th of March at 9:15 with Dr. Osei"],
+        ),
     ],
 )
 def test_a_message_may_state_several_facts(message: str, filed: list[str]) -> None:
