@@ -91,6 +91,12 @@ def words_for(concepts_named: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(term for concept in concepts_named for term in words.get(concept, ())))
 
 
+def kinds_of(named: Iterable[str]) -> list[str]:
+    """These concepts and all that are kinds of them."""
+    wanted = set(named)
+    return [concept for concept, broader in _table().broader.items() if not wanted.isdisjoint(broader)]
+
+
 def facets(question: str) -> tuple[Facet, ...]:
     """What a question is about, each thing once."""
     return (_remembered_facets if len(question) <= _SHORT else _facets)(question)

@@ -36,6 +36,8 @@ _LEAST_NAME = 0.6
 _LEAST_ONLY, _LEAST_ONLY_ELSEWHERE = 0.1, 0.25
 """The same, beyond doubt a correction, where nothing else that is held has such a value; and where its text
 shares no word with the message but the values."""
+_MISSPELT = 0.6
+"""Share of letters in order from which on two words may be one that was misspelt."""
 _NEAR_BEST = 0.3
 """Share of the likeliest one's probability from which on the piece with that value is corrected."""
 _MOST_DENIED = 3
@@ -80,7 +82,7 @@ def correction_of(
     share, meant = likely[0]
     if denied := next(filter(None, (_denied_member(place, message) for _, place in likely[:_MOST_DENIED])), None):
         return denied if share >= _least(command, denied, just_said, message) else None
-    slot = _slot(command, likely, message)
+    slot = _slot(command, likely, message) or _misspelt(command, just_said, message)
     found = (
         slot or _with_value(meant, command, message) or Correction(meant, None, _old(meant, command), "nothing")
     )
@@ -107,24 +109,44 @@ def _of_old_value(
 
 
 def _slot(command: Command, likely: Sequence[tuple[float, Place]], message: str) -> Correction | None:
-    """The only value of the new one's kind in all that is held, near what is likeliest: of a sure correction."""
-    kinds = content_of(message).values.keys() - {"name"}
-    if command.certainty != "plain" or not kinds:
+    """The value that a sure correction replaces where only one of all that is held can be meant.
+
+    That is the only one of the new one's kind; of several, the only one with its unit and as many digits, or the
+    only one in the text that is likeliest meant.
+    """
+    values = content_of(message).values
+    kinds = values.keys() - {"name", "kin", "number"} or values.keys() & {"number"}
+    if command.certainty != "plain" or not kinds or not likely:
         return None
-    found: list[tuple[float, Correction]] = []
-    for share, place in likely:
+    best, likeliest = likely[0]
+    said = [value.strip(" .,") for kind in sorted(kinds) if len(values[kind]) == 1 for value in values[kind]]
+    found: list[Correction] = []
+    for _, place in likely:
         if not kinds.isdisjoint(content_of(place.text).values):
-            corrected = _with_value(place, command, message)
+            by_value = (_first([place], value) for value in said)
+            corrected = _with_value(place, command, message) or next(filter(None, by_value), None)
             if corrected and corrected.by == "a value of its kind":
-                found.append((share, corrected))
-        if len({corrected.place.said for _, corrected in found}) > 1:
-            return None
-    if not found:
+                found.append(corrected)
+    alike = [each for each in found if _is_of_one_form(each)]
+    beside = (
+        [each for each in found if each.place.of is likeliest.of] if best >= _LEAST["likeness"]["plain"] else []
+    )
+    only = next((some for some in (found, alike, beside) if len({each.place.said for each in some}) == 1), None)
+    if only is None:
         return None
-    share, corrected = found[0]
-    least = _LEAST_ONLY_ELSEWHERE if _is_elsewhere(corrected, message) else _LEAST_ONLY
-    is_near = share >= max(least, _NEAR_BEST * likely[0][0])
+    corrected = only[0]
+    share = max(share for share, place in likely if place.of is corrected.place.of)
+    least = _LEAST_ONLY_ELSEWHERE if only is not alike and _is_elsewhere(corrected, message) else _LEAST_ONLY
+    is_near = share >= max(least, _NEAR_BEST * best)
     return corrected if is_near and not _is_a_name(corrected) else None
+
+
+def _is_of_one_form(found: Correction) -> bool:
+    """Whether two values have the same unit or sign, and as many digits."""
+    if found.change is None:
+        return False
+    old, new = (re.sub(r"\d", "0", each.casefold().strip(" .,")) for each in (found.old, found.change.new))
+    return old == new and len(old) > 1
 
 
 def _is_elsewhere(found: Correction, message: str) -> bool:
@@ -196,6 +218,20 @@ def _new_values(command: Command, known: str, message: str) -> list[str]:
 def _old(meant: Place, command: Command) -> str:
     """The words by which a message names what does not hold any more, if the piece has them."""
     return command.target if command.target and command.target.casefold() in meant.text.casefold() else ""
+
+
+def _misspelt(command: Command, just_said: Sequence[Place], message: str) -> Correction | None:
+    """Words of what was said just before that a sure correction spells nearly the same."""
+    if command.certainty != "plain":
+        return None
+    for place in just_said:
+        for new in _new_values(command, place.text, message):
+            like = place_like(place.text, new)
+            if like and like.by_spelling >= _MISSPELT:
+                change = substitute(place.text, new, place.text[like.start : like.end])
+                if change:
+                    return Correction(place, change, change.old, "likeness")
+    return None
 
 
 def _first(places: Iterable[Place], value: str, *, old: str = "") -> Correction | None:

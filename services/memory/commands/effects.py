@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 from services.memory.commands.change_wording import nothing_found, previous_exchange, summary_of, this_message
 from services.memory.commands.corrections import Correction
 from services.memory.commands.holdings import CoreContent, CoreItem, Holdings, Place, items_of
+from services.memory.commands.pieces import pieces
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.removal import going_with, without_pieces, without_value
 from services.memory.commands.substitution import Substitution, substitute, values_by_kind
@@ -141,19 +142,25 @@ def misdated_items(change: Substitution, filed: Sequence[PlannedItem]) -> list[P
 
 
 def remove(found: Effects, chosen: Sequence[Place], sought: Sought) -> None:
-    """Note that some pieces go; with what is to be forgotten, what only goes on about it."""
+    """Note that some pieces go, and tell which; with what is to be forgotten, what only goes on about it."""
     gone: dict[UUID, set[int]] = {}
+    told: dict[UUID, list[str]] = {}
     for place in chosen:
         if isinstance(place.of, CoreItem):
             found.items.append(place.of.removed())
+            found.told.append(place.of.text)
         elif place.of.kind == "episode":
             found.episodes.append(place.of.id)
+            found.told.append(place.of.content)
         else:
             numbers = gone.setdefault(place.of.id, set())
             numbers.add(place.at)
             is_forgotten = sought.kind == "forget"
             going = going_with(place.of.content, numbers, sought) if is_forgotten else numbers
             found.messages[place.of.id] = without_pieces(place.of.content, going) or None
+            parts = pieces(place.of.content)
+            told[place.of.id] = [parts[number] for number in sorted(going)]
+    found.told += [part for parts in told.values() for part in parts]
 
 
 def replace_value(found: Effects, holdings: Holdings, corrected: Correction) -> None:

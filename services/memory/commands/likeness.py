@@ -25,6 +25,8 @@ with for from as by who that which not this have has had i'm i've we're she's he
 _LINKS = frozenset(_LINK_WORDS.split())
 _MOST_WORDS = 3
 _SHORTEST = 2
+_LONGEST_NAME = 3
+"""Characters of a Chinese name."""
 _ALIKE_IN_SPELLING = 0.5
 _ALIKE_IN_MEANING = 0.25
 _STANDS_OUT = 0.1
@@ -39,6 +41,8 @@ class Place:
     end: int
     score: float
     """How like the new value they are (0..1)."""
+    by_spelling: float
+    """The same by their letters alone."""
 
 
 def place_like(statement: str, new: str) -> Place | None:
@@ -64,7 +68,7 @@ def _scored(statement: str, new: str) -> Iterator[Place]:
         spelling = _spelled_alike(old, new)
         meaning = float(wanted @ _vector(old)) if wanted.any() else 0.0
         if spelling >= _ALIKE_IN_SPELLING or meaning >= _ALIKE_IN_MEANING:
-            yield Place(start, end, max(spelling, meaning))
+            yield Place(start, end, max(spelling, meaning), spelling)
 
 
 def _spans(statement: str, new: str) -> Iterator[tuple[int, int]]:
@@ -80,10 +84,17 @@ def _spans(statement: str, new: str) -> Iterator[tuple[int, int]]:
     folded = simplified(statement)
     if len(folded) != len(statement):
         return
-    for term in sorted(informative_terms(folded)):
-        if len(term) >= _SHORTEST:
-            for found in re.finditer(re.escape(term), folded):
-                yield found.span()
+    spans = {
+        found.span()
+        for term in informative_terms(folded)
+        if len(term) >= _SHORTEST
+        for found in re.finditer(re.escape(term), folded)
+    }
+    # A name may be cut into characters.
+    is_short = _SHORTEST <= len(new) <= _LONGEST_NAME
+    windows = {(at, at + len(new)) for at in range(len(folded) - len(new) + 1)} if is_short else set()
+    alike = {span for span in windows if _spelled_alike(folded[slice(*span)], new) >= _ALIKE_IN_SPELLING}
+    yield from sorted(spans | alike)
 
 
 def _spelled_alike(old: str, new: str) -> float:

@@ -11,12 +11,13 @@ from psycopg.rows import class_row, tuple_row
 from services.encryption.search import like_any
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
+from services.memory.commands.categories import asks_for_all
 from services.memory.commands.holdings import CoreContent, CoreSections, Holdings, items_of
 from services.memory.commands.pieces import Stored
 from services.memory.core import CoreMemory
 from services.platform.postgres import Database
 from services.text.clauses import statements
-from services.text.concepts import facets
+from services.text.concepts import facets, kinds_of, telling_concepts, words_for
 from services.text.language import Language
 from state.memory import Command, Recognised
 
@@ -66,6 +67,8 @@ class CommandReader:
     ) -> Holdings:
         """The user's statements that may be meant: those that share a word, and the newest; and all items."""
         patterns = _patterns(f"{command.target} {command.about} {command.replacement}")
+        if command.kind == "forget" and asks_for_all(asking.message):
+            patterns += _patterns(" ".join(words_for(kinds_of(telling_concepts(command.target)))))
         stored = {
             each.id: each
             for some in (patterns, _ANYTHING)

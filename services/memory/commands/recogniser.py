@@ -41,7 +41,7 @@ _UNCUED = 0.9
 """From here on a message is a command without any of the words that its kind has."""
 _LAST_EXCHANGE = 0.95
 """From here on a request to forget that neither names anything nor says “just now” removes the last exchange."""
-_SLIP = 0.04
+_SLIP = 0.06
 """From here on a short message may correct a value of what was said last."""
 _NEWS = 0.02
 """From here on a message may tell that something does not hold any more, as memory shows."""
@@ -256,7 +256,8 @@ def _command(
         span for span in sentences if _is_command(_within(found, span), _parts_within(found, parts, span), opinion)
     ] or list(sentences)
     rest = _without(message, commanding)
-    about = _about(message, found, parts, kept)
+    tasks = [span for span in sentences if _is_work(message, found, span, opinion)]
+    about = _about(message, found, parts, [*kept, *tasks])
     if opinion.kind == "forget":
         parts = _beside_the_verb(found, parts)
     target = _words(message, found, parts, "target")
@@ -265,7 +266,9 @@ def _command(
     elif opinion.kind == "remember" and informative_terms(target):
         target = _words_of(message, _whole_clauses(found, parts))
     elif opinion.kind in {"forget", "remember"} and not informative_terms(target):
-        target = about.strip(_EDGES) if opinion.kind == "forget" else rest or _stated(message, found)
+        target = rest or _stated(message, found)
+        if opinion.kind == "forget":
+            target = _about(message, found, parts, [*kept, *tasks, *_beside_removal(found)]).strip(_EDGES)
     bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
     scope = _scope(opinion.kind, bare, found)
     points_back = frozenset(("just_now",)) if opinion.kind == "forget" else _POINTS_BACK
@@ -388,6 +391,23 @@ def _is_command(found: Sequence[Token], parts: Sequence[Part], opinion: Opinion)
     return own.probability >= _OF_SENTENCE and own.kind == opinion.kind
 
 
+def _is_work(message: str, found: Sequence[Token], span: Span, opinion: Opinion) -> bool:
+    """Whether a sentence beside a command only asks for something else."""
+    text = folded(message[span.start : span.end]).lower().strip()
+    if not asks_for_work(text) and not asks_about_something(text):
+        return False
+    own = opinion_on(_within(found, span))
+    return own.probability < _OF_SENTENCE or own.kind != opinion.kind
+
+
+def _beside_removal(found: Sequence[Token]) -> list[Span]:
+    """The clauses beside those that name what they ask to remove; none where no clause does."""
+    clauses = list(_clauses(found))
+    if not any(map(_names_something, clauses)):
+        return []
+    return [Span(clause[0].start, clause[-1].end) for clause in clauses if not _names_something(clause)]
+
+
 def _within(found: Sequence[Token], span: Span) -> list[Token]:
     return [token for token in found if span.start <= token.start < span.end]
 
@@ -505,7 +525,11 @@ def _kept(found: Sequence[Token]) -> list[Span]:
     kept = []
     for clause in _clauses(found):
         named = {name for token in clause for name in token.classes}
-        is_wish = "stays" in named and named.isdisjoint(("not", "remove")) and "me" not in clause[0].classes
+        stays = any(
+            "stays" in token.classes and not (at and "you" in clause[at - 1].classes)  # “whatever you keep on me”
+            for at, token in enumerate(clause)
+        )
+        is_wish = stays and named.isdisjoint(("not", "remove")) and "me" not in clause[0].classes
         of_the_rest = _OF_THE_REST.match("".join(token.text for token in clause)) is not None
         if of_the_rest or (is_wish and any(not token.classes for token in clause)):
             kept.append(Span(clause[0].start, clause[-1].end))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal
 
 from services.errors import InvalidInput
+from services.memory.commands.categories import all_of, asks_for_all
 from services.memory.commands.change_wording import this_message
 from services.memory.commands.corrections import correction_of
 from services.memory.commands.effects import (
@@ -51,6 +52,8 @@ _STANDS_OUT = 0.5
 """Share of all that may be meant, from which on less probability does."""
 _AS_WELL = 0.6
 """Share of the likeliest one's probability from which on another piece is meant as well."""
+_MEANT_AS_WELL = 0.15
+"""Probability from which on a piece goes where everything about a subject goes."""
 _MAY_BE_MEANT = 0.08
 _MOST_NAMED = 3
 _LONG = 1_000
@@ -136,7 +139,26 @@ class Resolution:
         self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
     ) -> Effects:
         """What shares nearly all words with what the user names; else what is most likely meant by it."""
-        return await self._named(command, asking, core) or await self._meant(command, asking, core, before)
+        found = Effects()
+        if asks_for_all(asking.message) and command.certainty == "plain":
+            found = await self._all(command, asking, core, before)
+        found = found or await self._named(command, asking, core)
+        return found or await self._meant(command, asking, core, before)
+
+    async def _all(
+        self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
+    ) -> Effects:
+        """Everything about a subject, or of a category."""
+        holdings = await self._reader.holdings(command, asking, core, before)
+        kept = Subject.of(command.kept)
+        of_all = await _beside(asking, lambda: all_of(command.named or command.target, holdings))
+        chosen = [place for place in of_all if not kept.is_in(place.text)]
+        if not chosen:
+            return Effects()
+        sought = sought_by(command, asking.message)
+        likely = await _beside(asking, lambda: holdings.likely(sought))
+        chosen += [place for share, place in likely if share >= _MEANT_AS_WELL and place not in chosen]
+        return await self._removing(chosen, command, asking, core)
 
     async def _named(self, command: Command, asking: ResolutionRequest, core: CoreContent) -> Effects:
         """What shares nearly all words with what the user names."""
@@ -178,9 +200,18 @@ class Resolution:
             found.candidates = list(dict.fromkeys(near))[:_MOST_NAMED]
             return found
         chosen = [place for share, place in likely if share >= _AS_WELL * best]
-        remove(found, chosen, sought)
-        found.told = [place.of.text if isinstance(place.of, CoreItem) else place.text for place in chosen]
-        found.gives_away = " ".join(found.told)
+        chosen = _rather_named(chosen, likely, all_of(command.named or command.target, holdings))
+        return await self._removing(chosen, command, asking, core)
+
+    async def _removing(
+        self, chosen: Sequence[Place], command: Command, asking: ResolutionRequest, core: CoreContent
+    ) -> Effects:
+        """These pieces removed, with the answers and the items of core memory that give them away."""
+        found = Effects()
+        remove(found, chosen, sought_by(command, asking.message))
+        found.gives_away = " ".join(
+            place.of.text if isinstance(place.of, CoreItem) else place.text for place in chosen
+        )
         gone = Subject.of(found.gives_away)
         await self._answers_of(asking, found, gone)
         again = [
@@ -325,6 +356,17 @@ def _is_of_another_matter(item: PlannedItem, target: str) -> bool:
     own, named = concepts(labelled).keys(), concepts(target).keys()
     is_named = not informative_terms(labelled).isdisjoint(informative_terms(target))
     return bool(own and named) and own.isdisjoint(named) and not is_named
+
+
+def _rather_named(
+    chosen: Sequence[Place], likely: Sequence[tuple[float, Place]], named: Sequence[Place]
+) -> list[Place]:
+    """What is likeliest meant; where another piece of the same text speaks of what is named, rather that one."""
+    best, first = likely[0]
+    instead = [place for place in named if place.of is first.of and place.at != first.at]
+    if first in named or not instead:
+        return list(chosen)
+    return [*instead, first] if best >= _STANDS_OUT else instead
 
 
 def _newest_first(text: str) -> list[tuple[int, str]]:

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.memory.commands.corrections import Correction, correction_of
-from services.memory.commands.holdings import Holdings
-from services.memory.commands.pieces import Stored
+from services.memory.commands.holdings import Holdings, Place
+from services.memory.commands.pieces import Stored, pieces
 from services.memory.commands.recogniser import recognise
 from services.memory.commands.substitution import substitute
 from services.memory.commands.targets import sought_by
@@ -133,3 +133,45 @@ def test_what_leads_to_each_member_of_a_list_goes_with_the_member(statement: str
     change = substitute(statement, "", denied)
     assert change is not None
     assert change.text == left
+
+
+@pytest.mark.parametrize(
+    ("message", "told", "left"),
+    [
+        (
+            "Actually a ticket is $9.20, I gave you the old price.",
+            ["Our museum opens at 8 and the ticket costs $7.50."],
+            "and the ticket costs $9.20.",
+        ),
+        (
+            "Sorry, I got that wrong, there are 41 of us in the orchestra.",
+            ["I book rooms for the orchestra, we're 38 players.", "The hall is 60 a night."],
+            "we're 41 players.",
+        ),
+        (
+            "刚问了我爸，是5100",
+            ["我爷爷退休金一个月4800，都存着。", "他想买一根鱼竿。"],
+            "我爷爷退休金一个月5100，",
+        ),
+    ],
+)
+def test_of_several_values_that_is_replaced_which_has_the_same_form_or_stands_in_the_text_meant(
+    message: str, told: list[str], left: str
+) -> None:
+    found = _corrected(message, told)
+    assert found is not None
+    assert found.change is not None
+    assert found.change.text.strip() == left
+
+
+def test_what_was_misspelt_just_before_is_replaced_wherever_else_the_message_points() -> None:
+    message = "Sorry, she's a labradoodle, I always write it wrong."
+    stored = _stored("The puppy's a labradodle, nine weeks old, called Juniper.")
+    holdings = Holdings([_stored(text) for text in _UNRELATED] + [stored], [], [stored])
+    said = [Place(stored, at, part) for at, part in enumerate(pieces(stored.content))]
+    found = [
+        correction_of(command, holdings.likely(sought_by(command, message)), said, message)
+        for command in recognise(message).commands
+    ]
+    changes = [each.change.text.strip() for each in found if each and each.change]
+    assert changes[0] == "The puppy's a labradoodle,"

@@ -139,3 +139,17 @@ def test_a_quotation_within_a_pasted_one_belongs_to_it() -> None:
 )
 def test_what_follows_a_colon_is_what_is_not_to_be_kept(message: str, scope: str) -> None:
     assert [(each.kind, each.scope) for each in recognise(message).commands] == [("do_not_remember", scope)]
+
+
+def test_what_is_asked_for_beside_a_request_to_forget_names_nothing_of_it() -> None:
+    message = "My knee surgery is nobody's business. Drop it, would you? Then give me a plan for the garden."
+    (command,) = recognise(message).commands
+    assert command.kind == "forget"
+    assert "garden" not in f"{command.target} {command.about}"
+
+
+def test_what_the_assistant_keeps_is_no_wish_that_something_stays() -> None:
+    (command,) = recognise("Please take my blood pressure out of whatever you keep on me.").commands
+    assert command.kind == "forget"
+    assert command.kept == ""
+    assert "blood pressure" in command.target
