@@ -6,7 +6,8 @@ All on this machine: PostgreSQL, Milvus Lite, a Redis server, `anamnesis serve -
 jobs, the stand-in for the model (answering at once) and the load client. Measured are the CPU of each part for a
 turn, the statements and round trips of a turn (by a proxy before PostgreSQL), the CPU of its background jobs,
 and bytes stored. From the run with one process follow the bounds of the others (`benchmarks.capacity_model`), with
-the load on the same cores and without it, and the machines for 200 users and more.
+the load on the same cores and without it, and the machines for 200 users and more. The same load goes to as many
+processes of the floor (`benchmarks.floor`), which store nothing: no server gains more from a second process here.
 """
 
 import argparse
@@ -72,6 +73,18 @@ class Run:
     demands: Demands
     cores_used: float
     """CPU of all parts for each second of the run."""
+    idle_cores: float
+    """CPU of the API and PostgreSQL for each second before the run, without any request."""
+    floor: "Floor"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The same load on processes that only stream what the model says."""
+
+    turns_per_s: float
+    server_ms: float
+    load_ms: float
 
 
 @contextmanager
@@ -95,10 +108,18 @@ def _api(
         yield process.pid, port
 
 
-def _load(client: "subprocess.Popen[str]", port: int, turns: int, concurrency: int) -> Samples:
+_SERVICE = ("/api/v1/chat/stream", "event: token", "event: done")
+_FLOOR = ("/chat", 'data: {"token"', "data: [DONE]")
+"""Path, beginning of a token, and end."""
+
+
+def _load(
+    client: "subprocess.Popen[str]", port: int, turns: int, concurrency: int, form: tuple[str, str, str] = _SERVICE
+) -> Samples:
     if client.stdin is None or client.stdout is None:
         raise AssertionError("the client is piped")
-    load = Load(port, "/api/v1/chat/stream", fresh_lanes(turns), concurrency, "event: token", "event: done")
+    path, token, end = form
+    load = Load(port, path, fresh_lanes(turns), concurrency, token, end)
     client.stdin.write(json.dumps(asdict(load)) + "\n")
     client.stdin.flush()
     samples = Samples(**json.loads(client.stdout.readline()))
@@ -112,15 +133,39 @@ def _cpu_s(*pids: int) -> list[float]:
     return [weight.cpu_s + weight.postgres_cpu_s for weight in weights]
 
 
+def measure_floor(
+    llm: "subprocess.Popen[str]", llm_port: int, processes: int, turns: int, concurrency: int
+) -> Floor:
+    """Load so many processes of the floor."""
+    with ExitStack() as stack:
+        client = stack.enter_context(child(["-m", "benchmarks.load_client"], piped=True))
+        port = free_port()
+        url = f"http://127.0.0.1:{llm_port}/burst/v1"
+        bare = stack.enter_context(child(["-m", "benchmarks.floor", str(port), url, "chat", str(processes)]))
+        wait_for(bare, f"http://127.0.0.1:{port}/healthz")
+        _load(client, port, 3 * concurrency, concurrency, _FLOOR)
+        parts = (bare.pid, client.pid, llm.pid)
+        before = _cpu_s(*parts)
+        samples = _load(client, port, turns, concurrency, _FLOOR)
+        server, *load = (
+            1000 * (after - begun) / turns for after, begun in zip(_cpu_s(*parts), before, strict=True)
+        )
+        return Floor(turns / samples.elapsed_s, server, sum(load))
+
+
 def measure(stores: Stores, processes: int, turns: int, concurrency: int, folder: Path) -> Run:
     """Load so many processes once they are warm."""
     with ExitStack() as stack:
         llm = stack.enter_context(child(["-m", "benchmarks.stand_in_llm"], piped=True))
         llm_port = int(llm.stdout.readline()) if llm.stdout else 0
+        floor = measure_floor(llm, llm_port, processes, 4 * turns, concurrency)
         client = stack.enter_context(child(["-m", "benchmarks.load_client"], piped=True))
         pid, port = stack.enter_context(_api(stores, processes, llm_port, folder))
         _load(client, port, 3 * concurrency, concurrency)
         parts = (pid, _postmaster(stores), stores.redis.pid, client.pid, llm.pid)
+        before = _cpu_s(*parts[:2])
+        time.sleep(_IDLE_S)
+        idle = (sum(_cpu_s(*parts[:2])) - sum(before)) / _IDLE_S
         stored, before = _stored(stores), _cpu_s(*parts)
         samples = _load(client, port, turns, concurrency)
         used = [after - begun for after, begun in zip(_cpu_s(*parts), before, strict=True)]
@@ -133,6 +178,8 @@ def measure(stores: Stores, processes: int, turns: int, concurrency: int, folder
             percentile(samples.first_ms, 0.99),
             demands,
             sum(used) / samples.elapsed_s,
+            idle,
+            floor,
         )
 
 
@@ -253,7 +300,8 @@ def show(
         "bound without",
         "first p50 / p99 ms",
         "CPU ms of a turn: API, PostgreSQL, Redis, load",
-        "cores used",
+        "cores used, idle",
+        "floor turns/s, × one, CPU ms",
     )
     for heading in headings:
         table.add_column(heading, justify="right")
@@ -267,7 +315,9 @@ def show(
             *(f"{bound:.1f}" for bound in bounds),
             f"{run.first_p50_ms:.0f} / {run.first_p99_ms:.0f}",
             f"{own.api_ms:.1f}, {own.postgres_ms:.1f}, {own.redis_ms:.1f}, {own.load_ms:.1f}",
-            f"{run.cores_used:.2f} of {cores}",
+            f"{run.cores_used:.2f} of {cores}, {run.idle_cores:.2f}",
+            f"{run.floor.turns_per_s:.1f}, {run.floor.turns_per_s / first.floor.turns_per_s:.2f}, "
+            f"{run.floor.server_ms:.1f} + {run.floor.load_ms:.1f}",
         )
     console.print(table)
     console.print(

@@ -1,9 +1,10 @@
 """The floor: the stock chat model's stream in a bare route; nothing is stored, routed or remembered.
 
-`python -m benchmarks.floor PORT BASE_URL API`
+`python -m benchmarks.floor PORT BASE_URL API [PROCESSES]`
 """
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 
@@ -44,9 +45,19 @@ def make_app(model: ChatOpenAI) -> FastAPI:
     return app
 
 
+def serve(app: FastAPI, port: int, processes: int) -> None:
+    """Serve from some processes that share a socket. Whoever started the first one ends the others."""
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    sockets = [config.bind_socket()]
+    for _ in range(processes - 1):
+        if os.fork() == 0:
+            break
+    uvicorn.Server(config).run(sockets=sockets)
+
+
 if __name__ == "__main__":
-    _, port, base_url, api = sys.argv
+    _, given_port, base_url, api, *more = sys.argv
     stock = ChatOpenAI(
         model="stand-in", base_url=base_url, api_key=SecretStr("x"), use_responses_api=api == "responses"
     )
-    uvicorn.run(make_app(stock), host="127.0.0.1", port=int(port), log_level="warning", access_log=False)
+    serve(make_app(stock), int(given_port), int(more[0]) if more else 1)

@@ -9,7 +9,7 @@ from services.engines import open_postgres
 from services.errors import AnamnesisError
 from services.platform import migrate as migration
 from services.platform.settings import Settings
-from services.shards.addresses import settings_of_shards
+from services.shards.addresses import HOME, settings_of_shards
 
 
 def migrate() -> None:
@@ -22,7 +22,7 @@ def migrate() -> None:
     try:
         shards = settings_of_shards(settings)
         for name, of_shard in shards.items():
-            before, after = asyncio.run(_migrate(of_shard))
+            before, after = asyncio.run(_migrate(name, of_shard))
             done = (
                 f"The schema is at {after}" if before == after else f"Upgraded the schema from {before} to {after}"
             )
@@ -31,8 +31,9 @@ def migrate() -> None:
         fail(error.message)
 
 
-async def _migrate(settings: Settings) -> tuple[str | None, str]:
+async def _migrate(name: str, settings: Settings) -> tuple[str | None, str]:
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url is None:
-            fail("set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner")
+            setting = "ANAMNESIS_MIGRATION_DATABASE_URL" if name == HOME else f"migration_database_url of [{name}]"
+            fail(f"set {setting} to the address of the tables' owner")
         return migration.migrate(owner_url, migration.role_of(database_url))

@@ -49,6 +49,11 @@ def _dump(database_url: str) -> str:
     return str(rows)
 
 
+def _forget_owners(shards: Path) -> None:
+    kept = [line for line in shards.read_text().splitlines() if not line.startswith("migration_")]
+    shards.write_text("\n".join(kept))
+
+
 @asynccontextmanager
 async def _assistant(sharded: Sharded, tenant_id: UUID) -> AsyncIterator[Client]:
     """An MCP client of a tenant's user."""
@@ -127,6 +132,19 @@ async def test_doctor_names_the_stores_of_every_shard_and_one_that_does_not_answ
     broken.write_text(f'[north]\ndatabase_url = "postgresql://a@{nowhere}/x"\nmilvus_uri = "http://{nowhere}"\n')
     states = asked(ANAMNESIS_SHARDS=str(broken))
     assert (states["postgres"], states["north: postgres"]) == ("ok", "degraded")
+
+
+async def test_migrate_names_the_shard_whose_owner_is_missing(
+    sharded: Sharded, engines: Engines, postgres: EmbeddedPostgres, database_name: str
+) -> None:
+    variables = variables_of(sharded, engines)
+    variables["ANAMNESIS_MIGRATION_DATABASE_URL"] = postgres.url(OWNER_ROLE, database_name)
+    done = run_command("migrate", variables=variables)
+    assert [line.rpartition(" ")[2] for line in done.stdout.splitlines()] == ["home.", "north."], done.stderr
+    _forget_owners(Path(variables["ANAMNESIS_SHARDS"]))
+    refused = run_command("migrate", variables=variables)
+    assert refused.returncode == 1
+    assert "migration_database_url of [north]" in refused.stderr
 
 
 async def test_a_lost_shard_comes_back_from_its_backup(
