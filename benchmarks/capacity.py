@@ -42,6 +42,8 @@ from services.platform.migrate import migrate
 
 _SERVE = "from api.cli.main import app; app()"
 _COUNTED_TURNS = 10
+_WARM_UP_TURNS = 80
+"""For each process: its first turns cost twice the CPU of later ones."""
 _IDLE_S = 5.0
 _JOBS_LEFT = (
     "SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing' OR (status = 'todo' AND scheduled_at IS NULL)"
@@ -161,7 +163,7 @@ def measure(stores: Stores, processes: int, turns: int, concurrency: int, folder
         floor = measure_floor(llm, llm_port, processes, 4 * turns, concurrency)
         client = stack.enter_context(child(["-m", "benchmarks.load_client"], piped=True))
         pid, port = stack.enter_context(_api(stores, processes, llm_port, folder))
-        _load(client, port, 3 * concurrency, concurrency)
+        _load(client, port, _WARM_UP_TURNS * processes, concurrency)
         parts = (pid, _postmaster(stores), stores.redis.pid, client.pid, llm.pid)
         before = _cpu_s(*parts[:2])
         time.sleep(_IDLE_S)
@@ -355,7 +357,7 @@ def main() -> None:
         folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
         with open_stores(folder) as stores:
             runs = [measure(stores, count, options.turns, options.concurrency, folder) for count in counts]
-            turns = len(runs) * (options.turns + 3 * options.concurrency)
+            turns = len(runs) * options.turns + sum(counts) * _WARM_UP_TURNS
             jobs_ms = measure_jobs(stores, turns, folder)
             statements = asyncio.run(count_statements(stores, folder))
     machines = [machines_for(users, runs[0].demands) for users in _USERS]
