@@ -1,5 +1,7 @@
 """Memories that say nearly the same or contradict each other are proposed once, as one change of both."""
 
+import asyncio
+
 import pytest
 
 from services.bootstrap import Services
@@ -8,6 +10,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.maintenance.findings import Found
 from services.maintenance.policy import MaintenancePolicy
 from services.memory.blocks import Owner
+from services.memory.editor import EditContext
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from tests.support.compressing import everything, living, someone, write
@@ -159,3 +162,22 @@ async def test_spaces_and_experts_are_looked_through_one_by_one(services: Servic
     assert await _look(services) == Found(proposed=0, applied=0)
     await write(services, there, BERLIN)
     assert await _look(services) == Found(proposed=1, applied=0)
+
+
+async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:
+    owner = await someone(services)
+    proposals = services.memory.proposals
+    editing = EditContext.outside_of_turns(owner, Trigger("memory_agent"))
+    proposal_id = await proposals.add(editing, "remember", "Plays the oboe in an orchestra")
+    accepting = (proposals.settle(DEFAULT_TENANT, "u-1", proposal_id, accept=True) for _ in range(3))
+    outcomes = await asyncio.gather(*accepting, return_exceptions=True)
+    assert sum(isinstance(each, Conflict) for each in outcomes) == 2
+    made = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=20)
+    by_it = [each for each in made if each.trigger.get("proposal") == str(proposal_id)]
+    assert len([each for each in by_it if "part_of" not in each.trigger]) == 1
+    (block,) = await services.memory.core.read(owner)
+    assert str(block.content).count("oboe") == 1
+    (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
+    assert accepted.id == proposal_id
+    await proposals.undo(DEFAULT_TENANT, "u-1", proposal_id)
+    assert "oboe" not in str(await services.memory.core.read(owner))
