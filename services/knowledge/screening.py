@@ -20,6 +20,7 @@ repetitive."""
 _MOST_TEXT_BYTES = 4 * MOST_CHARACTERS
 """Bytes that the longest accepted document needs in any encoding."""
 _PIECE_BYTES = 1024 * 1024
+_PROLOGUE_BYTES = 4096
 _TAG_NAME = re.compile(rb"/?[a-zA-Z]*")
 _XML_TAG = re.compile(rb"<[^>]*>?")
 _VOID = frozenset(
@@ -73,7 +74,9 @@ def screen_docx(data: bytes) -> None:
             raise BadDocument("is no DOCX: it holds no Word document")
         # Reading a member stops at the size that the archive declares.
         unpacked = sum(member.file_size for member in members)
-        if len(members) > _MOST_MEMBERS or unpacked > MOST_UNPACKED_BYTES:
+        if len(members) > _MOST_MEMBERS:
+            raise BadDocument(f"holds {len(members):,} files; at most {_MOST_MEMBERS:,} are read")
+        if unpacked > MOST_UNPACKED_BYTES:
             raise BadDocument(f"would have {unpacked:,} bytes unpacked; at most {MOST_UNPACKED_BYTES:,} are read")
         if unpacked > max(_RATIO_FROM_BYTES, _MOST_RATIO * len(data)):
             raise BadDocument(f"would be {unpacked // len(data)} times as large unpacked: it repeats itself")
@@ -86,6 +89,8 @@ def screen_docx(data: bytes) -> None:
 def _screen_xml(unpacking: IO[bytes]) -> None:
     tags = text = 0
     while piece := unpacking.read(_PIECE_BYTES):
+        if b"<!DOCTYPE" in piece[:_PROLOGUE_BYTES]:  # its entities may stand for gigabytes
+            raise BadDocument("declares entities, which no Word document does")
         in_piece = piece.count(b"<")
         tags += in_piece
         if tags > _MOST_TAGS:

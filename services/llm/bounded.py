@@ -78,7 +78,8 @@ async def answer_within(
 ) -> BoundedAnswer:
     """Ask as `ChatModels.answer` does, and stop at the bounds.
 
-    Tool calls of an answer that is cut off are dropped. Its usage is estimated.
+    Tool calls of an answer that is cut off are dropped. Its usage is estimated, and so is that of an answer that
+    broke off or was cancelled after its first text: the provider bills it, and the report of usage comes last.
 
     Raises:
         ModelFailed: no model answered, or the answer broke off.
@@ -87,6 +88,12 @@ async def answer_within(
     ended_by: Literal["seconds", "tokens"] = "seconds"
     loop = asyncio.get_running_loop()
     heard.deadline = asyncio.timeout_at(None if bounds.seconds is None else loop.time() + bounds.seconds)
+
+    def estimated() -> Spent:
+        spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.text))
+        note_spent(model or models.default_model, spent)
+        return spent
+
     try:
         async with heard.deadline:
             reply = await models.answer(
@@ -104,14 +111,19 @@ async def answer_within(
             raise
         if heard.too_long:
             ended_by = "tokens"
+    except asyncio.CancelledError:
+        if heard.pieces:
+            estimated()
+        raise
     except ModelFailed as failure:
+        if heard.pieces:
+            estimated()
+            raise
         # The model used all tokens up before it said anything.
         if bounds.tokens is None or failure.parameter not in LENGTHS or _is_shorter(sampling, bounds):
             raise
         ended_by = "tokens"
-    spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.text))
-    note_spent(model or models.default_model, spent)
-    return BoundedAnswer(_cut_off(heard.text, spent), ended_by)
+    return BoundedAnswer(_cut_off(heard.text, estimated()), ended_by)
 
 
 def _is_shorter(sampling: Sampling | None, bounds: Bounds) -> bool:

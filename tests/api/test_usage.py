@@ -80,6 +80,30 @@ async def test_failed_calls_and_questions_to_memory_are_counted(
     assert (found["turn"], found["memory_ask"] >= 1) == (2, True)
 
 
+@pytest.mark.parametrize("ending", ["cancelled", "broken"])
+async def test_an_answer_that_ends_early_is_counted_as_far_as_it_came(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer, ending: str
+) -> None:
+    said = "It is a long story. " * 20
+    if ending == "cancelled":
+        model_server.script(Reply([said, "And then"], gap_s=30))
+    else:
+        model_server.script(Reply([said], ending="abort"))
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "Tell me.", "on_disconnect": "cancel"}
+    async with client.stream("POST", "/api/v1/chat/stream", json=body) as response:
+        turn_id = ""
+        async for line in response.aiter_lines():
+            if '"turn_id"' in line and not turn_id:
+                turn_id = line.split('"turn_id":"')[1][:36]
+            if line == "event: token" and ending == "cancelled":
+                break
+    await client.post(f"/api/v1/turns/{turn_id}/cancel")
+    (spent,) = await _usage(client, services)
+    assert spent["calls"] == 1
+    assert spent["output_tokens"] >= len(said) // 5
+    assert spent["input_tokens"] > 0
+
+
 async def test_what_cannot_be_written_is_written_later(
     client: httpx.AsyncClient, services: Services, engines: Engines
 ) -> None:

@@ -127,6 +127,7 @@ async def test_a_document_that_names_files_and_entities_of_this_machine_gets_non
         ("a.docx", lambda: packed(b"<w:p/>" * 16_500_000), "repeats itself"),
         ("a.docx", lambda: packed(noise() + b"<w:p/>" * 1_000_000), "more than 500,000 tags"),
         ("a.docx", lambda: packed(noise() + b"word " * 4_000_000), "characters of text"),
+        ("a.docx", lambda: packed(b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>'), "entities"),
     ],
 )
 def test_what_no_parser_would_come_through_is_refused_by_counting(
