@@ -17,7 +17,7 @@ from sse_starlette import EventSourceResponse
 from api.access import Chatter, RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
-from api.request_bodies import LongBodyRoute
+from api.request_bodies import JsonRoute, parsed
 from api.schemas import (
     ChatAnswer,
     ChatRequest,
@@ -30,13 +30,13 @@ from api.schemas import (
 from api.streams import EventStream, last_event, sse_events
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
-from services.errors import AnamnesisError, TenantElsewhere
+from services.errors import AnamnesisError, InvalidInput, TenantElsewhere
 from services.identity.caller import Caller
 from services.identity.tickets import TICKET_S
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
-router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=LongBodyRoute)
+router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 
 _PROBLEMS = documented(
     HTTPStatus.BAD_REQUEST,
@@ -130,7 +130,10 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf)
             if frame["type"] == "websocket.disconnect":
                 return
             try:
-                request = SocketRequest.model_validate_json(frame.get("text") or frame.get("bytes") or "")
+                request = await _read(frame.get("text") or frame.get("bytes") or "")
+            except InvalidInput as error:
+                await socket.send_text(_refusal(problem_of(error), retryable=False))
+                continue
             except ValidationError as error:
                 problem = invalid_fields(error.errors(), {"body": SocketRequest.model_json_schema()})
                 await socket.send_text(_refusal(problem, retryable=False))
@@ -143,6 +146,20 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf)
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
+
+
+async def _read(frame: str | bytes) -> SocketRequest:
+    """Return a frame's request.
+
+    Raises:
+        InvalidInput: an object has a key twice.
+        ValidationError: it is no JSON, or a value is wrong.
+    """
+    try:
+        found = await parsed(frame)
+    except (ValueError, RecursionError):
+        return SocketRequest.model_validate_json(frame)  # which says what is wrong with it
+    return SocketRequest.model_validate(found)
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

@@ -10,9 +10,11 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.compression_schemas import CompressionRequest, CompressionRunPage, CompressionRunView
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.conversations.values import Id
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}/compression-runs",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -13,6 +13,7 @@ from api.memory_schemas import SummaryView, TopicPage
 from api.message_page import message_page
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.schemas import (
     BranchList,
     ConversationPage,
@@ -26,6 +27,7 @@ from services.conversations.values import Id, SpaceName
 from services.summaries.store import StoredSummary
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1",
     tags=["conversations"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

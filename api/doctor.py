@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from api.access import Admin, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.schemas import DependencyView
 from services.errors import Forbidden
 from services.health import check_dependencies, check_shards
@@ -15,7 +16,9 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.llm.model_checks import Acceptance, AcceptedForm, check_models
 from services.shards.addresses import HOME
 
-router = APIRouter(prefix="/api/v1/doctor", tags=["health"], responses=documented(HTTPStatus.FORBIDDEN))
+router = APIRouter(
+    route_class=JsonRoute, prefix="/api/v1/doctor", tags=["health"], responses=documented(HTTPStatus.FORBIDDEN)
+)
 
 
 class ModelCheckView(BaseModel):

@@ -21,6 +21,7 @@ from api.episode_schemas import (
 from api.moments import validity_fields
 from api.paging import cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.memory.catalog import CatalogEntry, EpisodeFilter
@@ -30,6 +31,7 @@ from services.memory.operations import Trigger
 from services.search.queries import Utterance
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}/episodes",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

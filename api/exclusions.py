@@ -10,8 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/conversations/{conversation_id}/exclusions",
     tags=["conversations"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -15,10 +15,12 @@ from api.experiment_schemas import (
 )
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.conversations.values import Id
 from services.experiments.experiments import NewExperiment
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/experiments",
     tags=["experiments"],
     responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -9,6 +9,7 @@ from api.access import Admin, Chatter, ServicesOf
 from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertPromptView, ExpertRequest, ExpertView
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.context.sources.system import prompt_of
 from services.conversations.experts import NewExpert
 from services.conversations.values import Id
@@ -16,6 +17,7 @@ from services.llm.tokens import count_tokens
 from services.text.language import Language
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/experts",
     tags=["experts"],
     responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryWriter, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.schemas import MemoryChangeView
 from services.conversations.values import Id, SpaceName, Text
 from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}/memory",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from api.access import FOR_OPERATORS, RunnerOf, ServicesOf, is_operator
+from api.request_bodies import JsonRoute
 from api.schemas import ReadinessView
 from api.tenant_routing import ServedShards
 from services.health import check_dependencies, check_shards, measure_jobs, overall
 from services.platform.metrics import exposition
 
-router = APIRouter(tags=["health"])
+router = APIRouter(route_class=JsonRoute, tags=["health"])
 
 
 @router.get("/api/v1/health", response_class=PlainTextResponse, include_in_schema=False)

@@ -8,12 +8,14 @@ from fastapi import APIRouter, Path, Query
 from api.access import Admin, ServicesOf
 from api.paging import Limit
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.schemas import JobPage, JobView
 from services.jobs.records import JobStatus
 
 _LARGEST_ID = 2**63 - 1
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/jobs",
     tags=["jobs"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -10,10 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.access import Admin, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.conversations.values import Id
 from services.identity.caller import Scope
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/keys",
     tags=["keys"],
     responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

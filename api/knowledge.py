@@ -23,6 +23,7 @@ from api.knowledge_schemas import (
 )
 from api.paging import Limit
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.values import no_nul
 from services.errors import InvalidInput
@@ -32,6 +33,7 @@ from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.media_types import MEDIA_TYPES
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/knowledge-bases",
     tags=["knowledge bases"],
     responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -10,12 +10,14 @@ from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.space_schemas import SpaceQuery
 from services.conversations.values import Id
 from services.lineage.origins import Origin
 from services.lineage.tracing import Direction, Item, Kind
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

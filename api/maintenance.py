@@ -11,6 +11,7 @@ from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesO
 from api.maintenance_schemas import FadingPreviewView, FadingQuery, FadingRunPage, FadingRunView, PolicyView
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.identity.caller import Caller
@@ -18,6 +19,7 @@ from services.maintenance.fading import FadingRun
 from services.maintenance.policy import MaintenancePolicy
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -27,6 +27,7 @@ from api.memory_schemas import (
 from api.moments import AsOf, validity_fields
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
@@ -42,6 +43,7 @@ from services.usage.meter import Spender
 _LARGEST_VERSION = 2**31 - 1
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

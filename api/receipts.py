@@ -11,12 +11,14 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.conversations.values import Id, SpaceName, Text
 from services.errors import InvalidInput
 from services.forgetting.targets import Target, ValueTarget
 from services.memory.content import SECTION_PATTERN
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}",
     tags=["memory"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

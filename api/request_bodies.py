@@ -262,12 +262,21 @@ class _JsonRequest(Request):
     """A request whose long body is parsed in a thread, and whose objects have each key once."""
 
     async def json(self) -> Any:
-        body = await self.body()
-        parse = partial(json.loads, body, object_pairs_hook=_object)
         try:
-            return await beside_the_loop(parse, characters=len(body), most=_IN_MEMORY_BYTES)
+            return await parsed(await self.body())
         except InvalidInput as error:  # FastAPI passes on only its own exceptions from here
             raise HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+
+
+async def parsed(text: str | bytes) -> Any:
+    """Return JSON as Python's values, parsed in a thread if it is long.
+
+    Raises:
+        InvalidInput: an object has a key twice; the field is the key.
+        ValueError: it is no JSON.
+    """
+    parse = partial(json.loads, text, object_pairs_hook=_object)
+    return await beside_the_loop(parse, characters=len(text), most=_IN_MEMORY_BYTES)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -283,8 +292,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class LongBodyRoute(APIRoute):
-    """The class of routes whose JSON may be megabytes long, since messages can hold images."""
+class JsonRoute(APIRoute):
+    """The class of all routes with JSON: it may be megabytes long, since messages can hold images."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, given a request that parses long bodies in a thread."""

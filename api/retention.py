@@ -11,11 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.access import Admin, ServicesOf
 from api.paging import Limit
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.retention.rules import KINDS, LONGEST_DAYS, Kind
 
 _LONGEST_RUN_S = 300.0
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/retention",
     tags=["retention"],
     responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

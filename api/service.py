@@ -8,10 +8,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from api.access import KnownCaller, ServicesOf
+from api.request_bodies import JsonRoute
 from services.identity.caller import SCOPES
 from services.identity.caller import Scope as AccessScope
 
-router = APIRouter(prefix="/api/v1/service", tags=["service"])
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1/service", tags=["service"])
 
 
 class LimitsView(BaseModel):

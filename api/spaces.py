@@ -7,10 +7,12 @@ from fastapi import APIRouter, Path
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.space_schemas import ErasedSpaceView, SpaceChange, SpaceList
 from services.conversations.values import Id, SpaceName
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}/spaces",
     tags=["spaces"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

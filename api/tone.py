@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from api.access import MemoryReader, ServicesOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.space_schemas import SpaceQuery
 from api.tone_schemas import PersonaView, TonePage
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
@@ -16,6 +17,7 @@ from services.conversations.values import Id
 from services.text.language import language_of
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}",
     tags=["tone"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
 from services.identity.caller import Caller
@@ -55,7 +56,10 @@ _ACCEPTED = frozenset(
 log = structlog.get_logger(__name__)
 
 router = APIRouter(
-    prefix="/api/v1", tags=["import and export"], responses=documented(HTTPStatus.SERVICE_UNAVAILABLE)
+    route_class=JsonRoute,
+    prefix="/api/v1",
+    tags=["import and export"],
+    responses=documented(HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 

@@ -13,6 +13,7 @@ from api.explanation_schemas import ExplanationView, shown_item_view
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.replay_schemas import ReplayBody, ReplayView
+from api.request_bodies import JsonRoute
 from api.schemas import FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
 from api.streams import EventStream, sse_events
 from services.conversations.turn import TurnStatus
@@ -20,6 +21,7 @@ from services.conversations.values import Id
 from services.errors import InvalidInput
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/turns",
     tags=["turns"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

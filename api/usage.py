@@ -10,13 +10,14 @@ from pydantic import BaseModel, Field
 from api.access import KnownCaller, ServicesOf
 from api.paging import Limit
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.usage.ledger import Dimension, today
 
 _PROBLEMS = documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
 
-router = APIRouter(prefix="/api/v1", tags=["usage"], responses=_PROBLEMS)
+router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["usage"], responses=_PROBLEMS)
 
 _USUAL_DAYS = 30
 

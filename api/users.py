@@ -8,12 +8,14 @@ from fastapi import APIRouter, Path, Query
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
 from api.paging import Limit
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.schemas import ErasureView
 from api.visit_schemas import UserPage, UserRequest, UserView
 from services.conversations.values import Id
 from services.errors import Forbidden
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1/users",
     tags=["users"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -11,6 +11,7 @@ from api.access import Chatter, MemoryReader, ServicesOf
 from api.moments import AsOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.space_schemas import SpaceQuery
 from api.visit_schemas import ClosedView, DailySummaryPage, VisitPage
 from services.conversations.values import Id
@@ -22,6 +23,7 @@ _USUAL_DAYS = 31
 _MOST_DAYS = 366
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/api/v1",
     tags=["visits"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),

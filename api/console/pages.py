@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from api.console.demo import demo_lines
+from api.request_bodies import JsonRoute
 
 FILES = Path(__file__).parent / "static"
 
@@ -33,7 +34,7 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 
 
 @router.get("/")

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access import KnownCaller
 from api.problems import documented
+from api.request_bodies import JsonRoute
 from services.errors import InvalidInput, Unauthenticated
 
 COOKIE = "anamnesis_session"
@@ -20,6 +21,7 @@ _LONGEST_CREDENTIAL = 3800  # browsers drop cookies of more than 4096 bytes with
 _PATHS = ("/api/", "/console/session")
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/console/session",
     include_in_schema=False,
     responses=documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY),

@@ -18,7 +18,7 @@ from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.problems import documented
-from api.request_bodies import LongBodyRoute
+from api.request_bodies import JsonRoute
 from api.streams import EventStream
 from graph.turns.runner import TurnRunner
 from services.conversations.values import Id
@@ -41,7 +41,7 @@ router = APIRouter(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.SERVICE_UNAVAILABLE,
     ),
-    route_class=LongBodyRoute,
+    route_class=JsonRoute,
 )
 LastEventId = Annotated[str, Header(description="Number of the last event seen; 0 = from the first on.")]
 

@@ -19,7 +19,7 @@ from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, bu
 from api.openai.utility_answers import utility_turn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
-from api.request_bodies import LongBodyRoute
+from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, last_event
 
 ERRORS = documented_errors(
@@ -38,7 +38,7 @@ ERRORS = documented_errors(
 EVENTS_HEADER = "X-Anamnesis-Events"
 """Asks for the service's own events in a stream; clients that do not know them may take them for chunks."""
 
-router = APIRouter(prefix="/v1", tags=["openai"], responses=ERRORS, route_class=LongBodyRoute)
+router = APIRouter(prefix="/v1", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 
 
 @router.post(

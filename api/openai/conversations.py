@@ -19,14 +19,14 @@ from api.openai.reconciliation import import_lines, lines_of
 from api.openai.response_schemas import messages_of_items
 from api.openai.responses import forget_message
 from api.openai.sessions import ids_of, uuid_in
-from api.request_bodies import LongBodyRoute
+from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED
 from services.conversations.transcript import Conversation, Message
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import Caller
 
-router = APIRouter(prefix="/v1/conversations", tags=["openai"], responses=ERRORS, route_class=LongBodyRoute)
+router = APIRouter(prefix="/v1/conversations", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 
 MOST_ITEMS = 20
 ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]

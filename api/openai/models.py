@@ -9,12 +9,14 @@ from pydantic import BaseModel
 
 from api.access import Chatter, ServicesOf
 from api.openai.errors import ModelNotFound, documented_errors
+from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.experts import Expert
 from services.errors import NotFound
 from services.identity.caller import USER
 
 router = APIRouter(
+    route_class=JsonRoute,
     prefix="/v1/models",
     tags=["openai"],
     responses=documented_errors(HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),

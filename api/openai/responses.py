@@ -28,7 +28,7 @@ from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, bu
 from api.openai.utility_answers import utility_turn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
-from api.request_bodies import LongBodyRoute
+from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
@@ -36,7 +36,7 @@ from services.errors import NotFound
 from services.forgetting.targets import Target
 from services.identity.caller import Caller
 
-router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS, route_class=LongBodyRoute)
+router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 
 ResponseId = Annotated[str, Path(description="resp_… of a response.")]
 

@@ -26,7 +26,17 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> str:
     return str(problem["detail"])
 
 
-@pytest.mark.parametrize("path", ["/api/v1/chat", "/v1/chat/completions", "/v1/responses", "/api/v1/ui/chat"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/chat",
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/api/v1/ui/chat",
+        "/api/v1/experts",
+        "/api/v1/knowledge",
+    ],
+)
 @pytest.mark.parametrize("padding", [0, 2_000_000])
 async def test_a_key_given_twice_is_named(client: httpx.AsyncClient, path: str, padding: int) -> None:
     content = b'{"user_id": "u", "messages": [{"role": "user", "x": 1, "role": "y"}], "z": "%b"}' % (

@@ -199,6 +199,12 @@ async def test_several_turns_run_at_once_over_one_socket(url: str, model_server:
         ('{"user_id": "u-1"}', "invalid_input", "message: is required"),
         (json.dumps({**ASK, "expert": "nobody"}), "invalid_input", "expert: there is no expert"),
         (b"\xff", "malformed", "not valid JSON"),
+        ("[" * 100_000, "malformed", "not valid JSON"),
+        (
+            '{"user_id": "u-1", "message": "a", "message": "b"}',
+            "invalid_input",
+            "message: is given more than once",
+        ),
     ],
 )
 async def test_a_wrong_frame_is_answered_and_the_socket_stays_open(
