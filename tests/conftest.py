@@ -12,13 +12,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import httpx
 import hypothesis
-import psycopg
 import pytest
-from psycopg import sql
 from redis import Redis
 
 from services.bootstrap import Services, open_services
@@ -28,6 +25,8 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import Settings, load_settings
+from tests.support.counting import CoveragePauses
+from tests.support.databases import Databases
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from graph.turns.runner import TurnRunner
     from tests.support.milvus_server import MilvusServer
 
-TEMPLATE = "anamnesis"
 ENCRYPTED = os.environ.get("TEST_ENCRYPTION") == "on"
 """Run the tests with encryption on; those marked `in_clear` are skipped."""
 UNHURRIED_MS = 5_000
@@ -57,6 +55,11 @@ ENGINES = frozenset(
 
 SHARED = frozenset({"shared_service", "studio"})
 """Fixtures that start a process for several tests."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Pause coverage where it adds no lines."""
+    config.pluginmanager.register(CoveragePauses())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -130,18 +133,19 @@ def postgres() -> Iterator[EmbeddedPostgres]:
         runner.run(server.stop())
 
 
+@pytest.fixture(scope="session")
+def databases(postgres: EmbeddedPostgres) -> Iterator[Databases]:
+    """The server's databases for tests."""
+    opened = Databases(postgres)
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def database_name(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """A database of the test's own, migrated."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY").format(
-                sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
-            )
-        )
+def database_name(databases: Databases) -> Iterator[str]:
+    """A database for this test alone, migrated."""
+    with databases.taken() as name:
         yield name
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture

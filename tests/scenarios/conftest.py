@@ -5,17 +5,17 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.scenarios.stage import Stage
+from tests.support.databases import Databases
 from tests.support.model_server import ModelServer
 from tests.support.weather_server import WeatherServer
 
 
 @pytest.fixture(scope="module")
-async def stage(postgres: EmbeddedPostgres, milvus_uri: str, _model_server: ModelServer) -> AsyncIterator[Stage]:
+async def stage(databases: Databases, milvus_uri: str, _model_server: ModelServer) -> AsyncIterator[Stage]:
     """Services for dialogues, opened as they are wanted."""
     async with WeatherServer() as weather, AsyncExitStack() as stack:
-        yield Stage(postgres, milvus_uri, _model_server, weather, stack)
+        yield Stage(databases, milvus_uri, _model_server, weather, stack)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,18 @@ from uuid import UUID, uuid4
 
 import procrastinate
 import psycopg
-from psycopg import sql
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import Tenants
 from services.platform.embedded_milvus import EmbeddedMilvus
-from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE
 from services.platform.settings import load_settings
-from tests.conftest import TEMPLATE, UNHURRIED_MS
+from tests.conftest import UNHURRIED_MS
 from tests.scenarios.dialogue import Dialogue
 from tests.support.application import running_turns, served
+from tests.support.databases import Databases
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.weather_server import WeatherServer
@@ -117,7 +117,7 @@ async def _deferred(queue: procrastinate.App, task: str, arguments: dict[str, An
 class Stage:
     """What is there for all dialogues of a process."""
 
-    postgres: EmbeddedPostgres
+    databases: Databases
     milvus_uri: str
     model: ModelServer
     weather: WeatherServer
@@ -156,35 +156,20 @@ class Stage:
     async def _opened(self, wanted: dict[str, Any]) -> AsyncIterator[House]:
         settings = load_settings(**wanted)
         async with AsyncExitStack() as stack:
-            name = stack.enter_context(_new_database(self.postgres))
+            name = stack.enter_context(self.databases.taken())
             milvus_uri = settings.milvus_uri or self.milvus_uri
             if settings.embedding_model:  # an index is of one embedding
                 milvus_uri = await stack.enter_async_context(_own_milvus())
             engines = Engines(
-                database_url=self.postgres.url(SERVICE_ROLE, name),
-                owner_url=self.postgres.url(OWNER_ROLE, name),
+                database_url=self.databases.postgres.url(SERVICE_ROLE, name),
+                owner_url=self.databases.postgres.url(OWNER_ROLE, name),
                 milvus_uri=milvus_uri,
             )
             services = await stack.enter_async_context(open_services(settings, engines))
             runner = await stack.enter_async_context(running_turns(services))
             url = await stack.enter_async_context(served(services, runner))
             services.jobs.start_worker()
-            yield House(services, url, self.postgres.url("postgres", name))
-
-
-@contextmanager
-def _new_database(postgres: EmbeddedPostgres) -> Any:
-    name = f"scenarios_{uuid4().hex}"
-    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY").format(
-                sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
-            )
-        )
-        try:
-            yield name
-        finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            yield House(services, url, self.databases.postgres.url("postgres", name))
 
 
 @asynccontextmanager

@@ -187,7 +187,7 @@ async def test_the_worker_goes_on_after_the_database_cut_its_connections(
         with psycopg.connect(engines.database_url, autocommit=True) as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
             )
 
         async def has_run_again() -> bool:
