@@ -34,7 +34,6 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> str:
         "/v1/responses",
         "/api/v1/ui/chat",
         "/api/v1/experts",
-        "/api/v1/knowledge",
     ],
 )
 @pytest.mark.parametrize("padding", [0, 2_000_000])
