@@ -76,6 +76,7 @@ async def persist(
         memory=[*planned, *repeated],
         held=held,
         own_jobs=own_jobs,
+        reflects=state.get("reflects", False),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)

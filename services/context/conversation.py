@@ -19,7 +19,8 @@ from services.context.sources.user_activity import NO_ACTIVITY, UserActivitySour
 from services.conversations.messages import image_part, message_tokens
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
-from services.platform.postgres import Database, Query
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
 from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
@@ -180,7 +181,7 @@ class Conversation(Source[FetchedConversation]):
             "limit": self._budget.of(turn.policy) // _SHORTEST_MESSAGE + 1,
             "most_image_characters": MOST_IMAGE_CHARACTERS,
         }
-        beginnings, rows = await self._database.fetch_each(
+        beginnings, rows = await self._database.read_each(
             tenant_id,
             Query(BEGINNING, values, class_row(StoredPrefix)),
             Query(_HISTORY, values, tuple_row),

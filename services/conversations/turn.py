@@ -174,6 +174,8 @@ class TurnOutcome:
     """Whether its episode stays out of recall until the background decision whether to remember it."""
     own_jobs: Sequence[str] = ()
     """Names of the tasks for this turn; those of a user run one after the other, in order."""
+    reflects: bool = False
+    """Whether its expert reflected on completed turns when it was opened."""
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,8 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 
 # Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
 # that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
-# silence. The answer inherits the least trusted origin of what its prompt showed: the values sort from that on.
+# silence. Run `alone`, it changes nothing where the turn causes a job, which belongs in its transaction. The
+# answer inherits the least trusted origin of what its prompt showed: the values sort from that on.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
@@ -161,6 +162,14 @@ WITH ended AS (
         request = request - ARRAY['instructions', 'attached', 'sampling']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR {EXPIRED})
+      AND NOT (%(alone)s AND EXISTS (
+          SELECT FROM visits v JOIN messages m ON m.id = turns.user_message_id
+          WHERE v.conversation_id = turns.conversation_id AND v.ended_at IS NULL
+            AND v.last_active_at + %(visit_idle)s < m.created_at
+          UNION ALL
+          SELECT FROM conversations c JOIN experts x ON x.id = c.expert_id
+          WHERE c.id = turns.conversation_id AND x.reflection AND %(reflection)s
+      ))
     RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
 ), moment AS (
     SELECT {next_moment("ended.conversation_id")} AS at FROM ended

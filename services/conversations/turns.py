@@ -4,7 +4,7 @@ A turn is opened together with its user's message before anything can fail, and 
 in the transaction that stores its answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -33,14 +33,15 @@ from services.conversations.turn import (
     TurnStatus,
 )
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson
-from services.errors import Conflict, InvalidInput, NotFound
+from services.errors import Conflict, DatabaseContended, InvalidInput, NotFound
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
-from services.platform.postgres import Connection, Database, Query
+from services.platform.postgres import Connection, Database
+from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
@@ -337,6 +338,8 @@ class Turns:
             "abandoned": abandoned,
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
+            "reflection": self._reflection and outcome.status == "completed",
+            "alone": False,
             **outcome_values(outcome, content),
         }
 
@@ -357,7 +360,17 @@ class Turns:
                     await self._retraction.commit(connection, owner, planned, trigger, exchange)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
 
+        if not _defers(outcome) and await self._end_alone(tenant_id, values):
+            return
         await self._database.transact_after(tenant_id, Query(turn_sql.END, values, class_row(_Ended)), end)
+
+    async def _end_alone(self, tenant_id: UUID, values: Mapping[str, Any]) -> bool:
+        """End a turn in one round trip; False = nothing was changed: it causes a job, or cannot be ended now."""
+        values = {**values, "alone": True}
+        try:
+            return bool(await self._database.fetch(tenant_id, turn_sql.END, values, class_row(_Ended)))
+        except DatabaseContended:
+            return False
 
     async def _defer_jobs(
         self, connection: Connection, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, ended: "_Ended"
@@ -481,6 +494,13 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "request": WordsInJson(new.request, clear=["answer_external_id"]),
         "lease": new.lease,
     }
+
+
+def _defers(outcome: TurnOutcome) -> bool:
+    """Whether the end of a turn is known to change memory or to cause jobs."""
+    return outcome.reflects or bool(
+        outcome.memory or outcome.jobs or outcome.own_jobs or outcome.visits_to_summarise
+    )
 
 
 def _refuse_conflict(found: _Found, new: NewTurn) -> None:

@@ -20,7 +20,8 @@ from services.knowledge.ranking import Candidate, judged, relevant
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
-from services.platform.postgres import Database, Query
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality
 from services.text.language import Language

@@ -7,15 +7,14 @@ import select
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 from uuid import UUID
 
 import orjson
 import psycopg
 import psycopg_pool
-from psycopg import AsyncConnection, AsyncCursor, sql
+from psycopg import AsyncConnection, AsyncCursor, AsyncRawCursor, sql
 from psycopg.abc import PQGen
 from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
@@ -31,6 +30,7 @@ from services.platform.database_checks import (
     check_schema,
     check_sharding,
 )
+from services.platform.shared_reads import Query, SharedReads, positional
 
 if TYPE_CHECKING:
     from services.encryption.data_key import DataKey
@@ -124,15 +124,6 @@ def json_bytes(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-@dataclass(frozen=True)
-class Query(Generic[Row]):
-    """One statement with its row factory."""
-
-    statement: LiteralString
-    values: Mapping[str, Any]
-    row_factory: AsyncRowFactory[Row]
-
-
 class Database:
     """The service's connections, as a role that owns nothing and bypasses nothing."""
 
@@ -164,6 +155,7 @@ class Database:
         self._set_tenant = self._entering(_ENTER_TENANT if sharded else _SET_TENANT)
         self._statement_s = statement_s
         self._under_way: set[asyncio.Task[Any]] = set()
+        self._shared_reads = SharedReads(self._run_each)
         self._in_doubt_until = 0.0
         self.pool: psycopg_pool.AsyncConnectionPool[_LimitedConnection] = psycopg_pool.AsyncConnectionPool(
             url,
@@ -190,6 +182,7 @@ class Database:
         same = copy.copy(self)
         same._sharded = False
         same._set_tenant = self._entering(_SET_TENANT)
+        same._shared_reads = SharedReads(same._run_each)
         return same
 
     async def open(self) -> None:
@@ -217,6 +210,7 @@ class Database:
         """Close every connection."""
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=2)
+        await self._shared_reads.settled(within_s=2)
         await self.pool.close(timeout=2)
         if self.vault is not None:
             self.vault.close()
@@ -277,14 +271,12 @@ class Database:
         values = await self._sealed(tenant_id, first.values)
 
         async def transaction() -> Result:
-            async with (
-                self._connection() as connection,
-                connection.cursor(row_factory=first.row_factory) as cursor,
-            ):
+            async with self._connection() as connection:
+                cursor = AsyncRawCursor(connection, row_factory=first.row_factory)
                 async with self._at_once(connection):
                     await connection.execute("BEGIN")
                     await connection.execute(self._set_tenant, [str(tenant_id)])
-                    await cursor.execute(first.statement, values)
+                    await cursor.execute(*positional(first.statement, values))
                 done = await work(connection, await _all_rows(cursor))
                 await connection.execute("COMMIT")
                 return done
@@ -312,16 +304,14 @@ class Database:
         values = await self._sealed(tenant_id, values)
 
         async def fetched() -> list[Row]:
-            async with (
-                self._connection() as connection,
-                connection.cursor(row_factory=row_factory) as cursor,
-            ):
+            async with self._connection() as connection:
+                cursor = AsyncRawCursor(connection, row_factory=row_factory)
                 async with self._transaction_at_once(connection):
                     if lock is None:
                         await connection.execute(self._set_tenant, [str(tenant_id)])
                     else:
                         await connection.execute(self._set_tenant + _AND_LOCK, [str(tenant_id), lock])
-                    await cursor.execute(statement, values)
+                    await cursor.execute(*positional(statement, values))
                 return await _all_rows(cursor)
 
         return await self._to_its_end(fetched())
@@ -337,19 +327,49 @@ class Database:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
 
-        async def fetched() -> tuple[list[One], list[Other]]:
-            async with (
-                self._connection() as connection,
-                connection.cursor(row_factory=one.row_factory) as first,
-                connection.cursor(row_factory=other.row_factory) as second,
-            ):
-                async with self._transaction_at_once(connection, begin=_BEGIN_READING if of_one_moment else None):
-                    await connection.execute(self._set_tenant, [str(tenant_id)])
-                    await first.execute(one.statement, one.values)
-                    await second.execute(other.statement, other.values)
-                return await _all_rows(first), await _all_rows(second)
+        found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
+        return found[0], found[1]
 
-        return await self._to_its_end(fetched())
+    async def read(self, tenant_id: UUID, query: Query[Row]) -> list[Row]:
+        """Run a statement that only reads, with what else is read at this moment: all share one round trip.
+
+        It is for statements of about the same, short duration, since each waits for all of them.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        return (await self._read_together(tenant_id, (query,), of_one_moment=False))[0]
+
+    async def read_each(
+        self, tenant_id: UUID, one: Query[One], other: Query[Other]
+    ) -> tuple[list[One], list[Other]]:
+        """Do the same for two that see the same state.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        found = await self._read_together(tenant_id, (one, other), of_one_moment=True)
+        return found[0], found[1]
+
+    async def _read_together(
+        self, tenant_id: UUID, queries: Sequence[Query[Any]], *, of_one_moment: bool
+    ) -> list[list[Any]]:
+        if self._pooled:  # nothing shares a round trip, so that separate connections are faster
+            return await self._to_its_end(self._run_each(tenant_id, queries, of_one_moment))
+        return await self._shared_reads.rows(tenant_id, queries, of_one_moment=of_one_moment)
+
+    async def _run_each(
+        self, tenant_id: UUID, queries: Sequence[Query[Any]], of_one_moment: bool
+    ) -> list[list[Any]]:
+        """Run statements in one transaction and one round trip, and return the rows of each."""
+        sealed = [await self._sealed(tenant_id, query.values) for query in queries]
+        async with self._connection() as connection:
+            cursors = [AsyncRawCursor(connection, row_factory=query.row_factory) for query in queries]
+            async with self._transaction_at_once(connection, begin=_BEGIN_READING if of_one_moment else None):
+                await connection.execute(self._set_tenant, [str(tenant_id)])
+                for cursor, query, values in zip(cursors, queries, sealed, strict=True):
+                    await cursor.execute(*positional(query.statement, values))
+            return [await _all_rows(cursor) for cursor in cursors]
 
     def _at_once(self, connection: Connection) -> AbstractAsyncContextManager[Any]:
         """Send statements in one round trip; through a pooler one by one.

@@ -13,7 +13,8 @@ from services.encryption.marks import Words, WordsInJson
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.platform.authorship import made_by
-from services.platform.postgres import Database, Query
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 
 _BREAK = timedelta(minutes=30)
 """Longest pause within a sitting."""

@@ -20,10 +20,16 @@ MESSAGES = 5
 
 # Of messages that are a day old nothing is said about how the user feels now.
 EARLIER: LiteralString = """
-SELECT message_scores, opinion, empathy FROM tone_states
-WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND at > now() - interval '1 day'
-ORDER BY at DESC, turn_id DESC LIMIT 4
+SELECT coalesce(jsonb_agg(jsonb_build_object(
+           'message_scores', message_scores, 'opinion', opinion, 'empathy', empathy
+       ) ORDER BY at DESC, turn_id DESC), '[]')
+FROM (
+    SELECT * FROM tone_states
+    WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND at > now() - interval '1 day'
+    ORDER BY at DESC, turn_id DESC LIMIT 4
+) AS last
 """
+"""A list of `EarlierTone`, newest first."""
 
 _LIST: LiteralString = """
 SELECT s.turn_id, s.conversation_id, c.session_key AS session_id, s.message_scores, s.opinion, s.scores,

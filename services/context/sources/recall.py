@@ -88,6 +88,9 @@ class RecallSource(Source[RecallResult]):
         """
         if not turn.remembers or _asks_for_last_visit(turn.reference):
             return RecallResult()
+        scope = Scope.of(turn.owner)
+        # Before the history is waited for, so that both are read in one round trip.
+        loaded = await self._recall.load(scope, turn.message, turn.memory_generation)
         shown = await history()
         since, until = None, None
         if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
@@ -96,7 +99,7 @@ class RecallSource(Source[RecallResult]):
                 since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
         return await self._recall.for_turn(
             TurnQuery(
-                scope=Scope.of(turn.owner),
+                scope=scope,
                 conversation_id=turn.conversation_id,
                 message_id=turn.message_id,
                 message=turn.message,
@@ -109,6 +112,7 @@ class RecallSource(Source[RecallResult]):
                 said=[Utterance(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]],
                 shown_since=shown[0]["created_at"] if shown else None,
                 generation=turn.memory_generation,
+                loaded=loaded,
             )
         )
 

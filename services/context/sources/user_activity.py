@@ -1,16 +1,17 @@
-"""Reads a user's activity with an expert in one round trip, for other sources; it shows nothing itself."""
+"""Reads a user's activity with an expert in one statement, for other sources; it shows nothing itself."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row
 
 from services.context.source import PromptTurn, Source
 from services.memory.blocks import Owner
-from services.platform.postgres import Database, Query
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.tone.states import EARLIER, EarlierTone
 from state.prompt import DominantTone
 
@@ -19,7 +20,7 @@ _NEWEST_VISITS = 10
 """Number of visits in which the last topic is searched for."""
 
 # Nothing here grows with a user's history: visits are counted up to a limit, in an index.
-_KNOWN: LiteralString = """
+_KNOWN: LiteralString = f"""
 SELECT (SELECT count(*) FROM (
             SELECT FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
             AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)
@@ -32,11 +33,12 @@ SELECT (SELECT count(*) FROM (
             AND user_id = %(user_id)s AND expert_id = %(expert_id)s
             AND (space_id IS NULL OR space_id = %(space_id)s)
             ORDER BY last_active_at DESC LIMIT %(newest_visits)s
-        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics,
+        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{{}}') AS last_topics,
        (SELECT s.dominant FROM tone_states s JOIN conversations c ON c.id = s.conversation_id
             WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s AND s.expert_id = %(expert_id)s
-            AND (c.space_id IS NULL OR c.space_id = %(space_id)s) ORDER BY s.at DESC LIMIT 1) AS mood
-"""
+            AND (c.space_id IS NULL OR c.space_id = %(space_id)s) ORDER BY s.at DESC LIMIT 1) AS mood,
+       ({EARLIER}) AS earlier
+"""  # noqa: S608 — our own text only
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class UserActivity:
     """How the user sounded last; None = not known."""
     earlier: Sequence[EarlierTone] = ()
     """Tone of the last messages of the conversation, newest first."""
+
+    @classmethod
+    def of_row(cls, *, earlier: Sequence[Mapping[str, Any]], **known: Any) -> "UserActivity":
+        """Return the same from a row."""
+        return cls(**known, earlier=[EarlierTone(**each) for each in earlier])
 
 
 NO_ACTIVITY = UserActivity()
@@ -76,16 +83,9 @@ class UserActivityReader:
             "most_visits": _MOST_VISITS,
             "newest_visits": _NEWEST_VISITS,
         }
-        activity = class_row(UserActivity)
-        if conversation_id is None:
-            return (await self._database.fetch(owner.tenant_id, _KNOWN, values, activity))[0]
-        known, earlier = await self._database.fetch_each(
-            owner.tenant_id,
-            Query(_KNOWN, values, activity),
-            Query(EARLIER, values, class_row(EarlierTone)),
-            of_one_moment=False,
-        )
-        return replace(known[0], earlier=earlier)
+        return (
+            await self._database.read(owner.tenant_id, Query(_KNOWN, values, kwargs_row(UserActivity.of_row)))
+        )[0]
 
 
 class UserActivitySource(Source[UserActivity]):

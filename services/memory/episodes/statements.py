@@ -91,13 +91,18 @@ LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.conten
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND {OF_SPACE}
 """  # noqa: S608 — our own text only
 KEPT: LiteralString = f"{_OF_OWNER} AND {LIVING} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s"
-CHANGED: LiteralString = f"""{_OF_OWNER} AND e.changed_in >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
+_CHANGED: LiteralString = f"""{_OF_OWNER} AND e.changed_in >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
 AND NOT pg_visible_in_snapshot(e.changed_in, %(snapshot)s::pg_snapshot)"""
 
-GENERATION = """
+GENERATION: LiteralString = """
 SELECT generation, removed_at, pg_current_snapshot()::text AS snapshot FROM memory_generations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
+
+# One row without a unit if nothing has changed.
+GENERATION_AND_CHANGED: LiteralString = f"""
+SELECT state.*, unit.* FROM ({GENERATION}) AS state LEFT JOIN ({_CHANGED}) AS unit ON true
+"""  # noqa: S608 — our own text only
 
 TO_INDEX: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,

@@ -81,6 +81,8 @@ class TurnQuery:
     """The time since which the prompt shows its conversation anyway; None = it shows none of it."""
     generation: int | None = None
     """Generation of the user's memory, read when the turn was opened; None = not known."""
+    loaded: Loaded | None = None
+    """The user's working set; None = it is still to be loaded."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,16 @@ class Recall:
         self._budget_s = budget_s
         self._parameters = parameters or RankingParameters()
 
+    async def load(self, scope: Scope, message: str, generation: int | None) -> Loaded | None:
+        """Load the user's working set for `for_turn`, while the conversation is read; None = there is none yet."""
+        if is_small_talk(message):
+            return None
+        try:
+            async with asyncio.timeout(_HANGS_S):
+                return await self._sets.of(scope, generation)
+        except (Unavailable, TimeoutError):  # reported if it fails again
+            return None
+
     async def for_turn(self, asked: TurnQuery) -> RecallResult:
         """Recall for a message in its conversation; never fails: broken parts are left out."""
         begun = perf_counter()
@@ -157,7 +169,7 @@ class Recall:
         else:
             then = await _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
         only_then = then is not None and asked.only_then
-        kept = await self._sets.of(asked.scope, asked.generation)
+        kept = asked.loaded or await self._sets.of(asked.scope, asked.generation)
         indexed = kept is None or kept.units.has_elsewhere(asked.conversation_id, asked.shown_since)
         return await self._find(
             then if then is not None and only_then else asked.scope,

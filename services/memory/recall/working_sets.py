@@ -26,7 +26,8 @@ from services.memory.episodes.index_row import IndexRow
 from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.milvus import CollectionMissing
-from services.platform.postgres import Database, Query
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.search.collection import terms_that_fit
 from services.search.columns import kinds_of
 from services.search.hits import NO_FEATURES
@@ -97,6 +98,15 @@ class UnitRow:
 @dataclass(frozen=True)
 class _State:
     """The state of a user's memory in a snapshot."""
+
+    generation: int
+    removed_at: int
+    snapshot: str
+
+
+@dataclass(frozen=True)
+class _ChangedRow(UnitRow):
+    """A changed unit with the state of the user's memory; without an id if no unit has changed."""
 
     generation: int
     removed_at: int
@@ -276,17 +286,19 @@ class WorkingSets:
         values = _values(scope)
         before = entry.state
         if before is not None and entry.units is not None:
-            states, rows = await self._database.fetch_each(
+            found = await self._database.read(
                 scope.tenant_id,
-                Query(sql.GENERATION, values, class_row(_State)),
-                Query(sql.CHANGED, {**values, "snapshot": before.snapshot}, class_row(UnitRow)),
+                Query(sql.GENERATION_AND_CHANGED, {**values, "snapshot": before.snapshot}, class_row(_ChangedRow)),
             )
-            if states and states[0].removed_at <= before.generation:
+            if found and found[0].removed_at <= before.generation:
+                state = _State(found[0].generation, found[0].removed_at, found[0].snapshot)
+                rows: list[UnitRow] = [row for row in found if row.unit_id]
+                found.clear()
                 # As after an import: terms that are indexed by now need not be computed from the texts.
                 many = len(rows) > _MANY
                 known = (await self._from_index(scope, rows, vectors=vectors))[0] if many else {}
                 await self._take_in(entry.units, rows, known)
-                entry.state = states[0]
+                entry.state = state
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
                 return

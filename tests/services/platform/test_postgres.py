@@ -14,7 +14,8 @@ from services.errors import DatabaseContended, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from services.platform.postgres import Connection, Database, Query
+from services.platform.postgres import Connection, Database
+from services.platform.shared_reads import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -69,6 +70,32 @@ async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(da
     with pytest.raises(psycopg.errors.UniqueViolation):
         await database.transact_after(DEFAULT_TENANT, first, add_another)
     assert await _users(database) == 2
+
+
+async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_alone(database: Database) -> None:
+    moment: LiteralString = "SELECT %(name)s::text, now(), '100%%'"
+    fails: LiteralString = "SELECT 1 / %(zero)s::integer"
+
+    def read(name: str) -> Any:
+        return database.read(DEFAULT_TENANT, Query(moment, {"name": name}, tuple_row))
+
+    one, other = await asyncio.gather(read("one"), read("other"))
+    assert (one[0][0], one[0][2], other[0][0]) == ("one", "100%", "other")
+    assert one[0][1] == other[0][1]
+    wrong = database.read(DEFAULT_TENANT, Query(fails, {"zero": 0}, tuple_row))
+    one, failed, other = await asyncio.gather(read("one"), wrong, read("other"), return_exceptions=True)
+    assert (one[0][0], other[0][0]) == ("one", "other")
+    assert isinstance(failed, psycopg.errors.DivisionByZero)
+
+
+async def test_a_cancelled_reader_leaves_the_others_their_rows(database: Database) -> None:
+    slow: LiteralString = "SELECT 1 FROM pg_sleep(0.2)"
+    given_up = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(slow, {}, tuple_row)))
+    goes_on = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(slow, {}, tuple_row)))
+    await asyncio.sleep(0.05)
+    given_up.cancel()
+    assert await goes_on == [(1,)]
+    assert given_up.cancelled()
 
 
 async def test_a_transaction_that_is_cancelled_gives_its_connection_back(database: Database) -> None:
