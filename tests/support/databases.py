@@ -1,5 +1,6 @@
 """Databases for tests, emptied and used again: to create one and drop it costs a third of what a client does."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ SELECT max(last), sum(number) FROM (
     UNION ALL SELECT max(xmin::text::bigint), count(*) FROM pg_proc
 ) AS catalogues
 """
+_CONNECTED = "SELECT FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'"
+_MOMENT_S, _MOMENTS = 0.002, 500
 _DISCONNECT = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -41,10 +44,9 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 @dataclass
 class _Used:
-    """A database that may be used again, and the superuser's connection to it."""
+    """A database that may be used again."""
 
     name: str
-    connection: Connection
     uses: int = 1
 
 
@@ -65,8 +67,7 @@ class Databases:
 
     def close(self) -> None:
         """Disconnect."""
-        for connection in (self._server, *(used.connection for used in self._free)):
-            connection.close()
+        self._server.close()
 
     @contextmanager
     def taken(self) -> Iterator[str]:
@@ -85,23 +86,31 @@ class Databases:
                 sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
             )
         )
-        return _Used(name, self._connected(name))
+        return _Used(name)
 
     def _emptied(self) -> _Used | None:
         """A database as the template is; None if none is free, or a test changed its tables or cut it off."""
         if not self._free:
             return None
         used = self._free.pop()
-        try:
-            used.connection.execute(_DISCONNECT)
-            if used.connection.execute(_SCHEMA).fetchone() == self._schema:
-                self._restore(used.connection)
-                used.uses += 1
-                return used
-        except psycopg.OperationalError:
-            pass
+        with self._connected(used.name) as connection:
+            connection.execute(_DISCONNECT)
+            is_as_made = connection.execute(_SCHEMA).fetchone() == self._schema
+            if is_as_made:
+                self._restore(connection)
+        if is_as_made and self._is_left(used):
+            used.uses += 1
+            return used
         self._drop(used)
         return None
+
+    def _is_left(self, used: _Used) -> bool:
+        """Whether nobody is connected any more: a connection ends a moment after it was closed."""
+        for _ in range(_MOMENTS):
+            if not self._server.execute(_CONNECTED, [used.name]).fetchone():
+                return True
+            time.sleep(_MOMENT_S)
+        return False
 
     def _restore(self, connection: Connection) -> None:
         tables = [table for (table,) in connection.execute(_WITH_ROWS).fetchall()]
@@ -114,7 +123,6 @@ class Databases:
         connection.execute(_RESTART_SEQUENCES)
 
     def _drop(self, used: _Used) -> None:
-        used.connection.close()
         self._server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(used.name)))
 
     def _connected(self, name: str) -> Connection:
