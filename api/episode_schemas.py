@@ -6,7 +6,6 @@ from uuid import UUID
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -14,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from api.moments import PastMoment, ValidityView
+from api.moments import Moment, PastMoment, ValidityView
 from api.schemas import MAX_PAGE
 from services.conversations.values import Id, SpaceName, no_nul, not_blank
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
@@ -45,16 +44,14 @@ class EpisodeSearchRequest(BaseModel):
     top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Episodes at the most.")
     episode_type: EpisodeType | None = None
     conversation_id: UUID | None = Field(None, description="Only from this conversation.")
-    since: AwareDatetime | None = Field(None, description="Only what is of this time or later.")
-    until: AwareDatetime | None = Field(None, description="Only what is of before this time.")
+    since: Moment | None = Field(None, description="Only what is of this time or later.")
+    until: Moment | None = Field(None, description="Only what is of before this time.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     space: SpaceName | None = Field(None, description="Also what was said and remembered in this space.")
     recent: list[SaidRequest] = Field(
         [], max_length=_MAX_SAID, description="Preceding messages, oldest first, to which the query may refer."
     )
-    asked_at: AwareDatetime | None = Field(
-        None, description="Time from which age is counted; null = `as_of`, or now."
-    )
+    asked_at: Moment | None = Field(None, description="Time from which age is counted; null = `as_of`, or now.")
     as_of: PastMoment = None
 
 
@@ -124,8 +121,8 @@ class EpisodeListQuery(BaseModel):
     episode_type: EpisodeType | None = None
     origin: Origin | None = None
     conversation_id: UUID | None = None
-    since: AwareDatetime | None = Field(None, description="Only what is of this time or later.")
-    until: AwareDatetime | None = Field(None, description="Only what is of before this time.")
+    since: Moment | None = Field(None, description="Only what is of this time or later.")
+    until: Moment | None = Field(None, description="Only what is of before this time.")
     contains: Annotated[Text, StringConstraints(max_length=200)] | None = Field(
         None, description="Only episodes that contain this text, case-insensitive."
     )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.episode_schemas import (
@@ -15,9 +16,12 @@ from api.episode_schemas import (
     EpisodeSearchRequest,
     EpisodeView,
     FoundEpisodes,
+    FoundEpisodeView,
+    ListedEpisodeView,
     NewEpisodeRequest,
     WholeEpisodeView,
 )
+from api.long_json import item_list
 from api.moments import validity_fields
 from api.paging import cursor_of, next_of
 from api.problems import documented
@@ -52,10 +56,9 @@ async def episodes(
     items = await services.memory.catalog.page(
         caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
     )
-    return {
-        "items": [_view(item) for item in items],
-        "next": next_of([(item.created_at, item.id) for item in items], query.limit),
-    }
+    following = next_of([(item.created_at, item.id) for item in items], query.limit)
+    pieces = item_list(ListedEpisodeView, map(_view, items), {"next": following})
+    return StreamingResponse(pieces, media_type="application/json")
 
 
 @router.get("/{episode_id}", response_model=WholeEpisodeView)
@@ -114,7 +117,9 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
     )
     said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
     now = body.asked_at or body.as_of or datetime.now(UTC)
-    return await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
+    found = await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
+    pieces = item_list(FoundEpisodeView, found.items, {"degraded": found.degraded})
+    return StreamingResponse(pieces, media_type="application/json")
 
 
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)

@@ -177,10 +177,12 @@ class ProposalSourceView(BaseModel):
 class ProposedMemoryView(BaseModel):
     """One of two memories that a proposal is about."""
 
-    id: UUID
+    id: UUID = Field(description="Its id; of a value of core memory that of its section.")
     text: str
     created_at: datetime = Field(description="When it was said or written.")
     messages: list[ProposalSourceView] = Field(description="Messages that it comes from.")
+    section: str | None = Field(description="Section of a value of core memory; null = a memory.")
+    field: str | None = Field(description="Its field.")
 
 
 class ProposalView(BaseModel):

@@ -1,24 +1,22 @@
 """The JSON of a page of messages, made and sent in pieces: messages can hold megabytes of images.
 
-Whoever reads it slowly, or never, holds one part of the page in memory and not the whole.
+For a client that reads it slowly, or never, memory holds one part of the page and not the whole.
 """
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from functools import partial
 
 import orjson
 import structlog
 
+from api.long_json import pieces_of
 from api.paging import next_of
 from api.schemas import MessageView
 from services.conversations.transcript import Message
 from services.errors import DatabaseUnavailable
-from services.platform.threads import beside_the_loop
 
 log = structlog.get_logger(__name__)
 
-_PIECE_BYTES = 256 * 1024
 _END = b"}"
 
 
@@ -58,10 +56,8 @@ async def _pieces(message: Message) -> AsyncGenerator[bytes]:
     begin = text.removesuffix(_END) + b',"parts":['
     for number, part in enumerate(message.parts):
         size = len(part.get("image_url", {}).get("url", ""))
-        json = await beside_the_loop(partial(orjson.dumps, part), characters=size, most=_PIECE_BYTES)
-        begin += b"," * (number > 0) + json[:_PIECE_BYTES]
-        yield begin
-        for start in range(_PIECE_BYTES, len(json), _PIECE_BYTES):
-            yield json[start : start + _PIECE_BYTES]
+        yield begin + b"," * (number > 0)
+        async for piece in pieces_of(part, size=size):
+            yield piece
         begin = b""
     yield begin + b"]" + _END

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.moments import Moment
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
@@ -49,8 +50,8 @@ class ForgetForGoodRequest(BaseModel):
     value: ValueRequest | None = None
     conversation_id: UUID | None = None
     day: datetime.date | None = Field(None, description="In the user's time zone.")
-    since: AwareDatetime | None = Field(None, description="Everything said from then on, and before `until`.")
-    until: AwareDatetime | None = None
+    since: Moment | None = Field(None, description="Everything said from then on, and before `until`.")
+    until: Moment | None = None
     topic: Text | None = Field(None, description="A description in the user's words.")
     expert: Id | None = Field(None, description="Only this expert's; of a value `default` unless given.")
     space: SpaceName | None = Field(None, description="Of a value: its space.")

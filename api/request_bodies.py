@@ -6,7 +6,6 @@ no memory. The bytes of all bodies in flight are bounded, per caller and in tota
 
 import asyncio
 import contextlib
-import json
 import tempfile
 import time
 from collections import Counter
@@ -27,6 +26,7 @@ from api.problems import Problem, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput
 from services.identity.caller import Caller
+from services.json_text import strict_json
 from services.platform.settings import Settings
 from services.platform.threads import beside_the_loop
 
@@ -41,7 +41,6 @@ sends large ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
 """Bytes that have to arrive for the body to get another second, as in Apache's mod_reqtimeout."""
-_LONGEST_KEY_SHOWN = 80
 _RETRY_AFTER_S = "5"
 _LINGER_S = 1.0
 _SHORT_REST_BYTES = 256 * 1024
@@ -272,24 +271,9 @@ async def parsed(text: str | bytes) -> Any:
     """Return JSON as Python's values, parsed in a thread if it is long.
 
     Raises:
-        InvalidInput: an object has a key twice; the field is the key.
-        ValueError: it is no JSON.
+        InvalidInput, ValueError, RecursionError: as `strict_json`.
     """
-    parse = partial(json.loads, text, object_pairs_hook=_object)
-    return await beside_the_loop(parse, characters=len(text), most=_IN_MEMORY_BYTES)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object.
-
-    Raises:
-        InvalidInput: a key is there twice; parsers silently take the last, which may not be what was meant.
-    """
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise InvalidInput(key[:_LONGEST_KEY_SHOWN], "is given more than once in one object")
-    return found
+    return await beside_the_loop(partial(strict_json, text), characters=len(text), most=_IN_MEMORY_BYTES)
 
 
 class JsonRoute(APIRoute):

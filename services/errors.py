@@ -10,6 +10,7 @@
     │   ├── RateLimited         too many requests; carries when to come back
     │   │   └── BudgetExhausted the tokens of the day are used up
     │   └── Conflict            it does not fit what is there
+    │       └── ConversationExists  the message was to be its first
     ├── Unavailable             it may work later
     │   ├── Busy                as many turns run as may
     │   ├── DatabaseUnavailable
@@ -106,6 +107,10 @@ class Conflict(CallerError):
     """This does not fit what is there already."""
 
     code = "conflict"
+
+
+class ConversationExists(Conflict):
+    """The conversation has begun already."""
 
 
 class Unavailable(AnamnesisError):

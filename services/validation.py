@@ -67,6 +67,8 @@ def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
     reason = _REASONS.get(error["type"])
     if reason is None:
         return str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] in {"too_short", "too_long"} and isinstance(error.get("input"), str):
+        reason = _REASONS[f"string_{error['type']}"]
     return reason if isinstance(reason, str) else reason(error.get("ctx") or {})
 
 

@@ -136,13 +136,15 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
 
 
 async def _finish_start(settings: Settings, app: "FastAPI") -> None:
-    """Finish the start after the service listens."""
+    """Finish the start after the service listens, then keep the process small."""
     from api.app import analyse_routes  # noqa: PLC0415
+    from services.platform.heap import keep_giving_back  # noqa: PLC0415
     from services.warm_up import warm_up  # noqa: PLC0415
 
     await warm_up(settings)
     await asyncio.to_thread(analyse_routes, app)
     calm_garbage_collection()
+    await keep_giving_back()
 
 
 async def _accept_what_waits(listening: socket.socket) -> None:

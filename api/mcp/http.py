@@ -59,7 +59,7 @@ class McpOverHttp:
         scope["state"]["acting"] = (caller, end_user.user_id)
         if connection.headers.get("content-type", "").startswith("application/json"):
             body, receive = await read_body(receive, _MOST_BYTES)
-            if len(body) <= _MOST_BYTES and (refused := refusal(body)) is not None:
+            if len(body) <= _MOST_BYTES and (refused := await refusal(body)) is not None:
                 await refused(scope, receive, send)
                 return
         manager = await self._opened()

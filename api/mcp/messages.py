@@ -8,6 +8,9 @@ import orjson
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive
 
+from api.request_bodies import parsed
+from services.errors import InvalidInput
+
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 
@@ -30,11 +33,14 @@ async def read_body(receive: Receive, most: int) -> tuple[bytes, Receive]:
     return body, again
 
 
-def refusal(body: bytes) -> JSONResponse | None:
+async def refusal(body: bytes) -> JSONResponse | None:
     """The error answer to a body that is no message of JSON-RPC 2.0; None = it is one."""
     try:
         message = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        await parsed(body)
+    except InvalidInput as error:
+        return _error(None, _INVALID_REQUEST, f"Invalid request: {error.field}: {error.message}.")
+    except (ValueError, RecursionError):
         return _error(None, _PARSE_ERROR, "Parse error: the body is not valid JSON.")
     if not isinstance(message, dict):
         return _error(None, _INVALID_REQUEST, "Invalid request: the body must be one message, a JSON object.")

@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.end_user import NO_USER, end_user_of
 from api.openai.chat import ERRORS
+from api.openai.items import item_list, item_of, item_page
 from api.openai.messages import read_all
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
@@ -110,7 +111,7 @@ async def items(
     if after is not None:
         seen = await services.transcript.message(caller.tenant_id, uuid_in("after", "msg", after))
         place = seen.created_at, seen.id
-    listed = await services.transcript.messages(
+    parts = services.transcript.page_in_parts(
         caller.tenant_id,
         found.id,
         user_id=caller.user_id,
@@ -118,7 +119,8 @@ async def items(
         limit=limit + 1,
         newest_first=order == "desc",
     )
-    return JSONResponse(_list(listed[:limit], has_more=len(listed) > limit))
+    first: Sequence[Message] = await anext(parts, [])  # what can be refused is refused before the answer begins
+    return StreamingResponse(item_page(first, parts, limit), media_type="application/json")
 
 
 @router.post("/{conversation_id}/items", response_class=JSONResponse)
@@ -134,7 +136,7 @@ async def add_items(
     newest = await services.transcript.messages(
         caller.tenant_id, found.id, after=None, limit=len(said), newest_first=True
     )
-    return JSONResponse(_list(list(reversed(newest)), has_more=False))
+    return JSONResponse(item_list(list(reversed(newest))))
 
 
 @router.get("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
@@ -143,7 +145,7 @@ async def item(
 ) -> Response:
     """One message of a conversation."""
     found = await _find(services, caller, conversation_id)
-    return JSONResponse(_item(await _message(services, caller, found, item_id)))
+    return JSONResponse(item_of(await _message(services, caller, found, item_id)))
 
 
 @router.delete("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
@@ -180,30 +182,4 @@ def _view(conversation: Conversation) -> dict[str, Any]:
             "model": conversation.expert,
             **({"space": conversation.space} if conversation.space else {}),
         },
-    }
-
-
-def _list(messages: Sequence[Message], *, has_more: bool) -> dict[str, Any]:
-    shown = [_item(message) for message in messages if message.content]  # of a deleted one the row stays
-    return {
-        "object": "list",
-        "data": shown,
-        "first_id": shown[0]["id"] if shown else None,
-        "last_id": shown[-1]["id"] if shown else None,
-        "has_more": has_more,
-    }
-
-
-def _item(message: Message) -> dict[str, Any]:
-    if message.role == "user":
-        content: list[dict[str, Any]] = [{"type": "input_text", "text": message.content}]
-        content += [{"type": "input_image", "image_url": part["image_url"]["url"]} for part in message.parts]
-    else:
-        content = [{"type": "output_text", "text": message.content, "annotations": [], "logprobs": []}]
-    return {
-        "id": f"msg_{message.id}",
-        "type": "message",
-        "role": message.role,
-        "status": "completed" if message.completed else "incomplete",
-        "content": content,
     }

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -33,8 +33,11 @@ ORDER BY created_at, id LIMIT %(limit)s
 """
 
 _PART_BYTES = 1024 * 1024
-# The sizes are read without the texts and images, which may be stored apart from the row.
-_PART_OF_MESSAGES = """
+
+
+def _part(after: LiteralString, order: LiteralString) -> LiteralString:
+    # The sizes are read without the texts and images, which may be stored apart from the row.
+    return f"""
 SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker, found
 FROM (
     SELECT m.*, count(*) OVER () AS found, row_number() OVER in_order AS place,
@@ -42,14 +45,18 @@ FROM (
     FROM (
         SELECT * FROM messages
         WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
-          AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
-        ORDER BY created_at, id LIMIT %(limit)s
+          AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) {after} (%(after_at)s, %(after_id)s::uuid))
+        ORDER BY {order} LIMIT %(limit)s
     ) AS m
-    WINDOW in_order AS (ORDER BY created_at, id)
+    WINDOW in_order AS (ORDER BY {order})
 ) AS page
 WHERE place = 1 OR bytes <= %(part_bytes)s
-ORDER BY created_at, id
-"""
+ORDER BY {order}
+"""  # noqa: S608 — of constants below
+
+
+_PART_OF_MESSAGES = _part(">", "created_at, id")
+_PART_OF_NEWEST = _part("<", "created_at DESC, id DESC")
 
 _NEWEST_MESSAGES = """
 SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
@@ -177,8 +184,9 @@ class Transcript:
         user_id: str | None = None,
         after: Cursor | None,
         limit: int,
+        newest_first: bool = False,
     ) -> AsyncGenerator[Sequence[Message]]:
-        """Yield such messages, oldest first, in parts of at most 1 MB or one message.
+        """Yield such messages in parts of at most 1 MB or one message.
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
@@ -193,7 +201,8 @@ class Transcript:
                 "part_bytes": _PART_BYTES,
                 **_place(after),
             }
-            part = await self._database.fetch(tenant_id, _PART_OF_MESSAGES, values, class_row(_FoundMessage))
+            statement = _PART_OF_NEWEST if newest_first else _PART_OF_MESSAGES
+            part = await self._database.fetch(tenant_id, statement, values, class_row(_FoundMessage))
             if not part:
                 return
             yield part

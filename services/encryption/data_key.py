@@ -8,7 +8,6 @@ text.
 import base64
 import hashlib
 import hmac
-import json
 import os
 import re
 import zlib
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from services.encryption.marks import is_id
+from services.json_text import json_bytes, json_value
 
 KEY_BYTES = 96
 """Bytes of a user's key: 32 each for contents, for digests, and for names that stand for words."""
@@ -83,7 +83,7 @@ class DataKey:
         """Return a token of a value as a whole; one that is empty stays as it is."""
         if value is None or value in ("", [], {}):
             return value
-        return self.seal(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"), is_json=True)
+        return self.seal(json_bytes(value), is_json=True)
 
     def seal_leaves(self, value: Any, clear: frozenset[str]) -> Any:
         """Seal every text in a value but ids, and what stands under the keys of `clear`."""
@@ -169,7 +169,7 @@ def open_json(value: Any, key_of: KeyOf) -> Any:
         if whole is None:
             return open_text(value, key_of)
         content, is_json = _opened(whole, key_of)
-        return json.loads(content) if is_json else content.decode("utf-8", "surrogatepass")
+        return json_value(content) if is_json else content.decode("utf-8", "surrogatepass")
     if isinstance(value, dict):
         return {key: open_json(each, key_of) for key, each in value.items()}
     if isinstance(value, list):

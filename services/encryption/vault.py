@@ -43,6 +43,7 @@ from services.encryption.marks import (
     is_marked,
 )
 from services.errors import InvalidInput
+from services.json_text import json_value
 
 LookUp = Callable[[LiteralString, Mapping[str, Any]], Awaitable[Sequence[Any] | None]]
 """Runs a statement in the tenant's transaction and returns its first row."""
@@ -116,7 +117,7 @@ class Vault:
         """Return a statement's parameters with those sealed that are marked.
 
         Raises:
-            InvalidInput: a name holds what was sealed elsewhere: it would be opened for whoever reads the name.
+            InvalidInput: a name holds text that was sealed elsewhere; every reader of the name would see it.
             LookupError: they do not say whose words they are.
             Unavailable: the keys cannot be read or written.
         """
@@ -270,7 +271,7 @@ class _OpeningJsonbLoader(JsonbLoader):
     key_of: Callable[[bytes], DataKey | None]
 
     def load(self, data: Buffer) -> Any:
-        value = super().load(data)
+        value = json_value(bytes(data))
         return open_json(value, self.key_of) if _BEGINNING in bytes(data) else value
 
 
@@ -278,7 +279,7 @@ class _OpeningJsonLoader(JsonLoader):
     key_of: Callable[[bytes], DataKey | None]
 
     def load(self, data: Buffer) -> Any:
-        value = super().load(data)
+        value = json_value(bytes(data))
         return open_json(value, self.key_of) if _BEGINNING in bytes(data) else value
 
 

@@ -11,6 +11,7 @@ from services.knowledge.index import ChunkIndex
 from services.knowledge.word_forms import Vocabulary, with_forms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
+from services.platform.threads import beside_the_loop
 from services.text.caches import text_cache
 from services.text.concepts import concepts, telling_concepts, words_for
 from services.text.tokenizer import terms
@@ -18,6 +19,8 @@ from services.text.tokenizer import terms
 _DEPTH = 24
 _MOST_CHARACTERS = 2_000
 _MOST_TERMS = 120
+_LONG = 5_000
+"""Characters of passages from which a thread reads them."""
 _MOST_KNOWN = 4_000
 """Passages whose concepts this process caches."""
 _WITHIN_S = 0.3
@@ -66,10 +69,14 @@ class DocumentEvidence:
             return []
         values = {"tenant_id": tenant_id, "chunk_ids": [hit.chunk_id for hit in (*by_words, *by_meaning)]}
         held = await self._database.fetch(tenant_id, sql.FOUND_ANYWHERE, values, class_row(_Held))
-        return [
-            Evidence(one.prefix, Vocabulary.of(one.terms.split(), _concepts_in(f"{one.heading}\n{one.text}")))
-            for one in held
-        ]
+
+        def read() -> list[Evidence]:
+            return [
+                Evidence(one.prefix, Vocabulary.of(one.terms.split(), _concepts_in(f"{one.heading}\n{one.text}")))
+                for one in held
+            ]
+
+        return await beside_the_loop(read, characters=sum(len(one.text) for one in held), most=_LONG)
 
 
 @text_cache(_MOST_KNOWN)

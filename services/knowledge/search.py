@@ -16,12 +16,13 @@ from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge import chunk_sql as sql
 from services.knowledge.document_store import DocumentStore
 from services.knowledge.index import ChunkHit, ChunkIndex
-from services.knowledge.ranking import Candidate, judged, relevant
+from services.knowledge.ranking import Candidate, Judged, judged, relevant
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.platform.threads import beside_the_loop
 from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality
 from services.text.language import Language
@@ -34,6 +35,8 @@ Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 _MOST_CHARACTERS = 2_000
 """Characters of a question that are read."""
 _MOST_TERMS = 120
+_LONG = 5_000
+"""Characters of a question and its passages from which a thread ranks them."""
 _MOST_TELLING_TERMS = 60
 _DEPTH = 50
 _BY_WORDS = 30
@@ -160,8 +163,13 @@ class KnowledgeSearch:
             Candidate(one.chunk_id, tuple(one.terms.split()), cosines.get(one.chunk_id), one.waiting)
             for one in shown.values()
         ]
-        found = judged(question, candidates, quality, by_words=asked.by_words)
-        best = relevant(found, question, quality)[:limit]
+
+        def ranked() -> list[Judged]:
+            found = judged(question, candidates, quality, by_words=asked.by_words)
+            return relevant(found, question, quality)[:limit]
+
+        characters = len(question) + sum(len(one.terms) for one in shown.values())
+        best = await beside_the_loop(ranked, characters=characters, most=_LONG)
         return Found([_passage(shown[one.chunk_id], prefix, one.score) for one in best], asked.degraded)
 
     async def _embedded(self, question: str, asked: _Asked) -> list[float]:

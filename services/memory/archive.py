@@ -106,17 +106,24 @@ class Archive:
         """
         results = [str(episode_id) for episode_id in found]
         operation = Operation("archival_memory_search", query=query.replace("\x00", ""), results=results)
-        try:
-            async with self._database.tenant(owner.tenant_id) as connection:
-                await self._append(connection, owner, operation, trigger)
-        except psycopg.errors.ForeignKeyViolation:
-            raise NotFound("There is no such user, or conversation, any more.") from None
+        async with self._database.tenant(owner.tenant_id) as connection:
+            await self._append(connection, owner, operation, trigger)
 
-    async def supersede(self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger) -> UUID | None:
-        """Have a written memory no longer come up, as another episode holds instead.
+    async def supersede(
+        self,
+        owner: Owner,
+        episode_id: UUID,
+        by: UUID,
+        trigger: Trigger,
+        *,
+        connection: Connection | None = None,
+    ) -> UUID | None:
+        """Have a written memory no longer come up, as another episode or a section of core memory holds instead.
 
         It stays where it is, and can be told from the log. A turn is never superseded, because what was said
         stays said, nor is a pinned memory.
+
+        With `connection` it is done in the caller's transaction.
 
         Returns:
             The operation by which it is undone; None where nothing was changed.
@@ -124,17 +131,19 @@ class Archive:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        async with self._database.tenant(owner.tenant_id) as connection:
-            content = await self._episodes.supersede(connection, owner, episode_id, by)
-            if content is None:
-                return None
-            operation = Operation(
-                "episode_supersede",
-                field=str(episode_id),
-                old_value={"content": content},
-                new_value={"superseded_by": str(by)},
-            )
-            return await self._append(connection, owner, operation, trigger)
+        if connection is None:
+            async with self._database.tenant(owner.tenant_id) as own:
+                return await self.supersede(owner, episode_id, by, trigger, connection=own)
+        content = await self._episodes.supersede(connection, owner, episode_id, by)
+        if content is None:
+            return None
+        operation = Operation(
+            "episode_supersede",
+            field=str(episode_id),
+            old_value={"content": content},
+            new_value={"superseded_by": str(by)},
+        )
+        return await self._append(connection, owner, operation, trigger)
 
     async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
         """Write a memory; return its id.

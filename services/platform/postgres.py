@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 import select
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -11,17 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 from uuid import UUID
 
-import orjson
 import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, AsyncCursor, AsyncRawCursor, sql
 from psycopg.abc import PQGen
 from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
-from psycopg.types.json import set_json_dumps
+from psycopg.types.json import set_json_dumps, set_json_loads
 
 from services.encryption.state import check_encryption
 from services.errors import DatabaseContended, DatabaseUnavailable, TenantElsewhere
+from services.json_text import json_bytes, json_value
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
     DIRECT_URL_IS_POOLED,
@@ -114,14 +113,6 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
     ) -> Returned:
         # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
         return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
-
-
-def json_bytes(value: Any) -> bytes:
-    """Return a value as JSON, faster than the driver would: messages can hold megabytes of images."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
-    except orjson.JSONEncodeError:  # such as an integer of more than 64 bits
-        return json.dumps(value).encode()
 
 
 class Database:
@@ -527,6 +518,7 @@ class Database:
         # argument of the pool: the queue's listener makes its own connection from the same arguments.
         await connection.set_autocommit(True)
         set_json_dumps(json_bytes, connection)
+        set_json_loads(json_value, connection)
         if not self._pooled:
             await connection.execute(_SET_LIMITS)
         if self.vault is not None:

@@ -22,6 +22,8 @@ PARTITIONS = 256
 
 _COPIED_AT_ONCE = 200
 _MOST_TERMS_BYTES = 8000
+MOST_TERMS = _MOST_TERMS_BYTES // 2
+"""Terms of a unit of which those that a row holds are chosen: more never fit, each with a space after it."""
 _UNKNOWN = "0"
 
 

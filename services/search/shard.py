@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _BEHIND = re.compile(r"_[0-9a-f]{32}")
+_ROWS_AT_ONCE = 50
+"""Rows of a request. The client makes it in one step of the event loop, at up to 0.3 ms for a row."""
 
 
 class NewCollection:
@@ -36,9 +38,7 @@ class NewCollection:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        if entities:
-            async with self._milvus.use() as client:
-                await client.upsert(self._physical, list(entities))
+        await upsert(self._milvus, self._physical, entities)
 
     async def put_in_place(self) -> None:
         """Let it be searched instead of the one before, and remove that and whatever was left of a broken try.
@@ -54,6 +54,18 @@ class NewCollection:
             else:
                 await client.create_alias(self._physical, self._name)
             await _drop_all_but(client, self._name, self._physical)
+
+
+async def upsert(milvus: Milvus, name: str, entities: Sequence[dict[str, Any]]) -> None:
+    """Add or replace rows of a collection, in parts; the event loop goes on between them.
+
+    Raises:
+        CollectionMissing: there is no such collection.
+        Unavailable: Milvus does not answer.
+    """
+    for begin in range(0, len(entities), _ROWS_AT_ONCE):
+        async with milvus.use() as client:
+            await client.upsert(name, list(entities[begin : begin + _ROWS_AT_ONCE]))
 
 
 def new_name(name: str) -> str:

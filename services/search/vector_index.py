@@ -14,7 +14,7 @@ from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
 from services.search.collection import compare_model, is_of_older_version, make_collection
-from services.search.shard import NewCollection, loaded, new_name
+from services.search.shard import NewCollection, loaded, new_name, upsert
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema
@@ -225,8 +225,7 @@ class VectorIndex:
         async with self.milvus.use() as client:
             found = await client.describe_collection(name)
         self._compare(found.get("properties") or {})
-        async with self.milvus.use() as client:
-            await client.upsert(name, list(entities))
+        await upsert(self.milvus, name, entities)
 
     async def _make(self, name: str) -> str:
         physical = new_name(name)

@@ -1,6 +1,7 @@
 """Writes summaries of visits and days with the small model, or with rules if there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 from langchain_core.messages import BaseMessage
@@ -11,17 +12,20 @@ from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
+from services.platform.threads import Result, beside_the_loop
 from services.summaries import day_prompts
 from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
 from services.summaries.writer import SummaryWriter
-from services.text.language import language_of
+from services.text.language import Language, language_of
 
 VISIT_TOKENS = 300
 DAY_TOKENS = 450
 """Largest summary, in tokens; one made by rules is cut to it."""
 _SHORT_TOKENS = 120
 """Tokens kept of a visit that continues or is too short for a summary."""
+_LONG = 20_000
+"""Characters of messages from which a thread counts and cuts them."""
 
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
@@ -50,10 +54,10 @@ class DayWriter:
             ModelFailed: the model did not answer.
             BadModelOutput: what it answered is no summary, twice.
         """
-        language = language_of(text for _, text in messages)
         if self._models.offline:
-            return by_rule(messages, most_tokens=VISIT_TOKENS)
-        *earlier, last = self._chunks(messages)
+            return await by_rule(messages, most_tokens=VISIT_TOKENS)
+        language, chunks = await _beside(messages, partial(self._chunks, messages))
+        *earlier, last = chunks
         parts = [await self._parts.part(chunk) for chunk in earlier]
         asked = day_prompts.visit_summary(last, parts, language)
         return await self._ask(asked, VISIT_TOKENS)
@@ -80,7 +84,8 @@ class DayWriter:
             purpose="day_summary",
         )
 
-    def _chunks(self, messages: Sequence[Said]) -> list[list[Said]]:
+    def _chunks(self, messages: Sequence[Said]) -> tuple[Language, list[list[Said]]]:
+        """Return the language of messages, and the messages in parts of which each fits into a call."""
         chunks: list[list[Said]] = [[]]
         size = 0
         for role, text in messages:
@@ -91,11 +96,20 @@ class DayWriter:
                 size = 0
             chunks[-1].append((role, shown))
             size += tokens
-        return chunks
+        return language_of(text for _, text in messages), chunks
 
 
-def by_rule(messages: Sequence[Said], *, most_tokens: int = _SHORT_TOKENS) -> WrittenSummary:
-    """The user's own words in a visit, as many as fit."""
+async def by_rule(messages: Sequence[Said], *, most_tokens: int = _SHORT_TOKENS) -> WrittenSummary:
+    """Return the user's own words in a visit, as many as fit."""
+    return await _beside(messages, partial(_by_rule, messages, most_tokens))
+
+
+async def _beside(messages: Sequence[Said], work: Callable[[], Result]) -> Result:
+    """Do some work on messages; in a thread if they are long."""
+    return await beside_the_loop(work, characters=sum(len(text) for _, text in messages), most=_LONG)
+
+
+def _by_rule(messages: Sequence[Said], most_tokens: int) -> WrittenSummary:
     said = [text for role, text in messages if role == "user"] or [text for _, text in messages]
     language = language_of(said)
     # A visit without statements is described by its questions.

@@ -47,7 +47,7 @@ class VisitSummaries:
         characters = sum(len(content) for _, content in said)
         long_enough = self._schedule.is_summarised(len(said)) and characters >= self._schedule.shortest_characters
         if visit.ended_at is None or not long_enough:
-            return by_rule(said)
+            return await by_rule(said)
         with authoring():
             written = await self._writer.visit(said)
             stored = await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics)

@@ -17,7 +17,7 @@ def language_of(texts: Iterable[str]) -> Language:
     """Chinese where there are at least half as many Chinese characters as words in other scripts."""
     chinese = words = 0
     for text in texts:
-        more_chinese, more_words = (_remembered_count if len(text) <= _SHORT else _count)(text)
+        more_chinese, more_words = (_remembered_count if len(text) <= _SHORT else _remembered_long_count)(text)
         chinese += more_chinese
         words += more_words
     return "zh" if chinese > 0 and chinese * 2 >= words else "en"
@@ -30,3 +30,4 @@ def _count(text: str) -> tuple[int, int]:
 
 # Many readers of a message in a turn ask for its language.
 _remembered_count = text_cache(512)(_count)
+_remembered_long_count = text_cache(16)(_count)

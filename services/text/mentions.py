@@ -11,6 +11,7 @@ from itertools import filterfalse, pairwise
 
 from services.text.concepts import concepts
 from services.text.language import language_of
+from services.text.sentences import ABBREVIATIONS
 from services.text.tokenizer import (
     informative_terms,
     lone_characters,
@@ -51,7 +52,7 @@ _KIN = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"(?<![.!?])[.!?]+(?=\s)\s*|[。！？;；\n…]+\s*")
-_ABBREVIATION = re.compile(r"\b(?:dr|mr|mrs|ms|st|prof|no|vs|e\.g|i\.e|approx)\.\s*$", re.IGNORECASE)
+_ABBREVIATION = re.compile(rf"\b(?:{'|'.join((*ABBREVIATIONS, 'no', 'approx'))})\.\s*$", re.IGNORECASE)
 _LONGEST_ABBREVIATION = 10
 _COMMA = re.compile(
     r"[,，、]\s*|(?<!\s)\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)",

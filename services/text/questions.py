@@ -8,6 +8,8 @@ from services.text.language import Language, language_of
 from services.text.tokenizer import simplified
 
 _LONGEST_PLEASANTRY = 4
+_LONGEST_SMALL_TALK = 200
+"""Characters beyond which a message is no small talk, whatever it repeats."""
 
 # "How do I cook rice" says nothing about its speaker.
 _REQUESTS_OF_ONE = re.compile("帮我|给我|教我|跟我|让我|告诉我|提醒我|我想|我该|我要|我能|我可以")
@@ -118,6 +120,8 @@ def asks_in_general(message: str) -> bool:
 
 def is_small_talk(message: str) -> bool:
     """Whether a message is only courtesies ("thanks!", "好的")."""
+    if len(message) > _LONGEST_SMALL_TALK:
+        return False
     language = language_of([message])
     if language == "zh":
         return all(_is_all_pleasantries(run) for run in _runs(message))

@@ -6,9 +6,9 @@ from functools import cache
 
 _ENDS = ".!?。！？\\n"
 SEMICOLONS = ";；"
-_ABBREVIATED = "|".join(
-    rf"(?<=\b{each})\." for each in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs", r"e\.g", r"i\.e")
-)
+ABBREVIATIONS = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs", r"e\.g", r"i\.e")
+"""Patterns of abbreviations that end with a full stop and seldom end a sentence."""
+_ABBREVIATED = "|".join(rf"(?<=\b{each})\." for each in ABBREVIATIONS)
 """The full stop of an abbreviation that goes on."""
 
 

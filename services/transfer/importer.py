@@ -21,7 +21,7 @@ from services.visits.grouping import VisitGrouping
 from services.visits.visit import VisitSchedule
 
 LINES_AT_ONCE = 250
-_BYTES_AT_ONCE = 4 * 1024 * 1024
+_BYTES_AT_ONCE = 1024 * 1024
 
 log = structlog.get_logger(__name__)
 

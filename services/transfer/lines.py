@@ -24,6 +24,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, from_json
 
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, SpaceName, Text, TimeZone, no_nul
+from services.errors import InvalidInput
+from services.json_text import strict_json
 from services.memory.origins import values_of
 from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
@@ -314,7 +316,10 @@ def parse(raw: bytes) -> Line:
         raise BadLine(f"is not UTF-8 (at byte {error.start + 1})") from None
     try:
         value = from_json(text, allow_inf_nan=False)
-    except ValueError:
+        strict_json(text)
+    except InvalidInput as error:
+        raise BadLine(f"{error.field}: {error.message}") from None
+    except (ValueError, RecursionError):
         raise BadLine("is not JSON") from None
     if not isinstance(value, dict):
         raise BadLine("is not a JSON object")

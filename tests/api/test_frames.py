@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,6 +8,8 @@ from api.frames import sse_frames, ws_frame
 from state.events import TurnEvent
 from tests.support.service_process import events_of
 from tests.support.turns import some_uuid
+
+pytestmark = pytest.mark.untraced
 
 
 @given(st.lists(st.text(max_size=40), max_size=5))

@@ -13,20 +13,20 @@ ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[bad"])
-async def test_a_name_that_is_not_ours_is_refused(client: httpx.AsyncClient, host: str) -> None:
-    response = await client.get("/api/v1/conversations", headers={"Host": host})
+async def test_a_name_that_is_not_ours_is_refused(shared_client: httpx.AsyncClient, host: str) -> None:
+    response = await shared_client.get("/api/v1/conversations", headers={"Host": host})
     assert (response.status_code, response.json()["code"]) == (421, "wrong_host")
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
-async def test_loopback_names_are_answered(client: httpx.AsyncClient, host: str) -> None:
-    assert (await client.get("/api/v1/conversations", headers={"Host": host})).status_code == 200
+async def test_loopback_names_are_answered(shared_client: httpx.AsyncClient, host: str) -> None:
+    assert (await shared_client.get("/api/v1/conversations", headers={"Host": host})).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost.evil.example"])
-async def test_a_socket_that_another_site_opens_is_refused(url: str, origin: str) -> None:
+async def test_a_socket_that_another_site_opens_is_refused(shared_url: str, origin: str) -> None:
     with pytest.raises(InvalidStatus, match="403"):
-        await connect(url.replace("http", "ws") + "/api/v1/chat/ws", origin=origin)  # type: ignore[arg-type]
+        await connect(shared_url.replace("http", "ws") + "/api/v1/chat/ws", origin=origin)  # type: ignore[arg-type]
 
 
 async def test_a_socket_of_our_own_page_is_accepted(url: str) -> None:

@@ -171,6 +171,32 @@ class Rig:
             path = f"/api/v1/conversations/{conversation['id']}/messages"
             (await self._http.get(path, params={"limit": 200})).raise_for_status()
 
+    async def search(self, user: str, query: str) -> None:
+        """Search what is remembered, and read the longest answer."""
+        body = {"query": query, "top_k": 100}
+        (await self._http.post(f"/api/v1/users/{user}/episodes/search", json=body)).raise_for_status()
+
+    async def resend(self, count: int, characters: int) -> None:
+        """A long history as a client of `/v1` sends it, and the same with a changed end."""
+
+        def body(last: str) -> bytes:
+            said = [
+                {"role": "assistant" if number % 2 else "user", "content": _chinese(characters, number)}
+                for number in range(count)
+            ]
+            messages = [*said, {"role": "user", "content": last}]
+            return orjson.dumps({"model": "default", "user": "resender", "messages": messages})
+
+        for last in ("And now?", "changed"):
+            content = await asyncio.to_thread(body, last)
+            headers = {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(content)),
+                "X-Session-Id": "resent",
+            }
+            response = await self._http.post("/v1/chat/completions", content=_pieces(content), headers=headers)
+            response.raise_for_status()
+
     async def upload(self, size: int) -> None:
         """A document of this many bytes, which is far too long to be taken in."""
         await self._http.post("/api/v1/knowledge", json={"prefix": "big", "description": "Bicycles."})
@@ -244,6 +270,14 @@ INPUTS: dict[str, Callable[[Rig], Awaitable[None]]] = {
     "the longest history": lambda rig: rig.turn("And then?", user="rich", session="long"),
     "long messages imported": lambda rig: rig.say_much("writer", "long", 60, 30_000),
     "long messages read": lambda rig: rig.read_all("writer"),
+    "long messages searched": lambda rig: rig.search("writer", "What did I say of the bicycle?"),
+    "everything about my job, again and again": lambda rig: rig.twice(
+        "forget everything about my job, " * (LONGEST // 32), "everything"
+    ),
+    "我喜欢甲，不喜欢乙，again and again": lambda rig: rig.twice(
+        "我不喜欢茶，我喜欢咖啡。" * (LONGEST // 12), "likes-zh"
+    ),
+    "200 messages of 5,000 characters resent, then changed": lambda rig: rig.resend(200, 5_000),
     "long messages remembered": lambda rig: rig.turn("What did I say of the bicycle?", user="writer"),
 }
 

@@ -105,6 +105,11 @@ class Holdings:
     """The user's last messages in the same conversation."""
 
     @cached_property
+    def characters(self) -> int:
+        """Characters of all of it."""
+        return sum(len(each.content) for each in self.stored) + sum(len(item.text) for item in self.items)
+
+    @cached_property
     def places(self) -> Sequence[Place]:
         """Every piece, the newest last; a written memory and an item are one each."""
         found = [Place(item, 0, item.labelled) for item in self.items]

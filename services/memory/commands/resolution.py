@@ -11,7 +11,7 @@ from typing import Literal
 from services.errors import InvalidInput
 from services.memory.commands.categories import all_of, asks_for_all
 from services.memory.commands.change_wording import this_message
-from services.memory.commands.corrections import correction_of
+from services.memory.commands.corrections import Correction, correction_of
 from services.memory.commands.effects import (
     Effects,
     corrected_items,
@@ -24,7 +24,7 @@ from services.memory.commands.effects import (
     replace_value,
     taken_back,
 )
-from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Place
+from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Holdings, Place
 from services.memory.commands.pieces import Stored, content_of, pieces
 from services.memory.commands.reading import CommandReader, ResolutionRequest
 from services.memory.commands.removal import going_with, without_pieces
@@ -91,7 +91,7 @@ class Resolution:
             if command.kind == "forget" and found.own == "off the record":
                 command = replace(command, kind="do_not_remember")  # noqa: PLW2901 — what it comes to
             corrects = corrects or command.kind == "correct"
-            planned.append(plan_of(command, found, asking))
+            planned.append(await _beside(asking, partial(plan_of, command, found, asking)))
         return one_own(planned)
 
     async def named(
@@ -151,12 +151,12 @@ class Resolution:
         """Everything about a subject, or of a category."""
         holdings = await self._reader.holdings(command, asking, core, before)
         kept = Subject.of(command.kept)
-        of_all = await _beside(asking, lambda: all_of(command.named or command.target, holdings))
+        of_all = await _beside(asking, lambda: all_of(command.named or command.target, holdings), holdings)
         chosen = [place for place in of_all if not kept.is_in(place.text)]
         if not chosen:
             return Effects()
         sought = sought_by(command, asking.message)
-        likely = await _beside(asking, lambda: holdings.likely(sought))
+        likely = await _beside(asking, lambda: holdings.likely(sought), holdings)
         chosen += [place for share, place in likely if share >= _MEANT_AS_WELL and place not in chosen]
         return await self._removing(chosen, command, asking, core)
 
@@ -193,30 +193,38 @@ class Resolution:
         found = Effects(gives_away=command.target)
         holdings = await self._reader.holdings(command, asking, core, before)
         sought = sought_by(command, asking.message)
-        likely = await _beside(asking, lambda: holdings.likely(sought))
+        likely = await _beside(asking, lambda: holdings.likely(sought), holdings)
         best = likely[0][0] if likely else 0.0
         if not _is_meant(likely, command, asking.message):
             near = [place.text.strip() for share, place in likely if share >= _MAY_BE_MEANT]
             found.candidates = list(dict.fromkeys(near))[:_MOST_NAMED]
             return found
         chosen = [place for share, place in likely if share >= _AS_WELL * best]
-        chosen = _rather_named(chosen, likely, all_of(command.named or command.target, holdings))
+        named = await _beside(asking, lambda: all_of(command.named or command.target, holdings), holdings)
+        chosen = _rather_named(chosen, likely, named)
         return await self._removing(chosen, command, asking, core)
 
     async def _removing(
         self, chosen: Sequence[Place], command: Command, asking: ResolutionRequest, core: CoreContent
     ) -> Effects:
         """These pieces removed, with the answers and the items of core memory that give them away."""
-        found = Effects()
-        remove(found, chosen, sought_by(command, asking.message))
-        found.gives_away = " ".join(
-            place.of.text if isinstance(place.of, CoreItem) else place.text for place in chosen
-        )
-        gone = Subject.of(found.gives_away)
+
+        def removed() -> tuple[Effects, Subject, list[PlannedItem]]:
+            found = Effects()
+            remove(found, chosen, sought_by(command, asking.message))
+            found.gives_away = " ".join(
+                place.of.text if isinstance(place.of, CoreItem) else place.text for place in chosen
+            )
+            gone = Subject.of(found.gives_away)
+            return found, gone, items_about(core, gone)
+
+        held = {place.of.text if isinstance(place.of, CoreItem) else place.of.content for place in chosen}
+        characters = len(asking.message) + sum(map(len, held))
+        found, gone, items = await beside_the_loop(removed, characters=characters, most=_LONG)
         await self._answers_of(asking, found, gone)
         again = [
             item
-            for item in items_about(core, gone)
+            for item in items
             if item["action"] == "remove" and not _is_of_another_matter(item, command.target)
         ]
         found.items += [item for item in again if item not in found.items]
@@ -245,20 +253,22 @@ class Resolution:
         """The old value replaced wherever it stands; else the piece that does not hold any more removed."""
         found = Effects()
         holdings = await self._reader.holdings(command, asking, core, before)
-        said = [Place(each, at, part) for each in holdings.just_before for at, part in _newest_first(each.content)]
-        corrected = await _beside(
-            asking,
-            lambda: correction_of(
-                command, holdings.likely(sought_by(command, asking.message)), said, asking.message
-            ),
-        )
+
+        def found_in_holdings() -> Correction | None:
+            said = [
+                Place(each, at, part) for each in holdings.just_before for at, part in _newest_first(each.content)
+            ]
+            likely = holdings.likely(sought_by(command, asking.message))
+            return correction_of(command, likely, said, asking.message)
+
+        corrected = await _beside(asking, found_in_holdings, holdings)
         if corrected is None:
             return found
         if corrected.change is None:
             remove(found, [corrected.place], sought_by(command, asking.message))
             found.told = [asking.message]
         else:
-            await _beside(asking, partial(replace_value, found, holdings, corrected))
+            await _beside(asking, partial(replace_value, found, holdings, corrected), holdings)
             found.told = [corrected.change.text.strip()]
         found.gives_away = corrected.old
         found.denies = corrected.change is not None and not corrected.change.new
@@ -324,9 +334,12 @@ def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, bef
     return found
 
 
-async def _beside(asking: ResolutionRequest, work: Callable[[], Result]) -> Result:
-    """Compute what a command means; in a thread if the message is long."""
-    return await beside_the_loop(work, characters=len(asking.message), most=_LONG)
+async def _beside(
+    asking: ResolutionRequest, work: Callable[[], Result], holdings: Holdings | None = None
+) -> Result:
+    """Compute what a command means; in a thread if the message, or what is held, is long."""
+    held = 0 if holdings is None else holdings.characters
+    return await beside_the_loop(work, characters=len(asking.message) + held, most=_LONG)
 
 
 async def _of_text(text: str, work: Callable[[], Result]) -> Result:

@@ -25,6 +25,7 @@ class IndexRow:
     created_at: datetime
     terms: Sequence[str]
     embedding: Sequence[float]
+    """An array where there are many rows: the garbage collector does not look at each of its numbers."""
     space_id: UUID | None = None
 
 
@@ -55,5 +56,5 @@ def as_entity(row: IndexRow) -> dict[str, Any]:
         "importance": row.importance,
         "created_at": milliseconds(row.created_at),
         "terms": terms_that_fit(row.terms),
-        "embedding": [float(value) for value in row.embedding],
+        "embedding": row.embedding,
     }

@@ -5,6 +5,7 @@ same ids: nothing is lost or duplicated.
 """
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
+from services.search.collection import MOST_TERMS
 from services.search.index_terms import indexed_terms
 from services.search.vector_index import WRITING
 from services.text.tokenizer import indexed_text
@@ -123,7 +125,9 @@ class EpisodeIndexSync:
     async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
         said = [unit for unit in units if unit.text]
         # In a thread, so that turns of the same process go on.
-        found = await asyncio.to_thread(lambda: [indexed_terms(one.text, one.speaker, one.role) for one in said])
+        found = await asyncio.to_thread(
+            lambda: [indexed_terms(one.text, one.speaker, one.role)[:MOST_TERMS] for one in said]
+        )
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
         vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
         return [
@@ -139,7 +143,7 @@ class EpisodeIndexSync:
                 importance=unit.importance,
                 created_at=unit.created_at,
                 terms=words,
-                embedding=vector,
+                embedding=array("f", vector),
             )
             for (unit, words), vector in zip(full, vectors, strict=True)
         ]

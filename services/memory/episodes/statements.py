@@ -193,9 +193,12 @@ UPDATE episodes SET superseded_by = %(by)s
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
   AND space_id IS NOT DISTINCT FROM %(space_id)s
   AND content IS NOT NULL AND superseded_by IS NULL AND retracted_at IS NULL AND pinned_at IS NULL
-  AND id <> %(by)s AND EXISTS (
+  AND id <> %(by)s AND (EXISTS (
       SELECT FROM episodes holds WHERE holds.id = %(by)s AND holds.tenant_id = %(tenant_id)s
-        AND holds.user_id = %(user_id)s AND holds.superseded_by IS NULL AND holds.retracted_at IS NULL)
+        AND holds.user_id = %(user_id)s AND holds.superseded_by IS NULL AND holds.retracted_at IS NULL
+  ) OR EXISTS (
+      SELECT FROM core_memory_blocks b WHERE b.id = %(by)s AND b.tenant_id = %(tenant_id)s
+        AND b.user_id = %(user_id)s))
 RETURNING content
 """
 
