@@ -1,12 +1,23 @@
 """The two times of memory: `as_of`, the moment whose memory is shown, and the days on which something holds."""
 
-from datetime import UTC, date, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from services.time_reference.validity import timed
+
+
+def _in_calendar(moment: datetime) -> datetime:
+    # A day away from the calendar's ends, every time zone has the moment.
+    if not MINYEAR < moment.year < MAXYEAR:
+        raise ValueError(f"must be in one of the years {MINYEAR + 1} to {MAXYEAR - 1}")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
+"""A time with its offset, which has a local day in every time zone."""
 
 
 def _past(moment: datetime | None) -> datetime | None:
@@ -20,9 +31,9 @@ _MEANING = (
     "is not shown; unset = what it knows now."
 )
 
-PastMoment = Annotated[AwareDatetime | None, AfterValidator(_past), Field(description=_MEANING)]
+PastMoment = Annotated[Moment | None, AfterValidator(_past), Field(description=_MEANING)]
 """A field of a request."""
-AsOf = Annotated[AwareDatetime | None, AfterValidator(_past), Query(description=_MEANING)]
+AsOf = Annotated[Moment | None, AfterValidator(_past), Query(description=_MEANING)]
 """A parameter of a path."""
 
 

@@ -1,5 +1,6 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
+from functools import partial
 from time import perf_counter
 from uuid import UUID
 
@@ -11,12 +12,16 @@ from services.memory.agent.triggers import DECIDE_COMMAND, jobs_of_turn
 from services.memory.commands.off_record import repetition_off_record
 from services.memory.episodes.index import Scope
 from services.memory.recall.working_sets import WorkingSets
+from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION
 from services.tools.actor import owner_of
 from services.tools.foreign_words import foreign_origin, reads_days
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import Recognised
+
+_LONG = 2_000
+"""Characters of a turn from which a thread computes what becomes of it."""
 
 
 async def persist(
@@ -43,7 +48,11 @@ async def persist(
     kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
     # What the turn itself has kept is not filed again; anything else in the message is.
     unfiled = recognised.rest if kept & {"remember", "standing"} else state["message"]
-    own_jobs = jobs_of_turn(unfiled, state["answer"]) if remembers and unfiled.strip() else []
+    said = len(state["message"]) + len(state["answer"])
+    own_jobs: list[str] = []
+    if remembers and unfiled.strip():
+        work = partial(jobs_of_turn, unfiled, state["answer"])
+        own_jobs += await beside_the_loop(work, characters=said, most=_LONG)
     planned = state.get("memory_plan", [])
     held = recognised.unclear and not planned
     if held:
@@ -70,7 +79,7 @@ async def persist(
         tone=state.get("tone"),
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
-        origin=foreign_origin(state),
+        origin=await beside_the_loop(partial(foreign_origin, state), characters=said, most=_LONG),
         reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
         memory=[*planned, *repeated],

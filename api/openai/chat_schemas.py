@@ -16,7 +16,7 @@ _LONGEST_HEADER = 500
 Temperature = Annotated[float | None, Field(ge=0, le=2)]
 Share = Annotated[float | None, Field(ge=0, le=1)]
 Penalty = Annotated[float | None, Field(ge=-2, le=2)]
-TokenCount = Annotated[int | None, Field(ge=1)]
+TokenCount = Annotated[int | None, Field(ge=1, le=2**31 - 1)]
 Word = Annotated[str | None, Field(min_length=1, max_length=32)]
 _EFFECTIVE = frozenset(
     (
@@ -63,7 +63,7 @@ class ChatCompletionRequest(BaseModel):
     max_tokens: TokenCount = None
     max_completion_tokens: TokenCount = None
     stop: str | Annotated[list[str], Field(max_length=_MOST_STOPS)] | None = None
-    seed: int | None = None
+    seed: Annotated[int | None, Field(ge=-(2**63), le=2**63 - 1)] = None
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
     reasoning_effort: Word = None
     verbosity: Word = None

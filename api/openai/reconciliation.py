@@ -40,6 +40,9 @@ class Place:
     """The turn that has this message."""
     key: str | None = None
     """The same for requests with the same message that find the conversation in the same state."""
+    begins: bool = False
+    """Whether the message is taken for the first of its conversation; a request of the same moment, or of a
+    client that shows no history, may have begun it."""
 
 
 class Reconciliation:
@@ -62,6 +65,19 @@ class Reconciliation:
         self._expert = expert
         self._space = space
 
+    def first_place(self, request: ClientRequest, ids: ClientIds) -> Place | None:
+        """The position of a message without history in a conversation that was not met here: its beginning.
+
+        Where the turn cannot begin the conversation, `place` finds the position. None where it has to be looked
+        for at once.
+        """
+        if ids.session is None or ids.of_ours or request.earlier:
+            return None
+        if self._known.is_met(self._tenant_id, self._user_id, ids.session):
+            return None
+        self._known.meet(self._tenant_id, self._user_id, ids.session)
+        return Place(ids.session, key=_key(None, None, _digests_of(request).message), begins=True)
+
     async def place(self, request: ClientRequest, ids: ClientIds) -> Place:
         """Find the position of the message; afterwards the conversation ends right before it.
 
@@ -81,7 +97,8 @@ class Reconciliation:
             size = len(resent.earlier)
             conversation = await self._known.named(self._tenant_id, self._user_id, session, messages=size)
         if conversation is None:
-            return Place(session, key=_key(None, None, resent.message))
+            begins = ids.session is not None
+            return Place(session, key=_key(None, None, resent.message), begins=begins)
         for _ in range(_MOST_SWITCHES):
             meant, branch_id = await self._meant(conversation, resent, ids)
             if branch_id is None:

@@ -12,12 +12,12 @@ from api.end_user import NO_USER, EndUser
 from api.openai.errors import ModelNotFound
 from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_name
-from api.openai.reconciliation import Reconciliation
+from api.openai.reconciliation import Place, Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.errors import InvalidInput
+from services.errors import Conflict, ConversationExists, InvalidInput
 from state.budget import RequestBudget, parse_budget
 from state.conversation import Sampling, TurnInput
 
@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 MEMORY_HEADER = "X-Anamnesis-Memory"
 BUDGET_HEADER = "X-Anamnesis-Budget"
 """What the turn may use, such as `model_calls=2, seconds=20, tokens=4000`."""
+_TRIES = 4
+"""Maximum number of attempts to begin a conversation that other requests begin at the same time."""
 NOBODY = "-"
 """Counts the turns of requests that name no user."""
 
@@ -83,25 +85,12 @@ class RequestStarter:
         caller = await self._starter.caller_for(asking.speaker.user_id or NOBODY)
         user_id = asking.speaker.user_id
         stored = user_id is not None and asking.keeps and not asking.ids.passing
-        session, turn_id, key = None, None, None
-        if user_id is not None and stored:
-            expert = expert_name(self._services, asking.model)
-            reconciling = Reconciliation(
-                self._services, self._runner, caller.tenant_id, user_id, expert, asking.ids.space
-            )
-            place = await reconciling.place(asking.request, asking.ids)
-            session, turn_id, key = place.session, place.follow, asking.ids.idempotency_key or place.key
-        turn = TurnRequest(
-            caller.tenant_id,
-            self._input(asking, user_id or NOBODY, session or NOBODY, stored=stored),
-            idempotency_key=key,
-            external_id=asking.ids.user_message,
-            stored=stored,
-            of_user=user_id is not None and not asking.ids.shared,
-            echo=asking.echo,
-        )
+        session = None
         try:
-            turn_id = turn_id or await self._runner.start(turn)
+            if user_id is not None and stored:
+                session, turn_id = await self._start_stored(asking, caller.tenant_id, user_id)
+            else:
+                turn_id = await self._runner.start(self._temporary(asking, caller.tenant_id))
         except InvalidInput as error:
             if error.field == "expert":
                 raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
@@ -118,6 +107,46 @@ class RequestStarter:
             headers[MEMORY_HEADER] = "off; no user named"
             note = {"memory": "off", "reason": NO_USER}
         return StartedTurn(caller.tenant_id, turn_id, asking.model, stored, session, headers, note)
+
+    async def _start_stored(self, asking: ReadRequest, tenant_id: UUID, user_id: str) -> tuple[str, UUID]:
+        """Start the turn, or find it, and return the name of its conversation and its id."""
+        expert = expert_name(self._services, asking.model)
+        reconciling = Reconciliation(self._services, self._runner, tenant_id, user_id, expert, asking.ids.space)
+        place = reconciling.first_place(asking.request, asking.ids)
+        for _ in range(_TRIES):
+            place = place or await reconciling.place(asking.request, asking.ids)
+            try:
+                return await self._start_at(place, asking, tenant_id, user_id)
+            except ConversationExists:
+                place = None
+        raise Conflict("The conversation changes while this message is looked at; try again.")
+
+    async def _start_at(
+        self, place: Place, asking: ReadRequest, tenant_id: UUID, user_id: str
+    ) -> tuple[str, UUID]:
+        if place.follow is not None:
+            return place.session, place.follow
+        turn = TurnRequest(
+            tenant_id,
+            self._input(asking, user_id, place.session, stored=True),
+            idempotency_key=asking.ids.idempotency_key or place.key,
+            external_id=asking.ids.user_message,
+            must_begin=place.begins,
+            of_user=not asking.ids.shared,
+            echo=asking.echo,
+        )
+        return place.session, await self._runner.start(turn)
+
+    def _temporary(self, asking: ReadRequest, tenant_id: UUID) -> TurnRequest:
+        user_id = asking.speaker.user_id
+        return TurnRequest(
+            tenant_id,
+            self._input(asking, user_id or NOBODY, NOBODY, stored=False),
+            external_id=asking.ids.user_message,
+            stored=False,
+            of_user=user_id is not None and not asking.ids.shared,
+            echo=asking.echo,
+        )
 
     def _input(self, asking: ReadRequest, user_id: str, session: str, *, stored: bool) -> TurnInput:
         settings, request = self._services.settings, asking.request

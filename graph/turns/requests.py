@@ -30,6 +30,8 @@ class TurnRequest:
     input: TurnInput
     idempotency_key: str | None = None
     on_conflict: ConflictPolicy = "queue"
+    must_begin: bool = False
+    """Whether the turn may only start as the first of its conversation."""
     lease: timedelta = LEASE
     external_id: str | None = None
     """The client's id for the message."""
@@ -98,6 +100,7 @@ def new_turn(request: TurnRequest) -> NewTurn:
         idempotency_key=request.idempotency_key,
         external_id=request.external_id,
         on_conflict=request.on_conflict,
+        must_begin=request.must_begin,
         request=rest,
         lease=request.lease,
     )

@@ -107,6 +107,7 @@ class TurnRunner:
         Raises:
             Busy: the maximum number of turns is running; nothing is stored.
             InvalidInput: the request names something that does not exist.
+            ConversationExists: the turn must begin its conversation, which has begun already; nothing is stored.
             Conflict: another turn of the conversation is in progress, and this one may not wait.
             DatabaseUnavailable: the turn was not begun. Nothing was stored, unless the connection broke during the
                 commit: then the message is stored and its turn ends as failed.

@@ -93,6 +93,7 @@ _SPARE = 64
 _MOST_ANSWERS = 12
 """Number of newest answers by which a conversation is searched."""
 _JUST_S = 600
+_MOST_MET = 10_000
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,29 @@ class KnownConversations:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._met: dict[tuple[UUID, str, str], None] = {}
+        """The names met in this process, the newest last."""
+
+    def is_met(self, tenant_id: UUID, user: str, session_id: str) -> bool:
+        """Whether a conversation of this name was found or begun in this process, as far as it remembers."""
+        return (tenant_id, user, session_id) in self._met
+
+    def meet(self, tenant_id: UUID, user: str, session_id: str) -> None:
+        """Remember that there is a conversation of this name."""
+        name = tenant_id, user, session_id
+        self._met.pop(name, None)
+        self._met[name] = None
+        if len(self._met) > _MOST_MET:
+            del self._met[next(iter(self._met))]
 
     async def named(
         self, tenant_id: UUID, user: str, session_id: str, *, messages: int
     ) -> KnownConversation | None:
         """The conversation of a name, with slightly more than `newest` of its newest messages."""
-        return await self._one(tenant_id, _OF_SESSION, {"user": user, "session": session_id}, messages)
+        found = await self._one(tenant_id, _OF_SESSION, {"user": user, "session": session_id}, messages)
+        if found is not None:
+            self.meet(tenant_id, user, session_id)
+        return found
 
     async def just_begun(
         self, tenant_id: UUID, user: str, expert: str, *, space: str | None = None

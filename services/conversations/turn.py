@@ -59,6 +59,8 @@ class NewTurn:
     external_id: str | None = None
     """The caller's id for the message."""
     on_conflict: ConflictPolicy = "queue"
+    must_begin: bool = False
+    """Whether it may only be opened as the first of its conversation."""
     request: dict[str, Any] = field(default_factory=dict)
     """The rest of the request: another process may have to run a waiting turn."""
     lease: timedelta = LEASE

@@ -85,7 +85,7 @@ WITH expert AS (
         greatest(clock_timestamp(), (SELECT max(t.accepted_at) FROM turns t
             WHERE t.conversation_id = unfinished.id) + interval '1 microsecond')
     FROM unfinished
-    WHERE known_turn_id IS NULL AND of_space
+    WHERE known_turn_id IS NULL AND of_space AND (NOT %(must_begin)s OR EXISTS (SELECT FROM begun))
       AND (NOT running AND waiting = 0 OR %(on_conflict)s::text <> 'reject' AND waiting < %(most_waiting)s)
     ON CONFLICT DO NOTHING
     RETURNING conversation_id, status

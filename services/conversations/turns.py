@@ -33,7 +33,7 @@ from services.conversations.turn import (
     TurnStatus,
 )
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson
-from services.errors import Conflict, DatabaseContended, InvalidInput, NotFound
+from services.errors import Conflict, ConversationExists, DatabaseContended, InvalidInput, NotFound
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
@@ -162,6 +162,7 @@ class Turns:
         Raises:
             InvalidInput: there is no such expert or knowledge base, the key belongs to another message, or the
         conversation to another space.
+            ConversationExists: the turn must be the first of its conversation, and is not; nothing was stored.
             Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
             DatabaseUnavailable: nothing was stored, unless the connection broke during the commit.
         """
@@ -184,6 +185,8 @@ class Turns:
             if not found:
                 raise await self._not_found(new)
             one = found[0]
+            if new.must_begin and one.of_space is not None and not one.begins:
+                raise ConversationExists
             if one.known_turn_id is not None and one.known_differs:
                 raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
             if one.known_turn_id is not None:
@@ -490,6 +493,7 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "message_external_id": new.external_id,
         "idempotency_key": new.idempotency_key,
         "on_conflict": new.on_conflict,
+        "must_begin": new.must_begin,
         "most_waiting": MOST_WAITING,
         "request": WordsInJson(new.request, clear=["answer_external_id"]),
         "lease": new.lease,

@@ -122,9 +122,11 @@ async def test_a_request_that_must_not_be_stored_leaves_nothing(sdk: Any, servic
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.content"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str, object], param: str) -> None:
+async def test_what_cannot_be_done_is_refused_by_name(
+    shared_sdk: Any, wrong: dict[str, object], param: str
+) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        await sdk.chat.completions.create(**{"model": "default", "messages": HELLO, "user": "u-1", **wrong})
+        await shared_sdk.chat.completions.create(**{"model": "default", "messages": HELLO, "user": "u-1", **wrong})
     assert refused.value.param == param
     assert refused.value.type == "invalid_request_error"
 

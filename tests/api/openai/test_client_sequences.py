@@ -17,7 +17,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import Chat
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 _KINDS = ("dog", "cat", "parrot", "horse", "rabbit", "hamster", "goat", "canary", "tortoise", "ferret")
 _STORED = """

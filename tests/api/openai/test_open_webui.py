@@ -17,7 +17,7 @@ from tests.api.openai.test_wrappers import FILES, RAG
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 Names = Callable[[str], dict[str, str]]
 SECRET = "open-webuis-secret-of-forty-characters-.."

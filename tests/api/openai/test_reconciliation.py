@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import openai
 import pytest
 from psycopg.rows import tuple_row
@@ -12,6 +13,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import Chat, OpenWebUi, contents
+from tests.support.talks import new_expert
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +66,30 @@ async def test_the_first_answer_is_given_once_more(sdk: Any, services: Services,
     await chat.say("One")
     await chat.regenerate()
     assert await contents(services) == chat.pairs == [("user", "One"), ("assistant", "Answer 2.")]
+
+
+async def test_a_conversation_that_began_elsewhere_is_continued_by_its_name(
+    sdk: Any, services: Services, url: str
+) -> None:
+    async with httpx.AsyncClient(base_url=url) as http:
+        said = {"user_id": "u-1", "session_id": "chat-1", "message": "One"}
+        (await http.post("/api/v1/chat", json=said)).raise_for_status()
+    chat = Chat(sdk, NAMED)
+    await chat.say("One")
+    assert await contents(services) == chat.pairs == [("user", "One"), ("assistant", "Answer 2.")]
+
+
+async def test_two_models_asked_at_once_in_one_chat_have_a_conversation_each(sdk: Any, services: Services) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("guide"))
+
+    async def ask(model: str) -> None:
+        said = [{"role": "user", "content": "One"}]
+        await sdk.chat.completions.create(model=model, messages=said, user="u-1", extra_headers=NAMED)
+
+    await asyncio.gather(ask("default"), ask("guide"))
+    found = await services.transcript.conversations(DEFAULT_TENANT, user_id="u-1", limit=5)
+    assert sorted(each.expert for each in found) == ["default", "guide"]
+    assert len(await contents(services)) == 4
 
 
 async def test_an_edit_puts_the_tail_aside_and_out_of_memory(

@@ -117,9 +117,9 @@ async def test_a_response_that_must_not_be_stored_leaves_nothing(
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str, Any], param: str) -> None:
+async def test_what_cannot_be_done_is_refused_by_name(shared_sdk: Any, wrong: dict[str, Any], param: str) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        await sdk.responses.create(**{"model": "default", "input": "Hello", "user": "u-1", **wrong})
+        await shared_sdk.responses.create(**{"model": "default", "input": "Hello", "user": "u-1", **wrong})
     assert refused.value.param == param
 
 
