@@ -59,7 +59,7 @@ def list_(user: OfUser, tenant: OfTenant = "default", limit: Limit = 20, as_json
 
 @app.command()
 def find(user: OfUser, tenant: OfTenant = "default") -> None:
-    """Look now for memories that say the same or contradict each other, as every night does.
+    """Look now for what says the same or contradicts each other, as every night does.
 
     Example: `anamnesis proposals find u-1`
     """
@@ -119,7 +119,8 @@ def _show(proposal: "Proposal") -> None:
     if not proposal.memories:
         console.print(f"  {escape(proposal.text)}")
     for sign, memory in zip("+-", proposal.memories, strict=False):
-        console.print(f"  {sign} {escape(memory.text)}  [dim]{as_text(memory.created_at)}[/]")
+        where = f"{memory.section} · {memory.field}: " if memory.section else ""
+        console.print(f"  {sign} {escape(where + memory.text)}  [dim]{as_text(memory.created_at)}[/]")
         for said in memory.messages:
             console.print(f"      [dim]{as_text(said.created_at)} {said.role}: {escape(said.content)}[/]")
     for said in proposal.messages:

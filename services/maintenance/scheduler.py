@@ -42,10 +42,12 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
   AND (last.at IS NULL OR last.at < %(same_night)s)
   AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
       AND v.last_active_at > %(active_since)s)
-  AND EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.superseded_by IS NULL AND (
+  AND (EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.superseded_by IS NULL AND (
       e.content IS NOT NULL AND e.learned_at > coalesce(last.at, '-infinity')
       OR %(fades)s AND e.importance < %(importance)s::real AND e.learned_at < %(before)s AND e.pinned_at IS NULL
          AND (e.last_recalled_at IS NULL OR e.last_recalled_at < %(before)s)))
+    OR EXISTS (SELECT FROM core_memory_blocks b
+      WHERE b.user_id = u.id AND b.updated_at > coalesce(last.at, '-infinity')))
 ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
 """
 

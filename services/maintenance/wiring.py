@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
+from services.maintenance.compared import ComparedMemories
 from services.maintenance.fading import MemoryFading
 from services.maintenance.findings import Findings
 from services.maintenance.policy import MaintenancePolicies
@@ -26,7 +27,7 @@ def make_maintenance(settings: Settings, database: Database, memory: Memory, job
     """Wire it; the jobs are registered in the queue."""
     policies = MaintenancePolicies(database)
     fading = MemoryFading(database, policies, memory.operations, jobs)
-    findings = Findings(database, policies, memory.proposals)
+    findings = Findings(database, policies, ComparedMemories(database, memory.values), memory.proposals)
     scheduler = MaintenanceScheduler(
         database,
         policies,

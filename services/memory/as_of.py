@@ -16,7 +16,7 @@ episodes AS NOT MATERIALIZED (
            e.last_recalled_at, e.recall_count, e.pinned_at, held.indexed_at, held.retracted_at, held.held_at,
            e.changed_in, e.made_by, CASE WHEN version.was IS NULL OR held.superseded_by IN (
                SELECT id FROM episodes UNION ALL SELECT id FROM compression_runs
-               UNION ALL SELECT id FROM fading_runs
+               UNION ALL SELECT id FROM fading_runs UNION ALL SELECT id FROM core_memory_blocks
            ) THEN held.superseded_by END AS superseded_by
     FROM episodes e LEFT JOIN LATERAL (
         SELECT v.was FROM memory_versions v WHERE v.episode_id = e.id AND v.closed_at > %(as_of)s

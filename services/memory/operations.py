@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+import psycopg
 from psycopg.rows import class_row
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import WordsInJson, WordsJson, words, words_in_json, words_json
-from services.errors import Conflict
+from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
@@ -19,6 +20,9 @@ from services.platform.tracing import span
 Actor = Literal["model", "user", "memory_agent", "topics", "compression", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the memory
 agent after a turn, the archiving of topics, the nightly compression of episodes, or maintenance by policy."""
+
+PROPOSAL = "memory_proposal"
+"""Type under which a change that waits for the user stands in the log."""
 
 _APPEND = """
 INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, space_id, turn_id, type, field, old_value,
@@ -130,6 +134,7 @@ class OperationLog:
 
         Raises:
             Conflict: the proposal that it accepts does not wait any more.
+            NotFound: the user or the conversation was erased in the meantime.
         """
         operation_id = operation_id or uuid7()
         why = {**trigger.details, "actor": trigger.actor}
@@ -162,7 +167,10 @@ class OperationLog:
             names.MEMORY_OPERATION: operation.type,
         }
         with span(kind, about):
-            await connection.execute(_APPEND, values)
+            try:
+                await connection.execute(_APPEND, values)
+            except psycopg.errors.ForeignKeyViolation as error:
+                raise NotFound("The user, or the conversation, was erased in the meantime.") from error
         # Where a change consists of parts, the operation that they belong to is what can be undone.
         if trigger.accepts is not None and "part_of" not in trigger.details:
             accepted = {"id": trigger.accepts, "tenant_id": tenant_id, "user_id": user_id, "by": str(operation_id)}

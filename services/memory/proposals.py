@@ -1,11 +1,11 @@
 """Proposals: changes of memory that wait for the user.
 
 Some rest on content which is not the user's own words; others were found at night, about two memories that say
-nearly the same or contradict each other. They stand in the log of operations, so that they fall with their turn,
-their conversation and their user. A proposal about two memories holds their ids and no words.
+nearly the same or contradict each other (`pairs.py`). They stand in the log of operations, so that they fall with
+their turn, their conversation and their user.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -16,19 +16,17 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory import proposals_sql as sql
-from services.memory.archive import Archive
 from services.memory.blocks import Owner
+from services.memory.core_values import CoreValue, CoreValues
 from services.memory.editor import EditContext, MemoryEditor
 from services.memory.episodes.episode import Source
-from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
+from services.memory.pairs import Pairs, Side
 from services.memory.undo import Undo
 from services.platform.postgres import Connection, Database
 from state.memory import MemoryChange
 
-PROPOSAL = "memory_proposal"
-"""Type under which it stands in the log."""
 EditKind = Literal["remember", "forget"]
-PairKind = Literal["duplicate", "contradiction"]
 ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
 State = Literal["waiting", "accepted", "rejected", "undone"]
 
@@ -38,11 +36,16 @@ class ProposedMemory:
     """One of the two memories that a proposal is about."""
 
     id: UUID
+    """Its id; of a value of core memory that of its section."""
     text: str
     created_at: datetime
     """When it was said or written."""
     messages: list[Source]
     """Messages that it comes from."""
+    section: str | None = None
+    """Of a value of core memory, its section."""
+    field: str | None = None
+    """Of a value of core memory, its field."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +87,35 @@ class _Row:
     dropped_id: UUID | None
     dropped_at: datetime | None
     dropped_from: list[UUID] | None
+    kept_value: str | None
+    dropped_value: str | None
+
+    @property
+    def sides(self) -> list[Side]:
+        """Of two memories, the one that stays and the one that goes."""
+        if self.kept_id is None or self.dropped_id is None:
+            return []
+        return [Side(self.kept_id, self.kept_value), Side(self.dropped_id, self.dropped_value)]
 
 
 class Proposals:
     """Keeps proposals until the user settles them."""
 
     def __init__(
-        self, database: Database, editor: MemoryEditor, log: OperationLog, archive: Archive, undoing: Undo
+        self,
+        database: Database,
+        editor: MemoryEditor,
+        log: OperationLog,
+        undoing: Undo,
+        values: CoreValues,
+        pairs: Pairs,
     ) -> None:
         self._database = database
         self._editor = editor
         self._log = log
-        self._archive = archive
         self._undoing = undoing
+        self._values = values
+        self.pairs = pairs
 
     async def add(self, editing: EditContext, kind: EditKind, text: str, replaces: str = "") -> UUID:
         """Let a change wait; return its id, or that of the same one if the turn has proposed it before.
@@ -112,21 +131,6 @@ class Proposals:
                 if proposed == text:  # compared here: it may be encrypted
                     return UUID(str(known))
             return await self._append(connection, editing.owner, operation, editing.trigger)
-
-    async def add_pair(self, owner: Owner, kind: PairKind, kept_id: UUID, dropped_id: UUID) -> UUID | None:
-        """Let it wait that one memory takes another's place; None if the two were proposed before.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        ids = {"kept": str(kept_id), "dropped": str(dropped_id)}
-        operation = Operation(PROPOSAL, kind, new_value={}, results={"state": "waiting", **ids})
-        async with self._database.tenant(owner.tenant_id) as connection:
-            values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, **ids}
-            await connection.execute(sql.LOCK_USER, values)
-            if await (await connection.execute(sql.PROPOSED_BEFORE, values)).fetchone():
-                return None
-            return await self._append(connection, owner, operation, Trigger("maintenance"))
 
     async def list(
         self,
@@ -145,20 +149,42 @@ class Proposals:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        at, last = after or (None, None)
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "state": state,
-            "after_at": at,
-            "after_id": last,
-            "limit": limit,
-        }
-        rows = await self._database.fetch(tenant_id, sql.LIST, values, class_row(_Row))
-        values["message_ids"] = list({each for row in rows for each in _message_ids(row)})
-        found = await self._database.fetch(tenant_id, sql.MESSAGES, values, class_row(Source)) if rows else []
+        user_id = await user_id_of(self._database, tenant_id, user)
+        found: list[Proposal] = []
+        # Values of core memory that have gone meanwhile are known only here, so that a page may lose some.
+        while len(found) < limit:
+            at, last = after or (None, None)
+            wanted = limit - len(found)
+            values: dict[str, Any] = {
+                "tenant_id": tenant_id,
+                "user_id": user_id,
+                "state": state,
+                "after_at": at,
+                "after_id": last,
+                "limit": wanted,
+            }
+            rows = await self._database.fetch(tenant_id, sql.LIST, values, class_row(_Row))
+            found += await self._shown(tenant_id, user_id, state, rows)
+            if len(rows) < wanted:
+                break
+            after = (rows[-1].at, rows[-1].id)
+        return found
+
+    async def _shown(
+        self, tenant_id: UUID, user_id: UUID, state: State, rows: Sequence[_Row]
+    ) -> Sequence[Proposal]:
+        """Return the proposals with their texts and sources, without those about values that are gone."""
+        blocks = {side.id for row in rows for side in row.sides if side.digest is not None}
+        read = await self._values.read(tenant_id, user_id, blocks) if blocks else []
+        values = {Side(each.block_id, each.digest): each for each in read}
+        shown = [row for row in rows if _is_shown(row, state, values)]
+        ids = {each for row in shown for each in _message_ids(row)}
+        of_values = (values[side].message_id for row in shown for side in row.sides if side in values)
+        ids |= {each for each in of_values if each is not None}
+        asked = {"tenant_id": tenant_id, "message_ids": list(ids)}
+        found = await self._database.fetch(tenant_id, sql.MESSAGES, asked, class_row(Source)) if ids else []
         messages = {each.message_id: each for each in found}
-        return [_proposal(row, messages) for row in rows]
+        return [_proposal(row, messages, values) for row in shown]
 
     async def settle(
         self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool, actor: Actor = "user"
@@ -181,14 +207,14 @@ class Proposals:
         rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, tuple_row)
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")
-        state, kind, text, replaces, expert_id, space_id, kept, dropped = rows[0]
+        state, kind, text, replaces, expert_id, space_id, kept, dropped, kept_value, dropped_value = rows[0]
         if state != "waiting":
             raise Conflict(f"The proposal {proposal_id} was settled before.")
         owner = Owner(tenant_id, values["user_id"], UUID(expert_id), space_id)
         trigger = Trigger(actor, expert_id=owner.expert_id, accepts=proposal_id)
         if kept is not None:
-            if await self._archive.supersede(owner, UUID(dropped), UUID(kept), trigger) is None:
-                raise Conflict("One of the two memories is remembered no more, was changed or is pinned.")
+            sides = Side(UUID(kept), kept_value), Side(UUID(dropped), dropped_value)
+            await self.pairs.carry_out(owner, *sides, trigger)
             return None
         change = await self._carry_out(owner, kind, text, replaces, trigger)
         if change["operation_id"] is None:
@@ -215,7 +241,6 @@ class Proposals:
         if state != "accepted" or operation_id is None:
             raise Conflict(f"The proposal {proposal_id} has changed nothing that could be undone.")
         await self._undoing.undo(tenant_id, user, UUID(operation_id))
-        await self._settle(values, "undone", expected="accepted")
 
     async def _carry_out(
         self, owner: Owner, kind: ProposalKind, text: str, replaces: str, trigger: Trigger
@@ -225,14 +250,14 @@ class Proposals:
             return await self._editor.forget(editing, text)
         return await self._editor.remember(editing, text, replaces=replaces)
 
-    async def _settle(self, values: dict[str, Any], state: State, *, expected: State = "waiting") -> None:
+    async def _settle(self, values: dict[str, Any], state: State) -> None:
         """Change a proposal's state alone.
 
         Raises:
             NotFound: there is no such proposal.
-            Conflict: it is in another state than the expected one.
+            Conflict: it waits no more.
         """
-        settled = {**values, "state": state, "expected": expected}
+        settled = {**values, "state": state}
         if await self._database.fetch(values["tenant_id"], sql.SETTLE, settled, tuple_row):
             return
         if not await self._database.fetch(values["tenant_id"], sql.MADE, values, tuple_row):
@@ -253,31 +278,44 @@ class Proposals:
         )
 
 
+def _is_shown(row: _Row, state: State, values: Mapping[Side, CoreValue]) -> bool:
+    """Whether the values of core memory that it is about are known, and, while it waits, still hold."""
+    sides = [side for side in row.sides if side.digest is not None]
+    if any(side not in values for side in sides):
+        return False
+    if state != "waiting":
+        return True
+    return all(values[side].holds and not (side == row.sides[1] and values[side].is_pinned) for side in sides)
+
+
 def _message_ids(row: _Row) -> list[UUID]:
     own = [row.message_id] if row.message_id else []
     return [*own, *(row.kept_from or []), *(row.dropped_from or [])]
 
 
-def _proposal(row: _Row, messages: dict[UUID, Source]) -> Proposal:
-    def memory(memory_id: UUID | None, text: str | None, at: datetime | None, ids: list[UUID] | None) -> Any:
-        if memory_id is None or at is None:
-            return []
-        said = [messages[each] for each in ids or [] if each in messages]
-        return [ProposedMemory(memory_id, text or "", at, said)]
+def _proposal(row: _Row, messages: Mapping[UUID, Source], values: Mapping[Side, CoreValue]) -> Proposal:
+    def said(ids: Sequence[UUID | None] | None) -> list[Source]:
+        return [messages[each] for each in ids or [] if each is not None and each in messages]
 
+    memories = []
+    written = ((row.text, row.kept_at, row.kept_from), (row.replaces, row.dropped_at, row.dropped_from))
+    for side, (text, at, ids) in zip(row.sides, written, strict=False):
+        if side in values:
+            value = values[side]
+            of_value = said([value.message_id])
+            memories.append(ProposedMemory(side.id, value.text, value.since, of_value, value.section, value.field))
+        elif at is not None:
+            memories.append(ProposedMemory(side.id, text or "", at, said(ids)))
     return Proposal(
         id=row.id,
         kind=row.kind,
-        text=row.text,
-        replaces=row.replaces,
+        text=memories[0].text if memories else row.text,
+        replaces=memories[1].text if len(memories) > 1 else row.replaces,
         state=row.state,
         expert=row.expert,
         conversation_id=row.conversation_id,
         turn_id=row.turn_id,
         at=row.at,
-        memories=[
-            *memory(row.kept_id, row.text, row.kept_at, row.kept_from),
-            *memory(row.dropped_id, row.replaces, row.dropped_at, row.dropped_from),
-        ],
-        messages=[messages[row.message_id]] if row.message_id in messages else [],
+        memories=memories,
+        messages=said([row.message_id]),
     )

@@ -3,12 +3,15 @@
 from typing import LiteralString
 
 # Of two memories, one that waits is shown only while both are remembered and the one that would go is not pinned.
+# Of a value of core memory only its section is known here.
 LIST: LiteralString = """
 SELECT o.id, o.field AS kind, coalesce(kept.content, o.new_value->>'text', '') AS text,
        coalesce(dropped.content, o.new_value->>'replaces') AS replaces, o.results->>'state' AS state,
        x.name AS expert, o.conversation_id, o.turn_id, o.at, (o.trigger->>'message_id')::uuid AS message_id,
-       kept.id AS kept_id, kept.created_at AS kept_at, kept.source_message_ids AS kept_from,
-       dropped.id AS dropped_id, dropped.created_at AS dropped_at, dropped.source_message_ids AS dropped_from
+       (o.results->>'kept')::uuid AS kept_id, kept.created_at AS kept_at, kept.source_message_ids AS kept_from,
+       (o.results->>'dropped')::uuid AS dropped_id, dropped.created_at AS dropped_at,
+       dropped.source_message_ids AS dropped_from, o.results->>'kept_value' AS kept_value,
+       o.results->>'dropped_value' AS dropped_value
 FROM memory_operations o LEFT JOIN experts x ON x.id::text = o.trigger->>'expert_id' AND x.tenant_id = o.tenant_id
 LEFT JOIN episodes kept ON kept.id = (o.results->>'kept')::uuid AND kept.tenant_id = o.tenant_id
     AND kept.retracted_at IS NULL
@@ -16,9 +19,11 @@ LEFT JOIN episodes dropped ON dropped.id = (o.results->>'dropped')::uuid AND dro
     AND dropped.retracted_at IS NULL
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
   AND o.new_value IS NOT NULL AND o.results->>'state' = %(state)s
-  AND (NOT o.results ? 'kept' OR kept.id IS NOT NULL AND dropped.id IS NOT NULL AND (
-      %(state)s <> 'waiting'
-      OR kept.superseded_by IS NULL AND dropped.superseded_by IS NULL AND dropped.pinned_at IS NULL))
+  AND (NOT o.results ? 'kept'
+       OR (o.results ? 'kept_value'
+           OR kept.id IS NOT NULL AND (%(state)s <> 'waiting' OR kept.superseded_by IS NULL))
+      AND (o.results ? 'dropped_value' OR dropped.id IS NOT NULL AND (
+           %(state)s <> 'waiting' OR dropped.superseded_by IS NULL AND dropped.pinned_at IS NULL)))
   AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
@@ -36,7 +41,7 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 
 PROPOSED: LiteralString = """
 SELECT results->>'state', field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id',
-       space_id, results->>'kept', results->>'dropped'
+       space_id, results->>'kept', results->>'dropped', results->>'kept_value', results->>'dropped_value'
 FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
   AND new_value IS NOT NULL
@@ -45,7 +50,7 @@ WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND ty
 SETTLE: LiteralString = """
 UPDATE memory_operations SET results = jsonb_set(results, '{state}', to_jsonb(%(state)s::text))
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-  AND results->>'state' = %(expected)s AND new_value IS NOT NULL
+  AND results->>'state' = 'waiting' AND new_value IS NOT NULL
 RETURNING id
 """
 
@@ -58,10 +63,9 @@ LOCK_USER: LiteralString = """
 SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
 """
 
-PROPOSED_BEFORE: LiteralString = """
-SELECT id FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-  AND (results->>'kept' = %(kept)s AND results->>'dropped' = %(dropped)s
-       OR results->>'kept' = %(dropped)s AND results->>'dropped' = %(kept)s)
-LIMIT 1
+# Digests are compared by the caller: they may be encrypted.
+PAIRS: LiteralString = """
+SELECT results->>'kept', results->>'kept_value', results->>'dropped', results->>'dropped_value'
+FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal' AND results ? 'kept'
 """

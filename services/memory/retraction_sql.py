@@ -211,6 +211,13 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND undone_at IS NULL
 RETURNING undone_at
 """
 
+# Whether it was undone by the proposal or by the log, the proposal says so.
+PROPOSAL_UNDONE: LiteralString = """
+UPDATE memory_operations SET results = jsonb_set(results, '{state}', '"undone"')
+WHERE id = %(proposal_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND results->>'state' = 'accepted'
+"""
+
 CHANGED_SINCE: LiteralString = """
 SELECT retraction_id FROM messages
 WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s AND retraction_id IS DISTINCT FROM %(operation_id)s

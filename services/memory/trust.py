@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from services.memory.commands.shown_text import shown_spans
 from services.memory.commands.text import folded, in_the_open, masked, works_on_text
+from services.text.caches import text_cache
 from services.text.tokenizer import informative_terms, terms
 
 _OF_USER = "the user's user's users 用户 用户的"
@@ -41,6 +42,7 @@ def own_words(message: str) -> str:
     return " ".join([*own, message[end:]]).strip() if own else message
 
 
+@text_cache(64)
 def pasted_words(message: str) -> str:
     """Return what a message quotes, shows or asks to work on; empty = it only says something."""
     if works_on_text(message):

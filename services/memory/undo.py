@@ -14,7 +14,7 @@ from services.identity.tenants import user_id_of
 from services.memory import retraction_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.items import ItemChange, item_text
+from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND, Retraction
 from services.platform.postgres import Connection, Database
@@ -76,9 +76,11 @@ class Undo:
             row = await (await connection.execute(sql.OPERATION, values)).fetchone()
             if row is None:
                 raise NotFound(f"There is no operation {operation_id}.")
+            operation = _Logged(operation_id, *row[:5])
+            if proposal_id := operation.trigger.get("proposal"):
+                await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
             if row[5] is not None:
                 return UndoneOperation(operation_id, row[5], already=True)
-            operation = _Logged(operation_id, *row[:5])
             owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
             await self._undo(connection, owner, operation)
             trigger = Trigger(
@@ -149,11 +151,15 @@ class Undo:
         await self._retraction.remake(connection, owner, values["message_ids"], everywhere=False)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
-        changes = taken_back(operation.field or "", operation.old or {}, operation.new or {})
+        section, old, new = operation.field or "", operation.old or {}, operation.new or {}
         expert_id = operation.trigger.get("expert_id")
         whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
         whose = replace(whose, space_id=space_of(operation.trigger))
         trigger = Trigger("user", expert_id=whose.expert_id, details={"undoes": str(operation.id)})
+        content = await self._core.locked_content(connection, whose, section)
+        changes = taken_back(section, old, new)
+        if changed_since(content, old, new):
+            raise Conflict(_CHANGED_SINCE)
         result = await self._core.change_items(whose, changes, trigger, connection=connection)
         if result.unmatched:
             raise Conflict(_CHANGED_SINCE)
@@ -207,6 +213,27 @@ def taken_back(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         else:
             changes.append(ItemChange("replace", section, field, value=before, old=item_text(after)))
     return changes
+
+
+def changed_since(content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether what made `new` of `old` can no longer be taken back without losing a later change."""
+    for field in old.keys() | new.keys():
+        before, after, now = old.get(field), new.get(field), content.get(field)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) or isinstance(after, Mapping):
+            had, has, there = (each if isinstance(each, Mapping) else {} for each in (before, after, now))
+            if any(
+                there.get(key) != has.get(key) for key in had.keys() | has.keys() if had.get(key) != has.get(key)
+            ):
+                return True
+        elif (isinstance(before, list) or isinstance(after, list)) and field not in SINGLE_FIELDS:
+            kept = _as_list(before)
+            if any(one not in _as_list(now) for one in _as_list(after) if one not in kept):
+                return True
+        elif now != after:
+            return True
+    return False
 
 
 def _of_mapping(section: str, field: str, before: Any, after: Any) -> list[ItemChange]:

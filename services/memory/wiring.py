@@ -12,6 +12,7 @@ from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.commands.resolution import Resolution
 from services.memory.core import CoreMemory
+from services.memory.core_values import CoreValues
 from services.memory.editor import MemoryEditor
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
@@ -19,6 +20,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.operations import OperationLog
+from services.memory.pairs import Pairs
 from services.memory.pins import Pins
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
@@ -57,6 +59,7 @@ class Memory:
     branching: BranchMemory
     editor: MemoryEditor
     pins: Pins
+    values: CoreValues
     proposals: Proposals
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
@@ -114,6 +117,8 @@ def make_memory(
     editor = MemoryEditor(database, resolution, retraction)
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
+    values = CoreValues(database)
+    pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
         core_cache=core_cache,
@@ -127,7 +132,8 @@ def make_memory(
         catalog=EpisodeCatalog(database, operations),
         editor=editor,
         pins=Pins(database, core, operations),
-        proposals=Proposals(database, editor, operations, archive, undo),
+        values=values,
+        proposals=Proposals(database, editor, operations, undo, values, pairs),
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
         resolution=resolution,

@@ -1,8 +1,9 @@
 """Decides what the memory agent files: by a model or by rules, leaving out what is known already."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -38,6 +39,7 @@ from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.items import SINGLE_FIELDS
+from services.platform.threads import Result, beside_the_loop
 from services.search.duplicates import are_duplicates
 from services.text.sentences import sentences
 from services.text.tokenizer import informative_terms, terms
@@ -48,6 +50,8 @@ _NEAREST = 8
 _EARLIER = 6
 """Preceding messages shown to the model."""
 _LONGEST_QUERY = 500
+_LONG = 2_000
+"""Characters of exchanges from which a thread computes what may be remembered of them."""
 WRITTEN = 200
 """Number of newest written memories with which a new one is compared."""
 _MAKES_ROOM = 600
@@ -100,15 +104,19 @@ class DecisionMaker:
         plan = None if self.offline else await self._ask(exchanges, core)
         by = "model"
         if plan is None:
-            facts = [fact for each in exchanges for fact in facts_of(each.said)]
-            plan = plan_of_facts(facts, core, has_core=self._core_memory is not None)
+            plan = await _beside(exchanges, partial(self._by_rules, exchanges, core))
             by = "rules"
         last = exchanges[-1]
         with_dates = [dated(planned, last.at, last.timezone) for planned in plan]
-        kept = self._worth_it(with_dates, exchanges, core, await self._written(first))
+        written = await self._written(first)
+        kept = await _beside(exchanges, partial(self._worth_it, with_dates, exchanges, core, written))
         newer = {each.section for each in kept if isinstance(each, CoreChange) and each.section in core}
         newer = {section for section in newer if await self._changed_since(exchanges, section)}
         return [each for each in kept if _may_be_done(each, core, newer)][:MOST_OPERATIONS], by
+
+    def _by_rules(self, exchanges: Sequence[Exchange], core: Content) -> Plan:
+        facts = [fact for each in exchanges for fact in facts_of(each.said)]
+        return plan_of_facts(facts, core, has_core=self._core_memory is not None)
 
     async def core(self, exchange: Exchange) -> Content:
         """Return the content of each section of core memory.
@@ -262,6 +270,12 @@ def _may_be_done(planned: Planned, core: Content, newer: Collection[str]) -> boo
     if planned.action == "remove":
         return False
     return planned.field not in there or (planned.action == "add" and isinstance(there[planned.field], list))
+
+
+async def _beside(exchanges: Sequence[Exchange], work: Callable[[], Result]) -> Result:
+    """Compute what may be remembered of exchanges; in a thread if they are long."""
+    characters = sum(len(each.said) + len(each.answer) for each in exchanges)
+    return await beside_the_loop(work, characters=characters, most=_LONG)
 
 
 def _say_the_same(one: str, other: str) -> bool:

@@ -7,10 +7,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import NotFound
 from services.memory.agent.triggers import REMEMBER
 from services.memory.blocks import Owner
 from services.memory.commands.statements import FILED
@@ -304,13 +302,10 @@ class AgentStore:
         operation = Operation(PLAN, new_value=list(plan) or None, results={"by": by, "operations": len(plan)})
         covered = Operation(PLAN, results={"by": "another turn", "turn_id": str(exchange.turn_id)})
         whose = {"tenant_id": exchange.tenant_id, "user_id": exchange.user_id}
-        try:
-            async with self._database.tenant(exchange.tenant_id) as connection:
-                for other in others:
-                    await self._log.append(connection, operation=covered, trigger=trigger(other), **whose)
-                return await self._log.append(connection, operation=operation, trigger=trigger(exchange), **whose)
-        except psycopg.errors.ForeignKeyViolation:
-            raise NotFound("There is no such user, or conversation, any more.") from None
+        async with self._database.tenant(exchange.tenant_id) as connection:
+            for other in others:
+                await self._log.append(connection, operation=covered, trigger=trigger(other), **whose)
+            return await self._log.append(connection, operation=operation, trigger=trigger(exchange), **whose)
 
     def transaction(self, exchange: Exchange | ChangedTurn) -> AbstractAsyncContextManager[Connection]:
         """Open a transaction of the turn's tenant.

@@ -45,16 +45,18 @@ _BORDER = re.compile(
     rf"^[ \t]*{_HEADER}.*\n[ \t]*{_HEADER}"
     r"|^[ \t]*(?:fwd?|fw|forwarded|转发)[^\n:：]{0,30}[:：]"
     r"|^[ \t]*(?:[-*=_~#]{3,}|[—–]{2,})[^\n]*$"
+    r"|^[ \t]*(?:dear (?!assistant\b)|(?:尊敬|亲爱|敬爱)的(?!助手))[^\n,，:：]{1,40}[,，:：][ \t]*\n"
     r"|^\[[^\]\n]{1,40}\d:\d\d[^\]\n]{0,20}\]",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line from which on the message is somebody's text: the header of a mail, a mark of forwarding, a ruled line, a
-line of a chat."""
+"""A line from which on the message is somebody's text: the header of a mail, a mark of forwarding, a ruled line,
+the salutation of a letter, a line of a chat."""
 _CLAUSE = re.compile(
-    r"(?P<text>(?:[^\n.!?。！？;；:：—-]|[:：](?=\d|//)|;(?=\w)|(?<! )-|-(?! ))*+)"
-    r"(?P<mark>[\n.!?。！？;；:：—\- ]*)"
+    r"(?P<text>(?:[^\n.!?。！？;；:：—=>→⇒-]|>(?!>)|[:：](?=\d|//)|;(?=\w)|=(?!>)|(?<! )-(?!>)|-(?![ >]))*+)"
+    r"(?P<mark>(?:[\n.!?。！？;；:：—→⇒\- ]|[-=]+>|>>)*)"
 )
 """Words, and the mark after them. A clock time and an address have colons of another kind."""
+_ARROWS = ("→", "⇒", "->", "=>", ">>")
 
 _LETTERS = (
     r"(?:e-?mails?|mails?|messages?|letters?|articles?|texts?|documents?|pages?|posts?|reviews?|notices?|notes?|"
@@ -66,7 +68,7 @@ _WROTE = (
     r"(?:wrote|writes|texted|messaged|e-?mailed|posted|tweeted|forwarded|写道|写着|写的是?|来信说?|发来|转来|转发|"
     r"发(?:了|个|条|来|给我)*(?:短信|消息|微信|邮件)(?:说|给我)*|留言说?)"
 )
-"""Verbs for what is done in writing; what somebody said is told by the user."""
+"""Verbs of writing and sending. Verbs of speech are left out: what somebody said is the user's own report."""
 _SAYS = r"(?:says|said|reads|states|stated|goes|replie[sd]|reply|sent|是这么|上说|里说|说|写|回复|发给我|收到)"
 _ANNOUNCES_BELOW = re.compile(rf"(?:{_LETTERS}|{_WROTE}|{_SAYS}).{{0,40}}\Z", re.IGNORECASE)
 """With the text on the next line a noun is enough; on the same line an address may follow `email:`."""
@@ -92,16 +94,26 @@ _WORK = re.compile(
 )
 """Work on a text."""
 _THIS = re.compile(r"\bthis\b", re.IGNORECASE)
-_FOLLOWS = re.compile(r"\bthe following\b|\bbelow\b|\bas follows\b|以下|下面|下列|如下", re.IGNORECASE)
+_FOLLOWS = re.compile(
+    r"\bthe following\b|\bbelow\b|\b(?:under(?:neath)?|beneath) this\b|\bas follows\b|以下|下面|下列|如下",
+    re.IGNORECASE,
+)
 _POINTS = re.compile(
-    rf"\bth(?:is|ese)\b|{_FOLLOWS.pattern}|这个|这段|这句|这些|这封|这条|这篇|这则|这是|刚发来|刚收到",
+    rf"\bth(?:is|ese)\b|{_FOLLOWS.pattern}|这个|这段|这句|这些|这封|这条|这篇|这则|这是|刚发来|刚收到|这[么样][说写讲问]",
     re.IGNORECASE,
 )
 """Words that point to what follows."""
+_JUDGES = re.compile(
+    r"\b(?:spot|find|see|any|correct|fix) (?:(?:the|any|a|all) )?(?:mistakes?|errors?|typos?)\b"
+    r"|\bsounds? (?:too |a bit )?(?:rude|harsh|blunt|pushy|polite|formal|friendly|natural|professional)\b"
+    r"|\b(?:grammar|wording|phrasing|spelling)\b|错别?字|病句|语病|语气|措辞|通顺|语法|[说写]会不会太",
+    re.IGNORECASE,
+)
+"""Words about how a text is written."""
 _ABOVE = re.compile(r"\babove\b|以上|上面|上文|上述", re.IGNORECASE)
 _PRESENTS = re.compile(r"\bhere(?:'s| is| are)\b|这是", re.IGNORECASE)
 _ASKS = re.compile(
-    r"[?？]|\b(?:what|how|who|which|is|are|should|can|could)\b|什么|怎么|哪|吗|是不是|能不能|如何|帮我",
+    r"[?？]|\b(?:what|how|who|which|is|are|should|can|could)\b|什么|怎么|哪|吗|(.)不\1|如何|帮我",
     re.IGNORECASE,
 )
 _OF_WRITING = re.compile(rf"{_LETTERS}|{_WROTE}|{_SAYS}|{_WORK.pattern}", re.IGNORECASE)
@@ -118,7 +130,7 @@ _FILLERS = (
     r"(?:(?:and|so|but|oh|well|ok(?:ay)?|hi|hey|hello|please|no|yes|then|now|actually|what|that|as|like|"
     r"这样|那|嗯|好|哦|对了|所以|但是|请)[, ，]*)*+"
 )
-_RECEIVED = r"(?!.*\b(?:got|received|found|saw|read|heard|came across|was (?:sent|given|told))\b)"
+_RECEIVED = r"(?!.*\b(?:got|received|found|saw|read|heard|copied|pasted|came across|was (?:sent|given|told))\b)"
 _OWN_LEAD = re.compile(
     rf"{_FILLERS}(?:(?:i|we|i'[a-z]+|we'[a-z]+)\b{_RECEIVED}"
     r"|(?:my|our|your|an?|one|two|three|some|few|the) (?:[\w']+ ){0,2}"
@@ -129,8 +141,8 @@ _OWN_LEAD = re.compile(
     r"memory|mind|listen|look|todo|task|instead|favou?r|side|both|too)\Z"
     rf"|(?:my|our)\b(?!.*(?:{_WROTE}|{_SAYS}))"
     r"|[我咱]们?(?![爸妈哥姐弟妹儿女老同朋男房领上].*[写说发转给问])(?!.{0,3}[发转写])"
-    r"(?!.*(?:收到|看到|看见|听到|读到|捡到|刷到|发现))"
-    r"|(?:还有|另外|对了|补充|提醒|请求|备注|注意|重要|最后|首先|其次|第.|总之|麻烦|顺便|再说|一件|两件|几件|有个|有件|"
+    r"(?!.*(?:收到|看到|看见|听到|读到|捡到|刷到|发现|复制|粘贴|抄))"
+    r"|(?:还有|另外|对了|补充|提醒|请求|备注|注意|重要|最后|首先|其次|第[一二三四五六七八九十\d]++(?![条款章节页段])|总之|麻烦|顺便|再说|一件|两件|几件|有个|有件|"
     r"说明|更正|纠正|你|您|帮我|今后|以后|长期|设定|设置|规则|要求|偏好|记|忘))",
     re.IGNORECASE,
 )
@@ -159,9 +171,11 @@ class _Clause(Span):
 
     @property
     def leads_on(self) -> bool:
-        """Whether a colon follows, or a dash after some words."""
+        """Whether a colon or an arrow follows, or a dash after some words."""
         dash = self.mark.strip().startswith(("-", "—"))
-        return ":" in self.mark or "：" in self.mark or (dash and len(self.text.split()) >= _WORDS_BEFORE_DASH)
+        return any(each in self.mark for each in (":", "：", *_ARROWS)) or (
+            dash and len(self.text.split()) >= _WORDS_BEFORE_DASH
+        )
 
     @property
     def is_apart(self) -> bool:
@@ -252,5 +266,7 @@ def _leads(clause: _Clause) -> bool:
     if _TO_MEMORY.search(clause.text):
         return False
     if _FOLLOWS.search(clause.text) or _PRESENTS.search(clause.text):
+        return True
+    if _JUDGES.search(clause.text) and ("?" in clause.mark or "？" in clause.mark):
         return True
     return clause.leads_on and not _OWN_LEAD.match(clause.text)

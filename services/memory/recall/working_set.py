@@ -151,9 +151,12 @@ class WorkingSet:
 
     def embed(self, vectors: Mapping[UUID, Sequence[float]]) -> None:
         """Store the embeddings of units; those of unknown units are ignored."""
-        for unit_id, vector in vectors.items():
-            if (place := self.place_of(unit_id)) is not None:
-                self._embed([place], [vector])
+        ids = self._units.values
+        low = np.array([unit_id.int & _LOW for unit_id in vectors], dtype=ids.dtype)
+        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living)
+        places = {self.unit_id(place): place for place in near.tolist()}
+        if known := places.keys() & vectors.keys():
+            self._embed([places[unit_id] for unit_id in known], [vectors[unit_id] for unit_id in known])
 
     def knows(self, unit_id: UUID, text_hash: int) -> bool:
         """Whether it has the unit with that text."""

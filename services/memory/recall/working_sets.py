@@ -7,7 +7,7 @@ sees whatever any process writes, supersedes, removes or erases."""
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from time import monotonic, perf_counter
@@ -23,6 +23,7 @@ from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex, Scope
 from services.memory.episodes.index_row import IndexRow
+from services.memory.recall.past_sets import PastSets
 from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.milvus import CollectionMissing
@@ -41,7 +42,7 @@ _MOST_OF_THE_LIMIT = 0.5
 """Maximum share of all bytes for one set."""
 _MOST_AT_ONCE = 20_000
 """Larger sets are filled in the background, because no turn can wait for them."""
-_AT_ONCE = 4_000
+_AT_ONCE = 1_000
 """Rows of the index read at once."""
 _LOADS = 2
 _FEW, _MANY = 4, 500
@@ -66,7 +67,7 @@ _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
 
 Owned = tuple[UUID, UUID, UUID | None]
 """A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
-Found = tuple[str, list[float] | None]
+Found = tuple[str, Sequence[float] | None]
 """The terms and the embedding of a unit in the index."""
 
 log = structlog.get_logger(__name__)
@@ -185,6 +186,7 @@ class WorkingSets:
         self._loads = asyncio.Semaphore(_LOADS)
         self._behind: set[asyncio.Task[None]] = set()
         self._bytes = 0
+        self._past = PastSets(limit_bytes)
 
     @property
     def nbytes(self) -> int:
@@ -224,9 +226,10 @@ class WorkingSets:
         return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
 
     async def at(self, scope: Scope) -> Loaded:
-        """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units; it is not kept.
+        """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units.
 
-        What has changed since is in no index: it is found by its words.
+        What has changed since is in no index: it is found by its words. The set is kept for those who ask again of
+        the same moment, until the user's memory changes.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -234,10 +237,18 @@ class WorkingSets:
         begun = perf_counter()
         values = {**_values(scope), "as_of": scope.as_of, "most": _MOST_AT_ONCE}
         async with self._loads:
+            # Read first: what changes while the set is made is not in a set of this generation.
+            states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(_State))
+            generation = states[0].generation if states else 0
+            kept = self._past.get(scope, generation)
+            if kept is not None:  # one that holds nothing counts as well
+                return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
-            known, away = await self._from_index(scope, rows, vectors=True)
+            known, away = await self._from_index(scope, rows, all_of_them=True, vectors=True)
             await self._take_in(units, rows, known, shared=False)
+            if not away:
+                self._past.put(scope, generation, units)
         return Loaded(units, round((perf_counter() - begun) * 1000, 1), ["milvus"] if away else [])
 
     def follow(self, scope: Scope) -> None:
@@ -265,6 +276,7 @@ class WorkingSets:
 
     def forget(self, user_id: UUID) -> None:
         """Drop the sets of a user."""
+        self._past.forget(user_id)
         for key in [key for key in self._entries if key[0] == user_id]:
             self._give_up(key)
 
@@ -295,8 +307,9 @@ class WorkingSets:
                 rows: list[UnitRow] = [row for row in found if row.unit_id]
                 found.clear()
                 # As after an import: terms that are indexed by now need not be computed from the texts.
-                many = len(rows) > _MANY
-                known = (await self._from_index(scope, rows, vectors=vectors))[0] if many else {}
+                known: dict[UUID, Found] = {}
+                if len(rows) > _MANY:
+                    known, _ = await self._from_index(scope, rows, all_of_them=False, vectors=vectors)
                 await self._take_in(entry.units, rows, known)
                 entry.state = state
                 entry.tries, entry.looked_at = 0, 0.0
@@ -340,7 +353,7 @@ class WorkingSets:
             if len(rows) > most:
                 return False
             units = WorkingSet(self._dimension)
-            known, entry.away = await self._from_index(scope, rows, vectors=vectors)
+            known, entry.away = await self._from_index(scope, rows, all_of_them=True, vectors=vectors)
             await self._take_in(units, rows, known, shared=False)
             entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
@@ -349,20 +362,17 @@ class WorkingSets:
         return True
 
     async def _from_index(
-        self, scope: Scope, rows: Sequence[UnitRow], *, vectors: bool
+        self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool, vectors: bool
     ) -> tuple[dict[UUID, Found], bool]:
-        """Return what the index has of units, and whether it is unavailable; compute the rest from texts."""
-        times = sorted(row.created_at for row in rows if row.indexed and row.text)
+        """Return what the index has of units, or of all of them, and whether it is unavailable."""
+        indexed = sorted(row.unit_id for row in rows if row.indexed and row.text)
         known: dict[UUID, Found] = {}
-        whose = scope.whole
         try:
-            for begin in range(0, len(times), _AT_ONCE):
-                within = replace(
-                    whose,
-                    since=times[begin] if begin else None,
-                    until=times[begin + _AT_ONCE] if begin + _AT_ONCE < len(times) else None,
+            for begin in range(0, len(indexed), _AT_ONCE):
+                part = indexed[begin : begin + _AT_ONCE]
+                known |= await self._index.rows(
+                    scope.whole, part, between=all_of_them, vectors=vectors, within_s=_patience_s(len(part))
                 )
-                known |= await self._index.rows(within, vectors=vectors, within_s=_patience_s(_AT_ONCE))
         except CollectionMissing:
             return known, await self._lost(scope.tenant_id, scope.user_id)
         except Unavailable:
@@ -506,7 +516,7 @@ def _values(scope: Scope) -> dict[str, Any]:
     }
 
 
-def _kept(row: UnitRow, content: UnitContent | None, vector: list[float] | None) -> KeptUnit:
+def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | None) -> KeptUnit:
     return KeptUnit(
         unit_id=row.unit_id,
         episode_id=row.episode_id,

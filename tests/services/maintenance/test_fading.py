@@ -16,7 +16,7 @@ from services.memory.episodes.index import Scope
 from tests.support.compressing import change, everything, someone, write
 from tests.support.fading import ARCHIVE, REMOVE, written_before
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def _found(services: Services, owner: Owner, query: str, *, at: datetime | None = None) -> list[str]:

@@ -73,6 +73,7 @@ async def test_a_night_leaves_alone_what_was_brought_back(services: Services) ->
     assert len((await fading.run(DEFAULT_TENANT, "u-1")).episode_ids) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("policy", [
     MaintenancePolicy("archive", proposals="apply"), MaintenancePolicy("remove", proposals="propose"),
 ])  # fmt: skip

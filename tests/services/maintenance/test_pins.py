@@ -12,7 +12,7 @@ from tests.support.compressing import TEA, compress, living, merging, someone, w
 from tests.support.fading import ARCHIVE, written_before
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def test_a_pinned_memory_stays_through_fading_merging_and_the_memory_agent(

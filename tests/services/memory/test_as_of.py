@@ -23,7 +23,7 @@ from tests.support.moments import known
 from tests.support.retracting import retelling
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 _SAID = (
     "My cat is called Milo.",

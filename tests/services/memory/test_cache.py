@@ -21,7 +21,7 @@ from state.prompt import CoreMemoryBlock, CoreMemorySections
 from tests.conftest import free_port
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 AGENT = Trigger("memory_agent")
 

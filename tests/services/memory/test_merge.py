@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from services.memory.merge import canonical, merge_items, merge_patch
 from services.text.contradictions import claim_of
 
+pytestmark = pytest.mark.untraced
+
 # The table of RFC 7396, appendix A, but for the rows in which an array meets an array.
 RFC_7396: list[tuple[Any, Any, Any]] = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

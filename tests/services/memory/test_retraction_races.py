@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from psycopg.rows import tuple_row
@@ -11,6 +12,7 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services, open_services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
+from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, Trigger
@@ -207,3 +209,20 @@ async def test_a_plan_that_a_killed_worker_left_is_dropped(services: Services) -
     await forget(services, _owner(elsewhere), "My mother has asthma")
     assert await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id) == 0
     assert SECRET not in str([block.content for block in await services.memory.core.read(_owner(turn))])
+
+
+async def test_what_is_logged_of_a_user_erased_meanwhile_is_not_found(services: Services) -> None:
+    erased, receipt = uuid4(), {"id": str(uuid4())}
+    database = services.database
+    with pytest.raises(NotFound, match="erased in the meantime"):
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            await services.memory.operations.append(
+                connection,
+                tenant_id=DEFAULT_TENANT,
+                user_id=erased,
+                operation=Operation("forget"),
+                trigger=Trigger("user"),
+            )
+    with pytest.raises(NotFound, match="erased in the meantime"):
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            await services.forgetting.receipts.add(connection, DEFAULT_TENANT, erased, receipt, [])

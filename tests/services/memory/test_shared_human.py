@@ -19,7 +19,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
 from tests.support.turns import exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 AGENT, USER = Trigger("memory_agent"), Trigger("user")
 CRITIC = NewExpert("critic", "You judge films.", "", None, "summary", 32_000, None, None, reflection=False)

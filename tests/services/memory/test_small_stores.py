@@ -15,6 +15,8 @@ from services.text.language import Language
 from services.text.lexical import LexicalEmbeddings
 from services.text.tokenizer import terms
 
+pytestmark = pytest.mark.untraced
+
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 FACTS = [

@@ -92,10 +92,14 @@ def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProce
 @pytest.mark.parametrize(
     ("held", "asked"),
     [
-        ("LOCK TABLE memory_operations IN SHARE MODE", 2),
-        ("LOCK TABLE core_memory_blocks IN SHARE MODE", 1),
+        pytest.param(
+            "LOCK TABLE memory_operations IN SHARE MODE",
+            2,
+            marks=pytest.mark.soak,
+            id="between the model's answer and the plan",
+        ),
+        pytest.param("LOCK TABLE core_memory_blocks IN SHARE MODE", 1, id="between two operations of the plan"),
     ],
-    ids=["between the model's answer and the plan", "between two operations of the plan"],
 )
 async def test_a_killed_worker_doubles_nothing_and_asks_at_most_once_more(
     services: Services, engines: Engines, model_server: ModelServer, held: str, asked: int

@@ -21,7 +21,7 @@ from services.text.lexical import LexicalEmbeddings
 from services.text.tokenizer import terms
 from tests.support.milvus_server import collections, indexed, of_user
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
 MODEL, DIMENSIONS = "lexical", 256
 EMBEDDINGS = LexicalEmbeddings(DIMENSIONS)

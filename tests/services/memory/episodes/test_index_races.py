@@ -31,7 +31,7 @@ from tests.support.milvus_server import MilvusServer, collections, indexed, of_u
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
 
 BY_USER = Trigger("user")
 LATE = EmbeddingsScript(delay_s=2)

@@ -1,0 +1,145 @@
+"""Pairs of which one is enough or no longer holds: memories, values of core memory, or one of each.
+
+A pair stands in the log of operations as a proposal. It holds ids and digests, and no words.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, LiteralString
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+
+from services.errors import Conflict
+from services.memory import proposals_sql as sql
+from services.memory.archive import Archive
+from services.memory.blocks import Owner
+from services.memory.core import CoreMemory
+from services.memory.core_values import CoreValue, CoreValues, texts_of
+from services.memory.items import ItemChange
+from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
+from services.memory.pinned_values import PINNED, pinned_among
+from services.platform.postgres import Connection, Database
+
+PairKind = Literal["duplicate", "contradiction"]
+
+_CHANGED = "One of the two memories is remembered no more, was changed or is pinned."
+
+_REMEMBERED: LiteralString = """
+SELECT id FROM episodes
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by IS NULL
+  AND retracted_at IS NULL FOR SHARE
+"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: a memory, or a value of core memory."""
+
+    id: UUID
+    """Id of the memory, or of the value's section."""
+    digest: str | None = None
+    """Digest of the value (`CoreValue.digest`); None = a memory."""
+
+
+class Pairs:
+    """Keeps pairs, and carries them out."""
+
+    def __init__(
+        self, database: Database, core: CoreMemory, values: CoreValues, archive: Archive, log: OperationLog
+    ) -> None:
+        self._database = database
+        self._core = core
+        self._values = values
+        self._archive = archive
+        self._log = log
+
+    async def add(self, owner: Owner, kind: PairKind, kept: Side, dropped: Side) -> UUID | None:
+        """Let it wait that one takes another's place; None if the two were proposed before.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        results = {"state": "waiting", "kept": str(kept.id), "dropped": str(dropped.id)}
+        results |= {
+            name: side.digest
+            for name, side in (("kept_value", kept), ("dropped_value", dropped))
+            if side.digest is not None
+        }
+        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id}
+        async with self._database.tenant(owner.tenant_id) as connection:
+            await connection.execute(sql.LOCK_USER, values)
+            rows = await (await connection.execute(sql.PAIRS, values)).fetchall()
+            if frozenset((kept, dropped)) in _sides(rows):
+                return None
+            return await self._log.append(
+                connection,
+                tenant_id=owner.tenant_id,
+                user_id=owner.user_id,
+                operation=Operation(PROPOSAL, kind, new_value={}, results=results),
+                trigger=Trigger("maintenance", expert_id=owner.expert_id, space_id=owner.space_id),
+            )
+
+    async def proposed(self, tenant_id: UUID, user_id: UUID) -> set[frozenset[Side]]:
+        """Return every pair that was proposed, whatever became of it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        return _sides(await self._database.fetch(tenant_id, sql.PAIRS, values, tuple_row))
+
+    async def carry_out(self, owner: Owner, kept: Side, dropped: Side, trigger: Trigger) -> None:
+        """Have the dropped one go: a memory is superseded, a value is removed from its section.
+
+        Raises:
+            Conflict: one of the two is remembered no more or was changed, or the dropped one is pinned.
+            DatabaseUnavailable: the database does not answer.
+        """
+        blocks = [side.id for side in (kept, dropped) if side.digest is not None]
+        found = await self._values.read(owner.tenant_id, owner.user_id, blocks) if blocks else []
+        named = {Side(each.block_id, each.digest): each for each in found}
+        if any(side.digest is not None and side not in named for side in (kept, dropped)):
+            raise Conflict(_CHANGED)
+        async with self._database.tenant(owner.tenant_id) as connection:
+            for side in (kept, dropped):
+                if side in named:
+                    await self._check(connection, owner, named[side], dropped=side is dropped)
+            if dropped in named:
+                if kept.digest is None and not await _is_remembered(connection, owner, kept.id):
+                    raise Conflict(_CHANGED)
+                await self._remove(connection, owner, named[dropped], trigger)
+            elif not await self._archive.supersede(owner, dropped.id, kept.id, trigger, connection=connection):
+                raise Conflict(_CHANGED)
+
+    async def _check(self, connection: Connection, owner: Owner, value: CoreValue, *, dropped: bool) -> None:
+        """Lock the section, and check that it has the value, which is not pinned if it is to go."""
+        content = await self._core.locked_content(connection, _with(owner, value), value.section)
+        pins: set[bytes] = set()
+        if dropped:
+            asked: dict[str, Any] = {"tenant_id": owner.tenant_id, "block_ids": [value.block_id]}
+            pins = {bytes(row[1]) for row in await (await connection.execute(PINNED, asked)).fetchall()}
+        named = (value.field, value.text)
+        if named not in set(texts_of(content)) or named in pinned_among(value.block_id, content, pins):
+            raise Conflict(_CHANGED)
+
+    async def _remove(self, connection: Connection, owner: Owner, value: CoreValue, trigger: Trigger) -> None:
+        change = ItemChange("remove", value.section, value.field, old=value.text)
+        changed = await self._core.change_items(_with(owner, value), [change], trigger, connection=connection)
+        if changed.unmatched:
+            raise Conflict(_CHANGED)
+
+
+def _with(owner: Owner, value: CoreValue) -> Owner:
+    return replace(owner, expert_id=value.expert_id, space_id=value.space_id)
+
+
+async def _is_remembered(connection: Connection, owner: Owner, episode_id: UUID) -> bool:
+    row = await (await connection.execute(_REMEMBERED, {**vars(owner), "id": episode_id})).fetchone()
+    return row is not None
+
+
+def _sides(rows: Any) -> set[frozenset[Side]]:
+    return {
+        frozenset((Side(UUID(kept), kept_value), Side(UUID(dropped), dropped_value)))
+        for kept, kept_value, dropped, dropped_value in rows
+    }
