@@ -12,7 +12,7 @@ class Turnstile:
     """ASGI middleware: lets one request that starts a turn through with each cycle of the event loop.
 
     Alternately the oldest and the newest. Without it, a burst of hundreds of requests is validated in one go, and
-    whoever comes next waits for all of it. Nothing is held: a request that was let through delays nobody by taking
+    the next request waits for all of it. Nothing is held: a request that was let through delays nobody by taking
     long.
     """
 

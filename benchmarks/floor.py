@@ -46,7 +46,7 @@ def make_app(model: ChatOpenAI) -> FastAPI:
 
 
 def serve(app: FastAPI, port: int, processes: int) -> None:
-    """Serve from some processes that share a socket. Whoever started the first one ends the others."""
+    """Serve from several processes that share a socket; the caller ends the forked ones."""
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
     sockets = [config.bind_socket()]
     for _ in range(processes - 1):

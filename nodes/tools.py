@@ -10,12 +10,16 @@ from langgraph.runtime import Runtime
 from services.errors import DatabaseUnavailable
 from services.memory.foreign_origins import ForeignItems, ForeignOrigins
 from services.memory.trust import own_words
+from services.platform.threads import beside_the_loop
 from services.tools.executor import ToolExecutor
 from services.tools.foreign_words import foreign_texts, remembered_texts
 from services.usage.request_budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.section import section_named
+
+_LONG = 2_000
+"""Characters of what the user said from which a thread reads it."""
 
 
 async def tools(
@@ -42,7 +46,7 @@ async def tools(
 
 async def _with_words(state: ConversationState, context: TurnContext, origins: ForeignOrigins) -> TurnContext:
     """Return the context with what the user said, and what the model read of others."""
-    said = [each["content"] for each in state.get("history", []) if each["role"] == "user"]
+    said = [*(each["content"] for each in state.get("history", []) if each["role"] == "user"), state["message"]]
     sections = state.get("sections", [])
     history, recall = section_named(sections, "history"), section_named(sections, "recall")
     shown = history.items if history else ()
@@ -58,11 +62,15 @@ async def _with_words(state: ConversationState, context: TurnContext, origins: F
         )
     except DatabaseUnavailable:  # what is not known to be the user's waits
         found = ForeignItems(messages, episodes, of_conversation=True, of_user=True, in_core_memory=True)
-    return replace(
-        context,
-        said=tuple(own_words(each) for each in (*said, state["message"])),
-        foreign=foreign_texts(
-            state["message"], state["messages"], state.get("retrieval_results", []), state.get("attached", [])
-        ),
-        remembered=remembered_texts(sections, shown, state["messages"], found),
-    )
+
+    def with_texts() -> TurnContext:
+        return replace(
+            context,
+            said=tuple(own_words(each) for each in said),
+            foreign=foreign_texts(
+                state["message"], state["messages"], state.get("retrieval_results", []), state.get("attached", [])
+            ),
+            remembered=remembered_texts(sections, shown, state["messages"], found),
+        )
+
+    return await beside_the_loop(with_texts, characters=sum(map(len, said)), most=_LONG)

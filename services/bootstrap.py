@@ -21,11 +21,8 @@ from services.engines import Engines, make_database
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
-from services.erasure.stores import ErasureStores
-from services.erasure.traces import Traces
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
-from services.forgetting.receipts import ReceiptKey, Receipts
 from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
@@ -78,6 +75,7 @@ if TYPE_CHECKING:
     from services.memory.retraction import RebuildTasks
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
+    from services.removal import RemovalServices
     from services.summaries.daily_scheduler import DailyScheduler
     from services.summaries.daily_summaries import DailySummaries
     from services.summaries.past_days import PastDays
@@ -181,17 +179,7 @@ async def open_services(
         stack.push_async_callback(memory.working_sets.close)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
-        erasable = ErasureStores(
-            database,
-            leases,
-            Traces(events, memory.core_cache),
-            memory.index,
-            memory.operations,
-            jobs,
-            events_keep_s=settings.turn_events_keep_s,
-        )
-        conversation_erasure = ConversationErasure(erasable, shares_human=settings.memory_share_human)
-        retention_rules = RetentionRules(database)
+        removal = _make_removal(settings, connected, memory, leases, events)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
         knowledge = _make_knowledge(settings, connected, memory)
@@ -239,7 +227,7 @@ async def open_services(
             lineage=Lineage(database),
             prompt_lineage=PromptLineage(database, Lineage(database)),
             lineage_audit=LineageAudit(database, jobs),
-            forgetting=_forgetting(settings, erasable, memory),
+            forgetting=removal.forgetting,
             experts=Experts(database),
             knowledge=knowledge,
             routing=routing,
@@ -274,11 +262,11 @@ async def open_services(
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
-            erasure=Erasure(erasable, on_erased=memory.drop_cached),
-            conversation_erasure=conversation_erasure,
-            space_erasure=SpaceErasure(erasable, on_erased=memory.drop_cached),
-            retention_rules=retention_rules,
-            retention=Retention(database, retention_rules, conversation_erasure, jobs),
+            erasure=removal.erasure,
+            conversation_erasure=removal.conversation_erasure,
+            space_erasure=removal.space_erasure,
+            retention_rules=removal.retention_rules,
+            retention=removal.retention,
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )
@@ -369,22 +357,12 @@ def _remaking() -> "RebuildTasks":
     return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
 
 
-def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> "Forgetting":
-    from services.forgetting.forgetting import Forgetting  # noqa: PLC0415 — it needs the embedder
-    from services.forgetting.key_renewal import KeyRenewal  # noqa: PLC0415
-    from services.forgetting.targets import TargetPlanner  # noqa: PLC0415
+def _make_removal(
+    settings: Settings, connected: _Connected, memory: "Memory", leases: TurnLeases, events: EventLog
+) -> "RemovalServices":
+    from services.removal import make_removal  # noqa: PLC0415 — it needs the embedder
 
-    lineage = Lineage(stores.database)
-    return Forgetting(
-        stores,
-        lineage,
-        TargetPlanner(stores.database, lineage, memory.editor),
-        memory.retraction,
-        Receipts(stores.database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
-        _remaking(),
-        on_forgotten=memory.drop_cached,
-        keys=KeyRenewal(stores.database, stores.jobs),
-    )
+    return make_removal(settings, connected.database, memory, leases, events, connected.jobs, _remaking())
 
 
 def _make_memory(

@@ -107,19 +107,23 @@ def _no_settings_from_outside(
     # Making and removing a folder takes longer than most unit tests.
     shares = not ENCRYPTED and request.node.get_closest_marker("unit") and "tmp_path" not in request.fixturenames
     folder: Path = _empty_folder if shares else request.getfixturevalue("tmp_path")
-    for name in list(os.environ):
-        if name.startswith(("ANAMNESIS_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
-    monkeypatch.setenv("ANAMNESIS_MEMORY_AGENT_PAUSE_S", "0")
-    if ENCRYPTED:
-        monkeypatch.setenv("ANAMNESIS_ENCRYPTION", "on")
-        monkeypatch.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(folder / "keys"))
-    monkeypatch.chdir(folder)
+    _without_settings(monkeypatch, folder)
     yield
     if os.listdir(_empty_folder):
         shutil.rmtree(_empty_folder)
         _empty_folder.mkdir()
+
+
+def _without_settings(environment: pytest.MonkeyPatch, folder: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(("ANAMNESIS_", "OPENAI_")):
+            environment.delenv(name)
+    environment.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
+    environment.setenv("ANAMNESIS_MEMORY_AGENT_PAUSE_S", "0")
+    if ENCRYPTED:
+        environment.setenv("ANAMNESIS_ENCRYPTION", "on")
+        environment.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(folder / "keys"))
+    environment.chdir(folder)
 
 
 @pytest.fixture(scope="session")
@@ -185,7 +189,11 @@ def model_server(_model_server: ModelServer) -> ModelServer:
 def settings(model_server: ModelServer, request: pytest.FixtureRequest) -> Settings:
     """Settings with the scripted model behind the Responses API; a test may give others as its parameter."""
     given = getattr(request, "param", None)
-    others = given if isinstance(given, dict) else {}  # what else a file's own fixture takes is not for this one
+    # what else a file's own fixture takes is not for this one
+    return _settings(model_server, **(given if isinstance(given, dict) else {}))
+
+
+def _settings(model_server: ModelServer, **others: Any) -> Settings:
     usual: dict[str, Any] = {
         "llm_model": "scripted",
         "llm_base_url": model_server.base_url,
@@ -255,6 +263,40 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the application."""
     # Plain HTTP: to load the certificates would take longer than most tests.
     async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def shared_services(
+    anyio_backend: str, postgres: EmbeddedPostgres, databases: Databases, _model_server: ModelServer
+) -> AsyncIterator[Services]:
+    """All services, over one database for the tests of a file whose requests are refused: they change nothing."""
+    with databases.taken() as name, new_folder() as folder:
+        with pytest.MonkeyPatch.context() as environment:
+            _without_settings(environment, Path(folder))
+            settings = _settings(_model_server)
+        engines = Engines(
+            database_url=postgres.url(SERVICE_ROLE, name),
+            owner_url=postgres.url(OWNER_ROLE, name),
+            milvus_uri=f"http://127.0.0.1:{free_port()}",
+        )
+        async with open_services(settings, engines) as opened:
+            yield opened
+
+
+@pytest.fixture(scope="module")
+async def shared_url(shared_services: Services) -> AsyncIterator[str]:
+    """Address of the application over the shared services."""
+    from tests.support.application import running_turns, served
+
+    async with running_turns(shared_services) as runner, served(shared_services, runner) as address:
+        yield address
+
+
+@pytest.fixture
+async def shared_client(shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client of the application over the shared services."""
+    async with httpx.AsyncClient(base_url=shared_url, timeout=30, verify=False) as opened:
         yield opened
 
 

@@ -172,7 +172,7 @@ class Erasure:
             await connection.execute(_REMOVE_USER, values)
             await self._defer(connection, tenant_id, user_id, turns, experts)
             await connection.execute(TELL_FORGOTTEN, values)
-            # Before the commit: whoever writes for the user meanwhile finds no row, and comes back with a new key.
+            # Before the commit: a concurrent writer for the user finds no row, and comes back with a new key.
             if (vault := self._stores.database.vault) is not None:
                 await asyncio.to_thread(vault.keys.destroy, tenant_id, user)
         self._on_erased(user_id)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 from uuid import UUID
 
+import psycopg
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -22,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from psycopg.rows import dict_row
 
-from services.errors import ConfigurationError, InvalidInput
+from services.errors import ConfigurationError, InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.platform.postgres import Connection, Database
 
@@ -144,6 +145,7 @@ class Receipts:
 
         Raises:
             ConfigurationError: there is no key that can be read.
+            NotFound: the user was erased in the meantime.
         """
         text = canonical(document)
         values = {
@@ -155,7 +157,10 @@ class Receipts:
             "public_key": self.key.public,
             "rebuilds": list(rebuilds),
         }
-        await connection.execute(_ADD, values)
+        try:
+            await connection.execute(_ADD, values)
+        except psycopg.errors.ForeignKeyViolation as error:
+            raise NotFound("The user was erased in the meantime.") from error
 
     async def list(
         self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int

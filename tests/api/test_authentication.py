@@ -19,7 +19,7 @@ from tests.support.issuer import bearer, token
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 TURN = "/api/v1/turns/0190a000-0000-7000-8000-000000000001"

@@ -10,7 +10,7 @@ import pytest
 
 from services.bootstrap import Services
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 GOOD: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
@@ -37,14 +37,53 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> str:
     ],
 )
 @pytest.mark.parametrize("padding", [0, 2_000_000])
-async def test_a_key_given_twice_is_named(client: httpx.AsyncClient, path: str, padding: int) -> None:
+async def test_a_key_given_twice_is_named(shared_client: httpx.AsyncClient, path: str, padding: int) -> None:
     content = b'{"user_id": "u", "messages": [{"role": "user", "x": 1, "role": "y"}], "z": "%b"}' % (
         b" " * padding
     )
-    response = await client.post(path, content=content, headers={"Content-Type": "application/json"})
+    response = await shared_client.post(path, content=content, headers={"Content-Type": "application/json"})
     assert response.status_code == (400 if path.startswith("/v1") else 422), response.text
     assert "role" in response.text
     assert "more than once" in response.text
+
+
+async def test_a_key_given_twice_in_a_tool_call_is_named(client: httpx.AsyncClient) -> None:
+    call = (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": '
+        b'{"name": "recall", "arguments": {"query": "a", "query": "b"}}}'
+    )
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    response = await client.post("/mcp", content=call, headers={**headers, "X-User-Id": "u-1"})
+    assert response.status_code == 400
+    assert response.json()["error"] == {
+        "code": -32600,
+        "message": "Invalid request: query: is given more than once in one object.",
+    }
+
+
+@pytest.mark.parametrize(
+    "moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z"]
+)
+@pytest.mark.parametrize("field", ["asked_at", "since", "until", "as_of"])
+async def test_a_moment_that_has_no_day_everywhere_is_named(
+    client: httpx.AsyncClient, field: str, moment: str
+) -> None:
+    body = {"query": "What did I say yesterday?", field: moment}
+    response = await client.post("/api/v1/users/u-1/episodes/search", json=body)
+    assert assert_problem(response, 422, "invalid_input").startswith(f"{field}: must be in one of the years")
+
+
+@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "seed"])
+async def test_a_number_that_no_endpoint_takes_is_named(client: httpx.AsyncClient, field: str) -> None:
+    body = {"model": "default", "messages": [{"role": "user", "content": "Hello"}], field: 10**30}
+    response = await client.post("/v1/chat/completions", json=body)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, field)
+
+
+async def test_the_length_of_a_text_is_counted_in_characters(client: httpx.AsyncClient) -> None:
+    body = {"content": "a" * 5_000, "episode_type": "preference"}
+    response = await client.post("/api/v1/users/u-1/episodes", json=body)
+    assert assert_problem(response, 422, "invalid_input") == "content: must have at most 4000 characters"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/chat", "/api/v1/chat/stream"])
@@ -80,17 +119,17 @@ async def test_a_key_given_twice_is_named(client: httpx.AsyncClient, path: str, 
     ],
 )
 async def test_a_wrong_field_is_named(
-    client: httpx.AsyncClient, path: str, change: dict[str, Any], named: str
+    shared_client: httpx.AsyncClient, path: str, change: dict[str, Any], named: str
 ) -> None:
-    response = await client.post(path, json={**GOOD, **change})
+    response = await shared_client.post(path, json={**GOOD, **change})
     assert assert_problem(response, 422, "invalid_input").startswith(f"{named}: ")
 
 
 @pytest.mark.parametrize("field", ["user_id", "session_id", "message"])
-async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -> None:
+async def test_a_missing_field_is_named(shared_client: httpx.AsyncClient, field: str) -> None:
     body = {name: value for name, value in GOOD.items() if name != field}
     assert (
-        assert_problem(await client.post("/api/v1/chat", json=body), 422, "invalid_input")
+        assert_problem(await shared_client.post("/api/v1/chat", json=body), 422, "invalid_input")
         == f"{field}: is required"
     )
 
@@ -117,34 +156,34 @@ async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -
     ],
 )  # fmt: skip
 async def test_errors_say_in_plain_words_what_is_accepted(
-    client: httpx.AsyncClient, method: str, path: str, body: Any, detail: str
+    shared_client: httpx.AsyncClient, method: str, path: str, body: Any, detail: str
 ) -> None:
-    refused = await client.request(method, path, json=body)
+    refused = await shared_client.request(method, path, json=body)
     assert assert_problem(refused, 422, "invalid_input").startswith(detail)
 
 
-async def test_every_wrong_field_is_named_at_once(client: httpx.AsyncClient) -> None:
+async def test_every_wrong_field_is_named_at_once(shared_client: httpx.AsyncClient) -> None:
     detail = assert_problem(
-        await client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input"
+        await shared_client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input"
     )
     assert all(f"{field}: " in detail for field in ("message", "user_id", "session_id"))
 
 
 @pytest.mark.parametrize("body", [b"not json", b"", b"\xff\xfe", b'{"message": '])
-async def test_what_is_not_json_is_malformed(client: httpx.AsyncClient, body: bytes) -> None:
-    response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
+async def test_what_is_not_json_is_malformed(shared_client: httpx.AsyncClient, body: bytes) -> None:
+    response = await shared_client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code in {400, 422}
     assert_problem(response, response.status_code, "malformed" if response.status_code == 400 else "invalid_input")
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"text"', b"null", b"7"])
-async def test_json_that_is_no_object_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
-    response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
+async def test_json_that_is_no_object_is_refused(shared_client: httpx.AsyncClient, body: bytes) -> None:
+    response = await shared_client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
     assert_problem(response, 422, "invalid_input")
 
 
-async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(url: str) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
+async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(shared_url: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(shared_url.rsplit(":", 1)[1]))
     writer.write(b"POST /api/v1/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 83886080\r\n\r\n")
     answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -153,13 +192,13 @@ async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(url: 
 
 
 async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_length(
-    client: httpx.AsyncClient,
+    shared_client: httpx.AsyncClient,
 ) -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(72):
             yield b"x" * 1024 * 1024
 
-    assert_problem(await client.post("/api/v1/chat", content=endless()), 413, "too_large")
+    assert_problem(await shared_client.post("/api/v1/chat", content=endless()), 413, "too_large")
 
 
 @pytest.mark.parametrize(
@@ -183,18 +222,18 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
     ],
 )
 async def test_a_wrong_address_is_named(
-    client: httpx.AsyncClient, path: str, status: int, code: str, named: str
+    shared_client: httpx.AsyncClient, path: str, status: int, code: str, named: str
 ) -> None:
-    assert named in assert_problem(await client.get(path), status, code)
+    assert named in assert_problem(await shared_client.get(path), status, code)
 
 
-async def test_a_wrong_method_is_a_problem_too(client: httpx.AsyncClient) -> None:
-    assert_problem(await client.get("/api/v1/chat"), 405, "method_not_allowed")
+async def test_a_wrong_method_is_a_problem_too(shared_client: httpx.AsyncClient) -> None:
+    assert_problem(await shared_client.get("/api/v1/chat"), 405, "method_not_allowed")
 
 
-async def test_nothing_of_a_refused_request_is_stored(client: httpx.AsyncClient) -> None:
-    await client.post("/api/v1/chat/stream", json={**GOOD, "expert": "nobody"})
-    assert (await client.get("/api/v1/conversations")).json() == {"items": [], "next": None}
+async def test_nothing_of_a_refused_request_is_stored(shared_client: httpx.AsyncClient) -> None:
+    await shared_client.post("/api/v1/chat/stream", json={**GOOD, "expert": "nobody"})
+    assert (await shared_client.get("/api/v1/conversations")).json() == {"items": [], "next": None}
 
 
 async def test_without_its_database_the_service_says_when_to_come_again(
@@ -215,8 +254,10 @@ async def test_without_its_database_the_service_says_when_to_come_again(
     ids=["one", "many"],
 )
 @pytest.mark.parametrize("end", [b"\r\n\r\n", b""], ids=["ended", "open"])
-async def test_headers_larger_than_any_client_needs_are_refused(url: str, headers: bytes, end: bytes) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
+async def test_headers_larger_than_any_client_needs_are_refused(
+    shared_url: str, headers: bytes, end: bytes
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(shared_url.rsplit(":", 1)[1]))
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + headers + end)
     answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 431 ")
@@ -234,21 +275,25 @@ _IN_MESSAGE = b'{"user_id": "u-1", "session_id": "s-1", "message": "%s"}'
     [_NESTED, _LONG_NUMBER, _IN_MESSAGE % b"a\xffb", b"\x1f\x8b\x08\x00"],
     ids=["deep", "a long number", "no UTF-8", "gzip"],
 )
-async def test_a_body_that_cannot_be_read_is_said_to_be_that(client: httpx.AsyncClient, body: bytes) -> None:
-    response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
+async def test_a_body_that_cannot_be_read_is_said_to_be_that(
+    shared_client: httpx.AsyncClient, body: bytes
+) -> None:
+    response = await shared_client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
     assert "body: " in assert_problem(response, 400, "malformed")
 
 
 @pytest.mark.parametrize("escape", [b"a\\ud800b", b"\\udc00", b"a\\u0000b"])
-async def test_text_that_cannot_be_stored_is_named(client: httpx.AsyncClient, escape: bytes) -> None:
+async def test_text_that_cannot_be_stored_is_named(shared_client: httpx.AsyncClient, escape: bytes) -> None:
     content = _IN_MESSAGE % escape
-    response = await client.post("/api/v1/chat", content=content, headers={"Content-Type": "application/json"})
+    response = await shared_client.post(
+        "/api/v1/chat", content=content, headers={"Content-Type": "application/json"}
+    )
     assert assert_problem(response, 422, "invalid_input").startswith("message: ")
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"1e999", b"-1", b"9" * 400])
-async def test_a_number_out_of_bounds_is_named(client: httpx.AsyncClient, number: bytes) -> None:
-    response = await client.post(
+async def test_a_number_out_of_bounds_is_named(shared_client: httpx.AsyncClient, number: bytes) -> None:
+    response = await shared_client.post(
         "/api/v1/users/u-1/episodes",
         content=b'{"content": "tea", "importance": %s}' % number,
         headers={"Content-Type": "application/json"},
@@ -257,8 +302,8 @@ async def test_a_number_out_of_bounds_is_named(client: httpx.AsyncClient, number
 
 
 @pytest.mark.parametrize("value", ["%00", "%ff%fe", "%ed%a0%80", "9" * 400, "NaN", "-1"])
-async def test_a_hostile_query_is_named(client: httpx.AsyncClient, value: str) -> None:
-    response = await client.get(f"/api/v1/users/u-1/episodes?limit={value}")
+async def test_a_hostile_query_is_named(shared_client: httpx.AsyncClient, value: str) -> None:
+    response = await shared_client.get(f"/api/v1/users/u-1/episodes?limit={value}")
     assert assert_problem(response, 422, "invalid_input").startswith("limit: ")
-    response = await client.get("/api/v1/users/u-1/episodes?" + "&".join([f"limit={value}"] * 100))
+    response = await shared_client.get("/api/v1/users/u-1/episodes?" + "&".join([f"limit={value}"] * 100))
     assert assert_problem(response, 422, "invalid_input").startswith("limit: ")

@@ -113,6 +113,7 @@ async def _searched_meanwhile(services: Services, turn: OpenTurn, fewest: int) -
     await searching
 
 
+@pytest.mark.soak
 async def test_after_its_folder_was_deleted_the_index_answers_as_before(
     services: Services, engines: Engines, milvus_server: MilvusServer, model_server: ModelServer
 ) -> None:

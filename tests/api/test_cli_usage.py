@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from api.cli.main import app
 
+pytestmark = pytest.mark.untraced
+
 
 def _commands(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
     for command in group.registered_commands:

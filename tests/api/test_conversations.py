@@ -7,7 +7,7 @@ import pytest
 from services.bootstrap import Services
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def test_conversations_and_messages_are_paged_without_gaps(
@@ -57,6 +57,32 @@ async def test_a_page_of_megabytes_is_whole_and_in_order(client: httpx.AsyncClie
     end = (await client.get(path, params={"limit": 4, "after": begin["next"]})).json()
     assert begin["items"] + end["items"] == whole["items"]
     assert end["next"] is None
+
+
+async def test_a_list_of_megabytes_of_items_is_whole_in_both_orders(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    image = "data:image/png;base64," + "A" * 1_000_000
+    for number in range(3):
+        turn = await exchange(services.turns, f"question {number}", "word " * 60_000, images=[image, image])
+
+    path = f"/v1/conversations/conv_{turn.conversation_id}/items"
+    oldest = (await client.get(path, params={"order": "asc"})).json()
+    newest = (await client.get(path)).json()
+    assert newest["data"] == oldest["data"][::-1]
+    assert [item["content"][0]["text"][:10] for item in oldest["data"][::2]] == [
+        "question 0",
+        "question 1",
+        "question 2",
+    ]
+    assert [content.get("image_url") for content in oldest["data"][0]["content"]] == [None, image, image]
+    ids = [item["id"] for item in newest["data"]]
+    assert (newest["first_id"], newest["last_id"], newest["has_more"]) == (ids[0], ids[-1], False)
+
+    begin = (await client.get(path, params={"limit": 4})).json()
+    end = (await client.get(path, params={"limit": 4, "after": begin["last_id"]})).json()
+    assert begin["data"] + end["data"] == newest["data"]
+    assert (begin["has_more"], end["has_more"]) == (True, False)
 
 
 async def test_a_conversation_shows_whose_it_is(client: httpx.AsyncClient, services: Services) -> None:

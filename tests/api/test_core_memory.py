@@ -151,12 +151,12 @@ async def test_what_memory_did_is_paged_newest_first(client: httpx.AsyncClient, 
     ],
 )
 async def test_what_is_wrong_is_refused_and_nothing_is_stored(
-    client: httpx.AsyncClient, services: Services, method: str, path: str, body: Any, status: int
+    shared_client: httpx.AsyncClient, shared_services: Services, method: str, path: str, body: Any, status: int
 ) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    answer = await client.request(method, f"{ADDRESS}/{path}", json=body)
+    await exchange(shared_services.turns, "Hello", "Hi")
+    answer = await shared_client.request(method, f"{ADDRESS}/{path}", json=body)
     assert answer.status_code == status, answer.text
-    assert (await client.get(ADDRESS)).json()["items"] == []
+    assert (await shared_client.get(ADDRESS)).json()["items"] == []
 
 
 async def test_another_tenants_user_is_not_found(client: httpx.AsyncClient, services: Services) -> None:

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import Event, events_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.2)
@@ -132,8 +132,8 @@ async def test_a_socket_refuses_a_key_with_another_message(url: str, client: htt
 
 
 @pytest.mark.parametrize("key", ["", "with space", "x" * 256, "ключ".encode()])
-async def test_a_key_that_is_none_is_refused_by_name(client: httpx.AsyncClient, key: Any) -> None:
-    refused = await client.post("/api/v1/chat", json=ASK, headers=[(b"Idempotency-Key", key)])
+async def test_a_key_that_is_none_is_refused_by_name(shared_client: httpx.AsyncClient, key: Any) -> None:
+    refused = await shared_client.post("/api/v1/chat", json=ASK, headers=[(b"Idempotency-Key", key)])
     assert refused.status_code == 422
     assert "idempotency-key" in refused.json()["detail"].lower()
 
@@ -239,8 +239,8 @@ async def test_a_wrong_last_event_id_is_named(client: httpx.AsyncClient, number:
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "stream"), ("POST", "cancel")])
-async def test_a_turn_that_is_not_there_is_404(client: httpx.AsyncClient, method: str, path: str) -> None:
-    missing = await client.request(method, f"/api/v1/turns/0190a000-0000-7000-8000-000000000009/{path}")
+async def test_a_turn_that_is_not_there_is_404(shared_client: httpx.AsyncClient, method: str, path: str) -> None:
+    missing = await shared_client.request(method, f"/api/v1/turns/0190a000-0000-7000-8000-000000000009/{path}")
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
 
 

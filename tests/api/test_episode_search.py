@@ -15,7 +15,7 @@ from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess, answer_of, chat
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 NASTY = (
     '" or 1==1 --',

@@ -141,11 +141,11 @@ async def test_a_reference_back_is_understood_from_what_was_said_before(
     ],
 )
 async def test_a_wrong_search_is_refused_with_the_field(
-    client: httpx.AsyncClient, services: Services, body: dict[str, Any], field: str
+    shared_client: httpx.AsyncClient, shared_services: Services, body: dict[str, Any], field: str
 ) -> None:
-    await exchange(services.turns, "Hello", "Hi")
+    await exchange(shared_services.turns, "Hello", "Hi")
     as_json = {"Content-Type": "application/json"}
-    answer = await client.post(f"{EPISODES}/search", content=json.dumps(body), headers=as_json)
+    answer = await shared_client.post(f"{EPISODES}/search", content=json.dumps(body), headers=as_json)
     assert answer.status_code == 422
     assert field in answer.text
 

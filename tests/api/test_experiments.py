@@ -117,10 +117,10 @@ async def test_recall_limits_of_a_variant_hold_in_its_turns(client: httpx.AsyncC
     ],
 )
 async def test_what_is_wrong_with_an_experiment_is_named(
-    client: httpx.AsyncClient, body: dict[str, Any], named: str
+    shared_client: httpx.AsyncClient, body: dict[str, Any], named: str
 ) -> None:
     given = {"name": "x", "variants": [{"name": "a"}, {"name": "b"}], **body}
-    refused = await client.post(EXPERIMENTS, json=given)
+    refused = await shared_client.post(EXPERIMENTS, json=given)
     assert refused.status_code == 422
     assert named in refused.json()["detail"]
 

@@ -14,7 +14,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 EXPERTS = "/api/v1/experts"
 CRITIC: dict[str, Any] = {"name": "critic", "system_prompt": "You are a film critic."}
@@ -260,24 +260,32 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "named"), WRONG, ids=[str(values)[:40] for values, _ in WRONG])
 async def test_what_is_wrong_is_named_and_nothing_is_stored(
-    client: httpx.AsyncClient, values: dict[str, Any], named: str
+    shared_client: httpx.AsyncClient, values: dict[str, Any], named: str
 ) -> None:
-    _assert_problem(await client.post(EXPERTS, json={**CRITIC, **values}), 422, "invalid_input", f"{named}: ")
-    before = (await client.get(EXPERTS)).json()
+    _assert_problem(
+        await shared_client.post(EXPERTS, json={**CRITIC, **values}), 422, "invalid_input", f"{named}: "
+    )
+    before = (await shared_client.get(EXPERTS)).json()
     assert [item["name"] for item in before["items"]] == ["default"]
-    _assert_problem(await client.patch(f"{EXPERTS}/default", json=values), 422, "invalid_input", f"{named}: ")
-    assert (await client.get(EXPERTS)).json() == before
+    _assert_problem(
+        await shared_client.patch(f"{EXPERTS}/default", json=values), 422, "invalid_input", f"{named}: "
+    )
+    assert (await shared_client.get(EXPERTS)).json() == before
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 129, "..", ".", "a/b", None])
-async def test_a_name_that_cannot_be_is_refused(client: httpx.AsyncClient, name: str | None) -> None:
-    _assert_problem(await client.post(EXPERTS, json={**CRITIC, "name": name}), 422, "invalid_input", "name: ")
+async def test_a_name_that_cannot_be_is_refused(shared_client: httpx.AsyncClient, name: str | None) -> None:
+    _assert_problem(
+        await shared_client.post(EXPERTS, json={**CRITIC, "name": name}), 422, "invalid_input", "name: "
+    )
 
 
 @pytest.mark.parametrize("name", ["name", "context_window", "context_threshold", "min_archive_messages"])
 @pytest.mark.parametrize("value", [None, "poet"])
-async def test_a_name_stays_and_a_limit_is_not_nothing(client: httpx.AsyncClient, name: str, value: Any) -> None:
-    refused = await client.patch(f"{EXPERTS}/default", json={name: value})
+async def test_a_name_stays_and_a_limit_is_not_nothing(
+    shared_client: httpx.AsyncClient, name: str, value: Any
+) -> None:
+    refused = await shared_client.patch(f"{EXPERTS}/default", json={name: value})
     _assert_problem(refused, 422, "invalid_input", f"{name}: ")
 
 

@@ -63,10 +63,10 @@ async def test_feedback_is_kept_shown_changed_and_withdrawn(client: httpx.AsyncC
     ],
 )
 async def test_wrong_feedback_is_refused_by_the_name_of_its_field(
-    client: httpx.AsyncClient, services: Services, body: dict[str, Any], named: str
+    shared_client: httpx.AsyncClient, shared_services: Services, body: dict[str, Any], named: str
 ) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    refused = await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=body)
+    turn = await exchange(shared_services.turns, "Hello", "Hi")
+    refused = await shared_client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=body)
     assert refused.status_code == 422
     assert named in refused.json()["detail"]
 

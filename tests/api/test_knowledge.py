@@ -154,8 +154,8 @@ async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
         ({"more": 1}, "more"),
     ],
 )
-async def test_a_wrong_field_is_named(client: httpx.AsyncClient, values: dict[str, Any], name: str) -> None:
-    _assert_problem(await client.post(BASES, json={**HANDBOOK, **values}), 422, name)
+async def test_a_wrong_field_is_named(shared_client: httpx.AsyncClient, values: dict[str, Any], name: str) -> None:
+    _assert_problem(await shared_client.post(BASES, json={**HANDBOOK, **values}), 422, name)
 
 
 async def test_lists_are_paged(client: httpx.AsyncClient, services: Services) -> None:

@@ -13,7 +13,7 @@ from services.summaries.schedule import SUMMARISE
 from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 _FACT = re.compile(r"fact-\d+ ")
 _VOLATILE = {"message", "core_memory_changes", "recall", "tone", "time"}

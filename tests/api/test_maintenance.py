@@ -77,12 +77,12 @@ async def test_one_memory_is_brought_back(client: httpx.AsyncClient, services: S
     ],
 )
 async def test_a_wrong_policy_is_refused_by_name(
-    client: httpx.AsyncClient, body: dict[str, object], named: str
+    shared_client: httpx.AsyncClient, body: dict[str, object], named: str
 ) -> None:
-    refused = await client.put(POLICY, json=body)
+    refused = await shared_client.put(POLICY, json=body)
     assert refused.status_code == 422
     assert named in refused.text
-    assert (await client.get(POLICY)).json()["fading"] == "never"
+    assert (await shared_client.get(POLICY)).json()["fading"] == "never"
 
 
 async def test_users_that_are_not_there_have_no_runs(client: httpx.AsyncClient) -> None:

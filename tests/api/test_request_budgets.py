@@ -53,8 +53,8 @@ async def test_a_turn_without_a_budget_says_nothing_of_one(client: httpx.AsyncCl
         ({"cents": 5}, "budget.cents"),
     ],
 )
-async def test_what_is_no_budget_is_refused(client: httpx.AsyncClient, budget: Any, named: str) -> None:
-    refused = await _say(client, budget=budget)
+async def test_what_is_no_budget_is_refused(shared_client: httpx.AsyncClient, budget: Any, named: str) -> None:
+    refused = await _say(shared_client, budget=budget)
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
     assert named in refused.json()["detail"]
 

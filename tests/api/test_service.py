@@ -121,6 +121,7 @@ def test_stopped_in_mid_stream_the_client_is_told(service: ServiceProcess, model
     assert (stored["status"], stored["answer"]) == ("partial", "half ")
 
 
+@pytest.mark.soak
 def test_fifty_conversations_at_once(shared_service: ServiceProcess) -> None:
     with ThreadPoolExecutor(50) as pool:
         streams = list(

@@ -229,9 +229,9 @@ async def test_nobody_comes_into_being_in_a_temporary_conversation(client: httpx
     ],
 )
 async def test_what_does_not_fit_together_is_refused(
-    client: httpx.AsyncClient, wrong: dict[str, Any], reason: str
+    shared_client: httpx.AsyncClient, wrong: dict[str, Any], reason: str
 ) -> None:
-    refused = await client.post("/api/v1/chat", json={**HELLO, "message": "Hello", **wrong})
+    refused = await shared_client.post("/api/v1/chat", json={**HELLO, "message": "Hello", **wrong})
     assert refused.status_code == 422
     assert reason in refused.json()["detail"]
 

@@ -240,7 +240,7 @@ async def _prove(
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("operations", [OPERATIONS, pytest.param(MANY_OPERATIONS, marks=pytest.mark.soak)])
 async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
     walk: Walk,
@@ -268,7 +268,7 @@ async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
     assert {(party.tenant_id, name) for party in parties for name in party.things["expert"]} <= names
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("settings", ["jwt"], indirect=True)
 async def test_users_of_one_tenant_neither_see_nor_touch_each_other(
     walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, model_server: ModelServer

@@ -139,10 +139,10 @@ async def test_days_are_read_page_by_page(
     ],
 )
 async def test_a_wrong_range_is_refused_by_name(
-    client: httpx.AsyncClient, services: Services, query: dict[str, str], field: str
+    shared_client: httpx.AsyncClient, shared_services: Services, query: dict[str, str], field: str
 ) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    answer = await client.get(DAYS, params=query)
+    await exchange(shared_services.turns, "Hello", "Hi")
+    answer = await shared_client.get(DAYS, params=query)
     assert answer.status_code == 422
     assert field in answer.text
 
@@ -185,11 +185,11 @@ async def test_a_users_zone_is_changed_and_their_days_with_it(
     ],
 )
 async def test_a_wrong_change_is_refused_by_name(
-    client: httpx.AsyncClient, services: Services, body: dict[str, Any], field: str
+    shared_client: httpx.AsyncClient, shared_services: Services, body: dict[str, Any], field: str
 ) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    before = (await client.get("/api/v1/users/u-1")).json()
-    answer = await client.patch("/api/v1/users/u-1", json=body)
+    await exchange(shared_services.turns, "Hello", "Hi")
+    before = (await shared_client.get("/api/v1/users/u-1")).json()
+    answer = await shared_client.patch("/api/v1/users/u-1", json=body)
     assert answer.status_code == 422
     assert field in answer.text
-    assert (await client.get("/api/v1/users/u-1")).json() == before
+    assert (await shared_client.get("/api/v1/users/u-1")).json() == before

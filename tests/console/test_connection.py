@@ -25,6 +25,7 @@ def settings(model_server: ModelServer) -> Settings:
     )
 
 
+@pytest.mark.soak
 async def test_two_tabs_show_the_same_conversation_as_it_goes_on(
     browser: Browser, url: str, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -80,6 +81,7 @@ async def test_an_answer_is_complete_and_not_doubled_after_the_connection_was_lo
     assert [each["role"] for each in messages] == ["user", "assistant"] * 2
 
 
+@pytest.mark.soak
 async def test_a_message_whose_answer_never_began_to_come_is_not_stored_twice(
     browser: Browser, url: str, client: httpx.AsyncClient
 ) -> None:

@@ -17,7 +17,7 @@ from services.platform import child_process
 from tests.conftest import free_port, wait_for_port
 from tests.support.folders import new_folder
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
 ROOT = Path(__file__).parents[2]
 

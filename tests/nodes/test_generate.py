@@ -12,7 +12,7 @@ from state.prompt import HistoryMessage
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import Written, passage_of, runtime, state
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 def _shown(role: Literal["user", "assistant"], content: str) -> HistoryMessage:

@@ -1,16 +1,14 @@
 """A service over two databases: `home`, and a shard `north` with a database and a Milvus of its own."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
-import psycopg
-from psycopg import sql
 from pydantic import SecretStr
 
 from api.tenant_routing import ServedShards, serve_shards
@@ -26,21 +24,6 @@ from services.shards.registering import add_shard
 from tests.support.application import running_turns, served
 
 CHAT = "/api/v1/chat"
-TEMPLATE = "anamnesis"
-
-
-@contextmanager
-def second_database(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """A further migrated database; yields its name."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY").format(
-                sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
-            )
-        )
-        yield name
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def with_shards(

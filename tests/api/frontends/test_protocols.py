@@ -194,9 +194,9 @@ async def test_a_cancelled_turn_ends_as_both_protocols_say_it(
     ],
 )
 async def test_what_is_wrong_is_named_before_the_stream_begins(
-    client: httpx.AsyncClient, path: str, body: dict[str, Any], named: str
+    shared_client: httpx.AsyncClient, path: str, body: dict[str, Any], named: str
 ) -> None:
-    answer = await client.post(path, json=body)
+    answer = await shared_client.post(path, json=body)
     assert answer.status_code in {404, 422}
     assert named in answer.json()["detail"]
 

@@ -10,7 +10,8 @@ from services.engines import Engines
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.settings import Settings
-from tests.support.shards import Sharded, second_database, sharded_service, with_shards
+from tests.support.databases import Databases
+from tests.support.shards import Sharded, sharded_service, with_shards
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +26,9 @@ def north_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def north(postgres: EmbeddedPostgres) -> Iterator[str]:
+def north(databases: Databases) -> Iterator[str]:
     """Name of the shard's database."""
-    with second_database(postgres) as name:
+    with databases.taken() as name:
         yield name
 
 

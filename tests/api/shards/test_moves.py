@@ -26,9 +26,10 @@ from services.shards.opened import open_shard
 from services.shards.steps import STEPS, Step
 from tests.conftest import free_port
 from tests.support.command import run_command, start_command
+from tests.support.databases import Databases
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.shards import CHAT, Sharded, say, second_database, variables_of, with_shards
+from tests.support.shards import CHAT, Sharded, say, variables_of, with_shards
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
@@ -337,11 +338,11 @@ async def test_an_open_socket_is_closed_when_its_tenant_has_moved(sharded: Shard
 
 
 async def test_a_shard_is_found_again_by_its_mark_and_begins_empty(
-    sharded: Sharded, postgres: EmbeddedPostgres, engines: Engines, tmp_path: Path
+    sharded: Sharded, databases: Databases, postgres: EmbeddedPostgres, engines: Engines, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput, match="no shard south"):
         await sharded.moves().move(DEFAULT_TENANT, "south", wait_s=0)
-    with second_database(postgres) as other:
+    with databases.taken() as other:
         settings = with_shards(sharded.settings, engines, postgres, other, "http://127.0.0.1:9", tmp_path)
         listed = (await sharded.directory.shards())[0]
         with pytest.raises(ConfigurationError, match="another database"):

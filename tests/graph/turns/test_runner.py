@@ -23,7 +23,7 @@ from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import events_of, first_token, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.support.compressing import (
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 BY_USER = Trigger("user")
 

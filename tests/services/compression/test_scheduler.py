@@ -14,7 +14,7 @@ from tests.support.compressing import compress, living, merging, someone, undo, 
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).date()
 THREE_IN_SHANGHAI = datetime.fromisoformat(f"{TOMORROW}T19:05+00:00")

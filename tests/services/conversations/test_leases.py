@@ -10,7 +10,7 @@ from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.turns import exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def _expire(services: Services) -> None:

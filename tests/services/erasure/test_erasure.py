@@ -35,7 +35,7 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, exchange, first_token, new_turn, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed, pytest.mark.untraced]
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 

@@ -5,10 +5,13 @@ import math
 from collections import Counter
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.experiments.assignment import RunningExperiment, Variant, VariantSettings, assign, variant_of
+
+pytestmark = pytest.mark.untraced
 
 TENANT, OTHER = UUID(int=1), UUID(int=2)
 EXPERIMENT = UUID(int=3)

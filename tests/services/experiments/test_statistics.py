@@ -16,6 +16,8 @@ from services.experiments.statistics import (
     student_t,
 )
 
+pytestmark = pytest.mark.untraced
+
 
 def _single(values: Sequence[float]) -> list[Cluster]:
     return [Cluster(1, value) for value in values]
@@ -64,7 +66,7 @@ def test_without_observations_there_is_no_estimate_and_of_one_user_no_interval()
     assert only.value == 0 and only.high is not None and only.high > 0.5  # noqa: PT018
 
 
-@pytest.mark.parametrize("users", [30, 200])
+@pytest.mark.parametrize("users", [30, pytest.param(200, marks=pytest.mark.soak)])
 def test_intervals_hold_the_truth_as_often_as_they_say_though_users_differ(users: int) -> None:
     chance = random.Random(7)
     held = {"share": 0, "mean": 0, "share difference": 0, "mean difference": 0}

@@ -16,7 +16,7 @@ from tests.support.jobs import until
 from tests.support.retracting import WHOLE
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 
 async def _recall(services: Services, owner: Owner) -> int:
@@ -26,7 +26,14 @@ async def _recall(services: Services, owner: Owner) -> int:
     return services.memory.working_sets.nbytes
 
 
-@pytest.mark.parametrize("way", ["forget", "erase", "conversation"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "forget",
+        pytest.param("erase", marks=pytest.mark.soak),
+        pytest.param("conversation", marks=pytest.mark.soak),
+    ],
+)
 async def test_other_processes_drop_what_they_hold_of_the_user(
     services: Services, settings: Settings, engines: Engines, client: httpx.AsyncClient, way: str
 ) -> None:

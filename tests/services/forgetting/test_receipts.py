@@ -18,7 +18,7 @@ from services.forgetting.receipts import KEY_FILE, ReceiptKey, canonical, is_gen
 from tests.support.retracting import SECRET, WHOLE
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 USER = "/api/v1/users/u-1"
 

@@ -11,7 +11,7 @@ from services.jobs.queue import JobQueue
 from services.platform.postgres import Database
 from tests.support.turns import exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def _jobs(database: Database) -> list[tuple[str, dict[str, str], str]]:

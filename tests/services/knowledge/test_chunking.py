@@ -6,6 +6,8 @@ from services.knowledge.chunking import CHUNK_TOKENS, chunks_of, sections, title
 from services.knowledge.document import Converted, Part
 from services.llm.tokens import count_tokens
 
+pytestmark = pytest.mark.untraced
+
 
 def _markdown(text: str) -> Converted:
     return Converted("", (Part(text),), headings=True)

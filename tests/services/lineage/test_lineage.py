@@ -16,7 +16,7 @@ from tests.support.retracting import WHOLE, forget
 from tests.support.turns import exchange
 from tests.support.visits import import_lines
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 LINEAGE = "/api/v1/users/u-1/lineage"
 

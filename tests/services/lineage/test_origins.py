@@ -13,7 +13,7 @@ from tests.support.compressing import change
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 PAGE = '<context>\n<source id="1" name="page.html">The comet Halley returns in 2061.</source>\n</context>\n\n'
 

@@ -16,7 +16,7 @@ from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.recorded import BODIES
 from tests.support.model_server import Ending, ModelServer, Reply, ToolCall
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 QUESTION = [HumanMessage("When does the train leave?")]
 TEXT = ["At ", "nine", "."]

@@ -11,7 +11,7 @@ from services.platform.settings import load_settings
 from services.text.lexical import LexicalEmbeddings
 from tests.support.model_server import ModelServer, vector_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 TEXTS = ["green tea", "绿茶", ""]
 

@@ -10,7 +10,7 @@ from tests.services.llm.clients import Facts, in_pieces, lean, stock, streamed
 from tests.services.llm.recorded import BODIES, CHAT, RESPONSES
 from tests.support.model_server import ModelServer, Reply, sse
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 every_body = pytest.mark.parametrize(
     ("api", "name"), [(api, name) for api, bodies in BODIES.items() for name in bodies]

@@ -13,7 +13,7 @@ from tests.services.llm.clients import Facts, cut_at, lean, stock, streamed
 from tests.services.llm.recorded import BODIES, CHAT, DONE, ENGLISH, MIXED, RESPONSES, TWO_CALLS, body, chunk
 from tests.support.model_server import Ending, ModelServer, Reply, responses_events, sse
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 both_apis = pytest.mark.parametrize("api", BODIES)
 

@@ -12,6 +12,8 @@ from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from tests.support.prose import CHINESE, ENGLISH, MIXED, PARAGRAPHS, draw_prompts
 from tests.support.stand_in_tokenizers import TOKENIZERS, Tokenizer, by_rates, by_word_pieces
 
+pytestmark = pytest.mark.untraced
+
 STATIC = TokenEstimator().rates
 
 

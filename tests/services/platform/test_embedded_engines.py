@@ -23,7 +23,7 @@ from services.platform.postgres import Database
 from tests.conftest import free_port
 from tests.support.jobs import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
 ROOT = Path(__file__).parents[3]
 
@@ -67,7 +67,7 @@ async def test_a_second_process_finds_it_running_and_does_not_stop_it(tmp_path: 
         psycopg.connect(first.url("postgres", "postgres"))
 
 
-@pytest.mark.parametrize("name", ["a-long-folder-name-" * 6, "with space", "数据 100%", "a?b&c=d#e'\""])
+@pytest.mark.parametrize("name", ["a-long-folder-name-" * 6, "数据 100% a?b&c=d#e'\""])
 async def test_a_folder_of_any_name_works(tmp_path: Path, name: str) -> None:
     server = EmbeddedPostgres(tmp_path / name / "data")
     await server.start()

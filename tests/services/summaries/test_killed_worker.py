@@ -22,7 +22,7 @@ from tests.support.jobs import HURRIED, defer, has_ended, until, wait_for_line
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
 
 _WORKER = """
 import asyncio, sys
@@ -75,10 +75,18 @@ def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProce
 @pytest.mark.parametrize(
     ("held", "asked"),
     [
-        ("SELECT FROM conversations FOR UPDATE", 2),
-        (f"SELECT FROM procrastinate_jobs WHERE task_name = '{SUMMARISE}' FOR UPDATE", 1),
+        pytest.param(
+            "SELECT FROM conversations FOR UPDATE",
+            2,
+            marks=pytest.mark.soak,
+            id="between the model's answer and the write",
+        ),
+        pytest.param(
+            f"SELECT FROM procrastinate_jobs WHERE task_name = '{SUMMARISE}' FOR UPDATE",
+            1,
+            id="between the write and its acknowledgement",
+        ),
     ],
-    ids=["between the model's answer and the write", "between the write and its acknowledgement"],
 )
 async def test_a_killed_worker_loses_nothing_and_asks_at_most_once_more(
     services: Services,

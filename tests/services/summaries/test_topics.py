@@ -25,7 +25,7 @@ from tests.support.archiving import (
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert, talk
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 @pytest.fixture

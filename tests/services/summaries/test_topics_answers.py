@@ -27,7 +27,7 @@ from tests.support.archiving import (
 from tests.support.jobs import defer, has_ended, jobs_of, until
 from tests.support.model_server import Ending, ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 CANARY = "only-in-the-answer"
 

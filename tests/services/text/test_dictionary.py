@@ -9,6 +9,8 @@ import pytest
 
 from services.text.dictionary import TOTAL, dictionary
 
+pytestmark = pytest.mark.untraced
+
 _EVERY = 23
 _RUN = re.compile("[\u3400-\u9fff]+")
 

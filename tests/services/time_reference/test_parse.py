@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from services.time_reference.parse import parse
 from services.time_reference.ranges import TimeRange
 
+pytestmark = pytest.mark.untraced
+
 NOWS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 12, 31, 23))
 PAST = (
     *(

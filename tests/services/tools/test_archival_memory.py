@@ -15,7 +15,7 @@ from services.tools.tool import ToolServices
 from state.context import TurnContext
 from tests.support.turns import context_of, exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 INSERT, SEARCH = "archival_memory_insert", "archival_memory_search"
 

@@ -15,7 +15,7 @@ from services.tools.tool import ToolServices
 from state.context import TurnContext
 from tests.support.turns import context_of, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def _update(services: Services, turn: OpenTurn, **arguments: Any) -> tuple[str, str]:

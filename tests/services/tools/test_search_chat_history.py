@@ -18,7 +18,7 @@ from tests.support.model_server import ModelServer
 from tests.support.turns import context_of, new_turn
 from tests.support.visits import import_lines, said
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 
