@@ -3,9 +3,11 @@
 On Python 3.11 tracing costs a third of a test's processor time. Whole dialogues, browsers, attacks and generated
 inputs run what narrower tests have reached line by line, so tracing pauses for them and for tests marked
 `untraced`, with their fixtures; the threads that they start are not traced either. What is imported when tests are
-collected is the same in every process of tests: the first one traces it for all.
+collected is the same in every process of tests: the first one traces it for all. It also imports the modules that
+the service imports when it needs them, as that may happen first while tracing pauses.
 """
 
+import importlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ FOLDERS = frozenset(
     {"benchmarks", "chaos", "client", "console", "deploy", "docs", "golden", "packaging", "redteam", "scenarios"}
 )
 """Folders below `tests/` for whose tests coverage pauses."""
+PACKAGES = ("api", "graph", "nodes", "services", "state")
+"""Packages whose lines are counted."""
 
 
 class CoveragePauses:
@@ -35,7 +39,10 @@ class CoveragePauses:
 
             self._coverage = Coverage.current()
         worker = getattr(session.config, "workerinput", {}).get("workerid", "gw0")
-        self._count(worker == "gw0")
+        is_first = worker == "gw0"
+        self._count(is_first)
+        if is_first and self._coverage is not None:
+            _import_product()
         return (yield)
 
     @pytest.hookimpl(trylast=True)
@@ -61,6 +68,16 @@ class CoveragePauses:
             else:
                 self._coverage.stop()
             self._counting = counting
+
+
+def _import_product() -> None:
+    root = Path(__file__).parents[2]
+    for package in PACKAGES:
+        for path in (root / package).rglob("*.py"):
+            if "migrations" in path.parts:
+                continue  # Alembic alone can import these.
+            name = ".".join(path.relative_to(root).with_suffix("").parts)
+            importlib.import_module(name.removesuffix(".__init__"))
 
 
 def _adds_lines(item: pytest.Item) -> bool:
