@@ -35,6 +35,7 @@ _QUOTED = re.compile(
     rf"“(?P<double>[^“”]{_LONG})”|‘(?P<curly>[^‘’]{_LONG})’"
     rf"|「(?P<corner>[^「」]{_LONG})」|『(?P<white>[^『』]{_LONG})』"
     rf"|\"(?P<straight>[^\"]{_LONG})\"|(?<!\w)'(?P<single>(?:[^'\n]|(?<=\w)'(?=\w)){_LONG})'(?!\w)"
+    rf"|(?<!`)`(?P<code>[^`\n]{_LONG})`(?!`)"
 )
 _CHINESE = re.compile(r"[㐀-鿿]")
 _HEADER = (
@@ -51,11 +52,21 @@ _BORDER = re.compile(
 )
 """A line from which on the message is somebody's text: the header of a mail, a mark of forwarding, a ruled line,
 the salutation of a letter, a line of a chat."""
+_CLOCK = r"\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?:[ \t]?[ap]\.?m\b\.?)?"
+_STAMP = re.compile(
+    r"^(?=\S)(?:[^\n,，。!?！？;；]{1,30}?(?:,|[ \t]+[—–-])?[ \t]+"
+    rf"(?:today|yesterday|今天|昨天)?(?:[ \t]at)?[ \t]*{_CLOCK}"
+    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]+{_CLOCK}[ \t]+\S{{1,20}})[ \t]*\n(?=[ \t]*\S)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line of who and when, as programs write it above each message of a chat."""
 _CLAUSE = re.compile(
-    r"(?P<text>(?:[^\n.!?。！？;；:：—=>→⇒-]|>(?!>)|[:：](?=\d|//)|;(?=\w)|=(?!>)|(?<! )-(?!>)|-(?![ >]))*+)"
-    r"(?P<mark>(?:[\n.!?。！？;；:：—→⇒\- ]|[-=]+>|>>)*)"
+    r"(?P<text>(?:[^\n.!?。！？;；:：—=<>→⇒←⇐-]|<(?![-=])|>(?!>)"
+    r"|[:：](?=\d|//)|;(?=\w)|=(?!>)|(?<! )-(?!>)|-(?![ >]))*+)"
+    r"(?P<mark>(?:[\n.!?。！？;；:：—→⇒←⇐\- ]|[-=]+>|>>|<[-=]+|\^ )*)"
 )
 """Words, and the mark after them. A clock time and an address have colons of another kind."""
+_LEADS_BACK = re.compile(r"[ \t]*(?:<[-=]+|←|⇐|\^|——|(?<=[ \t])[-–—])[ \t]*\Z")
 _ARROWS = ("→", "⇒", "->", "=>", ">>")
 
 _LETTERS = (
@@ -82,6 +93,21 @@ _OWN_WRITING = re.compile(
     re.IGNORECASE,
 )
 """Before an announcement: users speak of what they wrote themselves, or of what the assistant did."""
+
+_HEADING = re.compile(
+    r"[ \t]*(?:(?:(?:ocr|transcri(?:pt|ption)|screenshot)\b|(?:文字)?识别结果|截图|截屏|转写|语音转文字|录音文字)"
+    rf"[^\n.!?。！？:：]{{0,30}}|(?:(?:an?|the|my|text|voice) )?(?:sms|{_LETTERS}) from\b[^\n.!?]{{1,40}}"
+    rf"|(?!我)[^\n,，。！？]{{1,20}}(?:(?:发来|转来|写来|发给我|写给我)的?|的{_LETTERS}))[ \t]*\n",
+    re.IGNORECASE,
+)
+"""A first line by which a program or a person names the kind of text below it."""
+
+_TELLS_YOU = re.compile(
+    r"\b(?:i|we)\b[^,;]{0,25}\b(?:tell|told|telling|remind|ask|let) you(?: know)?(?: this| that)?\Z"
+    r"|\breminded me\Z|(?:[跟和向同]你|告诉你)(?:[说说讲講提]?(?:一?声|一下)?)?\Z|想起来?\Z",
+    re.IGNORECASE,
+)
+"""Says that what follows is told to the assistant by the user, whoever had the idea."""
 
 _WORK = re.compile(
     r"translate|proofread|rephrase|paraphrase|rewrite|reword|polish|shorten|simplify|summari[sz]e|spell-?check|"
@@ -110,6 +136,29 @@ _JUDGES = re.compile(
     re.IGNORECASE,
 )
 """Words about how a text is written."""
+_BARE_ORDER = re.compile(
+    r"(?:please|pls|plz|can you|could you|now|just|ok(?:ay)?|[,，\s]|请|麻烦|帮我|帮忙|给我|你)*+"
+    rf"(?:{_WORK.pattern})"
+    r"(?:\b(?:in|into|to|as) (?:(?:an?|one|two|three|short|plain|simple) )*[a-z]+"
+    r"|\b(?:for me|please|pls|plz|thanks|thx|this|it)\b|[,，\s]"
+    r"|一下|下|成\S{1,4}|给我|吧|谢谢|呗|嘛|用\S{1,3}句话)*",
+    re.IGNORECASE,
+)
+"""An order for work that names nothing to work on."""
+_ASKS_OF_TEXT = re.compile(
+    r"(?:is|does|sounds?) (?:this|that|it) (?:sound )?(?:correct|right|ok(?:ay)?|good|natural|proper)(?: [a-z]+)?"
+    r"|(?:any|spot the) (?:mistakes|errors|typos)|how (?:do|would) you (?:say|put) (?:this|that|it)(?: in [a-z]+)?"
+    r"|(?:这[句段]话?)?(?:用)?[\u4e00-\u9fff]{0,2}[文语](?:怎么|如何)[说写讲]|(?:这[句段]话?|这样[说写])?(?:有没有|有)?"
+    r"(?:语病|错别字|语法错误|通顺|地道|对|自然)吗?",
+    re.IGNORECASE,
+)
+"""A question about the wording of what stands before it."""
+_FOUND = re.compile(
+    rf"(?:\b(?:found|saw|received|got|read|came across|copied)\b|收到|看到|看见|刷到|读到|发现|抄到).{{0,30}}?"
+    rf"(?:{_LETTERS}|\bprompts?\b|提示词)",
+    re.IGNORECASE,
+)
+"""Tells where a text comes from."""
 _ABOVE = re.compile(r"\babove\b|以上|上面|上文|上述", re.IGNORECASE)
 _PRESENTS = re.compile(r"\bhere(?:'s| is| are)\b|这是", re.IGNORECASE)
 _ASKS = re.compile(
@@ -127,8 +176,8 @@ _TO_MEMORY = re.compile(
 """What introduces the user's own words to memory."""
 
 _FILLERS = (
-    r"(?:(?:and|so|but|oh|well|ok(?:ay)?|hi|hey|hello|please|no|yes|then|now|actually|what|that|as|like|"
-    r"这样|那|嗯|好|哦|对了|所以|但是|请)[, ，]*)*+"
+    r"(?:(?:and|so|but|oh|well|ok(?:ay)?|hi|hey|hello|please|no|yes|then|now|actually|what|that|as|like)\b"
+    r"[, ，]*|(?:这样|那|嗯|好|哦|对了|所以|但是|请)[, ，]*)*+"
 )
 _RECEIVED = r"(?!.*\b(?:got|received|found|saw|read|heard|copied|pasted|came across|was (?:sent|given|told))\b)"
 _OWN_LEAD = re.compile(
@@ -137,8 +186,10 @@ _OWN_LEAD = re.compile(
     r"(?:thing|wish|rule|request|plan|favou?r|question|point|reminder|correction|update|preference|detail|fact|note|"
     r"word|record|name)(?:s|es)?\b"
     r"|(?:[\w'.]+ ?){0,2}(?:ps|p\.s|btw|by the way|fyi|also|note|reminder|request|question|important|update|"
-    r"correction|first|second|third|last|finally|again|things?|record|future|later|once|all|assistant|you|short|"
+    r"correction|first|second|third|last|finally|one|again|things?|record|future|later|once|all|assistant|you|short|"
     r"memory|mind|listen|look|todo|task|instead|favou?r|side|both|too)\Z"
+    r"|(?:[\w'.]+ ?){0,2}(?:note|reminder|memo) (?:to|for) (?:my)?(?:self|me|you)\b"
+    r"|.{0,10}给.{0,6}提.?醒"
     rf"|(?:my|our)\b(?!.*(?:{_WROTE}|{_SAYS}))"
     r"|[我咱]们?(?![爸妈哥姐弟妹儿女老同朋男房领上].*[写说发转给问])(?!.{0,3}[发转写])"
     r"(?!.*(?:收到|看到|看见|听到|读到|捡到|刷到|发现|复制|粘贴|抄))"
@@ -215,7 +266,8 @@ def _is_text(quotation: str) -> bool:
 def _unmarked(message: str, quotations: Container[int]) -> tuple[int, int, set[int]]:
     """Where shown text without marks begins; where one ends that an afterword points to, 0 = there is none; and
     the places of quotations that are introduced."""
-    begins = [found.start()] if (found := _BORDER.search(message)) else []
+    begins = [found.start() for found in (_BORDER.search(message), _HEADING.match(message)) if found]
+    begins += _chat(message)
     asked = max((found.start() for found in _ASKS_MEMORY.finditer(message)), default=-1)
     above, introduced = 0, set[int]()
     for clause in _clauses(message):
@@ -224,9 +276,17 @@ def _unmarked(message: str, quotations: Container[int]) -> tuple[int, int, set[i
                 begins.append(clause.end)
                 break
             introduced.add(clause.end)
-        elif _points_back(clause) and (before := message.rfind("\n", 0, clause.start + 1)) >= _SHORTEST_PASTED:
+        elif _orders_back(clause, message):
+            above = max(above, _end_before(message, clause))
+        elif _points_back(clause) and (before := _end_before(message, clause)) >= _SHORTEST_PASTED:
             above = before
     return min(begins, default=sys.maxsize), above, introduced
+
+
+def _chat(message: str) -> list[int]:
+    """Where the first line of a chat stands that has at least two with who and when."""
+    stamps = [found.start() for found in _STAMP.finditer(message) if not _STAMP.match(message, found.end())]
+    return stamps[:1] if len(stamps) > 1 else []
 
 
 def _clauses(message: str) -> Iterator[_Clause]:
@@ -238,7 +298,7 @@ def _clauses(message: str) -> Iterator[_Clause]:
 
 
 def _announces(clause: _Clause) -> bool:
-    if not clause.leads_on:
+    if not clause.leads_on or _TELLS_YOU.search(clause.text):
         return False
     pattern = _ANNOUNCES_BELOW if "\n" in clause.mark else _ANNOUNCES
     found = pattern.search(clause.text)
@@ -253,12 +313,27 @@ def _introduces(clause: _Clause) -> bool:
         return True
     if _FOLLOWS.search(text) and _OF_WRITING.search(text):
         return True
-    return clause.is_apart and _POINTS.search(text) is not None and _ASKS.search(text + clause.mark) is not None
+    asks = _ASKS.search(text + clause.mark) is not None
+    return clause.is_apart and asks and (_POINTS.search(text) is not None or _FOUND.search(text) is not None)
 
 
 def _points_back(clause: _Clause) -> bool:
     is_asked = _ASKS.search(clause.text + clause.mark) or _OF_WRITING.search(clause.text)
     return is_asked is not None and _ABOVE.search(clause.text) is not None
+
+
+def _orders_back(clause: _Clause, message: str) -> bool:
+    """Whether the message ends with an order or a question that can only mean what stands before it."""
+    if message[clause.end :].strip():
+        return False
+    return (_BARE_ORDER.fullmatch(clause.text) or _ASKS_OF_TEXT.fullmatch(clause.text)) is not None
+
+
+def _end_before(message: str, clause: _Clause) -> int:
+    """Where the text ends that a clause points back to: at a mark that leads back, or with a line; 0 = nowhere."""
+    if back := _LEADS_BACK.search(message[: clause.start]):
+        return back.start()
+    return max(message.rfind("\n", 0, clause.start + 1), 0)
 
 
 def _leads(clause: _Clause) -> bool:
@@ -269,4 +344,4 @@ def _leads(clause: _Clause) -> bool:
         return True
     if _JUDGES.search(clause.text) and ("?" in clause.mark or "？" in clause.mark):
         return True
-    return clause.leads_on and not _OWN_LEAD.match(clause.text)
+    return clause.leads_on and not (_OWN_LEAD.match(clause.text) or _TELLS_YOU.search(clause.text))
