@@ -23,6 +23,7 @@ from services.memory.proposals import Proposals
 from services.memory.recall.superseded import contradicted
 from services.platform.postgres import Database
 from services.search.duplicates import are_duplicates
+from services.text.paraphrases import differ_in_sense, say_the_same
 from services.text.tokenizer import terms
 from services.time_reference.validity import timed
 
@@ -41,11 +42,14 @@ class Pair:
     kind: PairKind
     kept: Compared
     dropped: Compared
+    in_other_words: bool = False
+    """Whether they are a duplicate by paraphrase."""
 
     @property
     def may_be_applied(self) -> bool:
-        """Whether a policy may settle it: words of others take no place of the user's own without the user."""
-        return self.kept.origin in ("user_said", self.dropped.origin)
+        """Whether a policy may settle it: neither a paraphrase, which rules may mistake, nor words of others that
+        would take the place of the user's own."""
+        return not self.in_other_words and self.kept.origin in ("user_said", self.dropped.origin)
 
 
 @dataclass(frozen=True)
@@ -149,17 +153,20 @@ def _candidates(group: Sequence[Compared], since: datetime | None) -> Iterator[t
 
 
 def _pair(older: Compared, newer: Compared) -> Pair | None:
-    if are_duplicates(older.content, newer.content, _OVERLAP):
+    share_words = are_duplicates(older.content, newer.content, _OVERLAP)
+    if share_words and not differ_in_sense(older.content, newer.content):
         return None if _filed_together(older, newer) else _duplicate(older, newer)
+    if not share_words and say_the_same(older.content, newer.content):
+        return None if _filed_together(older, newer) else _duplicate(older, newer, in_other_words=True)
     if older.is_pinned or not _holds(older) or not _holds(newer):
         return None
     return Pair("contradiction", newer, older) if contradicted(older.content, [newer.content]) else None
 
 
-def _duplicate(older: Compared, newer: Compared) -> Pair | None:
+def _duplicate(older: Compared, newer: Compared, *, in_other_words: bool = False) -> Pair | None:
     """The pair of two that say the same: what is pinned stays, then what core memory knows, then the newer."""
     kept, dropped = (older, newer) if _stays(older) > _stays(newer) else (newer, older)
-    return None if dropped.is_pinned else Pair("duplicate", kept, dropped)
+    return None if dropped.is_pinned else Pair("duplicate", kept, dropped, in_other_words)
 
 
 def _stays(compared: Compared) -> tuple[bool, bool]:

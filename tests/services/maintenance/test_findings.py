@@ -113,6 +113,15 @@ async def test_by_policy_they_are_applied_at_once(services: Services) -> None:
     assert await everything(services, owner) == before
 
 
+async def test_a_paraphrase_waits_for_the_user_whatever_the_policy(services: Services) -> None:
+    owner = await someone(services)
+    await services.maintenance.policies.set(DEFAULT_TENANT, MaintenancePolicy(proposals="apply"))
+    await write(services, owner, "Mother is from Chile", "Prefers tea over coffee", "Mum is from Chile")
+    await write(services, owner, "Prefers coffee over tea")
+    assert await _look(services) == Found(proposed=1, applied=0)
+    assert await _waiting(services) == [("duplicate", "Mum is from Chile", "Mother is from Chile")]
+
+
 async def test_words_of_others_take_no_place_of_the_users_own_by_policy(services: Services) -> None:
     owner = await someone(services)
     await write(services, owner, BERLIN)
