@@ -62,6 +62,7 @@ class Purge:
         await self._run(sql.SCRUB_EPISODE_OPERATIONS, episode_ids=[row[0] for row in purged.episodes])
         await self._run(SCRUB_COMMANDS_ABOUT)
         await self._run(sql.SCRUB_TURN_OPERATIONS)
+        await self._run(sql.SCRUB_TURN_COMMANDS)
         purged.values = await self._core_memory(before)
         await self._run(sql.TURNS)
         await self._run(sql.TONES)

@@ -78,6 +78,14 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_co
   AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
 """
 
+# A command that the message itself gave: what it named and what it was found to mean. What undoes it stays.
+SCRUB_TURN_COMMANDS: LiteralString = """
+UPDATE memory_operations SET query = NULL,
+    results = CASE WHEN jsonb_typeof(results) = 'object' THEN results - 'items' END
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_command'
+  AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
+"""
+
 BLOCKS: LiteralString = """
 SELECT b.id, b.section, b.expert_id, b.space_id, b.content FROM core_memory_blocks b
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s

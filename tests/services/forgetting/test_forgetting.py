@@ -185,6 +185,16 @@ async def test_a_command_that_could_be_undone_leaves_nothing_once_it_is_forgotte
     assert "bread" in listed.text
 
 
+async def test_the_command_that_asked_to_remember_it_keeps_none_of_its_words(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    said = {"user_id": "u-1", "session_id": "s-1", "message": "Remember that my sister Odile keeps bees."}
+    assert (await client.post("/api/v1/chat", json=said)).status_code == 200
+    assert any("query,results" in place for place in await _places(services, "Odile"))
+    await _forget(client, topic="my sister Odile's bees", delete_messages=True)
+    assert await _places(services, "Odile") == set()
+
+
 async def test_what_was_kept_out_of_memory_before_stays_out_when_the_rest_is_deleted(
     services: Services, client: httpx.AsyncClient
 ) -> None:
