@@ -64,6 +64,8 @@ class Purge:
         await self._run(sql.SCRUB_TURN_OPERATIONS)
         await self._run(sql.SCRUB_TURN_COMMANDS)
         purged.values = await self._core_memory(before)
+        noted = await self._notes([text for _, _, text in purged.values])
+        purged.turn_ids = sorted({*purged.turn_ids, *noted})
         await self._run(sql.TURNS)
         await self._run(sql.TONES)
         if delete_messages:
@@ -109,6 +111,19 @@ class Purge:
                 )
         return removed
 
+    async def _notes(self, gone: Sequence[str]) -> list[UUID]:
+        """Scrub what commands, searches and turns noted with these values in it; return the turns."""
+        if not gone:
+            return []
+        found = []
+        for notes, scrub in (
+            (sql.OPERATION_NOTES, sql.SCRUB_OPERATION_NOTES),
+            (sql.TURN_NOTES, sql.SCRUB_TURN_NOTES),
+        ):
+            found = [row[0] for row in await self._all(notes) if _repeats(row[1:], gone)]
+            await self._run(scrub, ids=found)
+        return found
+
     def _told(self, history: Sequence[Change]) -> set[tuple[str, str]]:
         """Values that any version had and that the messages brought in, or that speak of what is forgotten."""
         every = {
@@ -146,6 +161,15 @@ def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) 
 
 def _jsonb(content: Mapping[str, Any] | None, gone: Gone) -> WordsJson | None:
     return None if content is None else WordsJson(without_values(content, gone))
+
+
+def _repeats(noted: Any, values: Sequence[str]) -> bool:
+    """Whether any text within a JSON value has one of these values in it."""
+    if isinstance(noted, str):
+        return any(value.casefold() in noted.casefold() for value in values)
+    if isinstance(noted, Mapping):
+        noted = noted.values()
+    return isinstance(noted, Iterable) and any(_repeats(each, values) for each in noted)
 
 
 def _speaks_of(subject: Subject | None, value: tuple[str, str]) -> bool:

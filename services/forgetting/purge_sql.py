@@ -86,6 +86,29 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_com
   AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
 """
 
+# What commands and searches of a user repeat of their words, and what turns report of changes and queries.
+OPERATION_NOTES: LiteralString = """
+SELECT id, query, results FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (query IS NOT NULL OR results IS NOT NULL)
+"""
+
+SCRUB_OPERATION_NOTES: LiteralString = """
+UPDATE memory_operations SET query = NULL,
+    results = CASE WHEN type = 'memory_command' AND jsonb_typeof(results) = 'object' THEN results - 'items' END
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
+"""
+
+TURN_NOTES: LiteralString = """
+SELECT t.id, t.memory_changes, t.context_report #> '{recall,queries}', t.context_report->'dropped'
+FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
+"""
+
+SCRUB_TURN_NOTES: LiteralString = """
+UPDATE turns SET memory_changes = '[]', context_report = (context_report #- '{recall,queries}') - 'dropped'
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
+"""
+
 BLOCKS: LiteralString = """
 SELECT b.id, b.section, b.expert_id, b.space_id, b.content FROM core_memory_blocks b
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s

@@ -195,6 +195,28 @@ async def test_the_command_that_asked_to_remember_it_keeps_none_of_its_words(
     assert await _places(services, "Odile") == set()
 
 
+async def test_a_value_is_left_in_its_conversation_alone(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    for message in ("Remember that my cat is called Odile.", "请记住：我的猫叫年糕。"):
+        said = {"user_id": "u-1", "session_id": "s-1", "message": message}
+        assert (await client.post("/api/v1/chat", json=said)).status_code == 200
+    for word in ("Odile", "年糕"):
+        core = (await client.get(f"{USER}/core-memory")).json()
+        [value] = [
+            {"section": section["section"], "field": name, "text": text}
+            for section in core["items"]
+            for name, texts in section["content"].items()
+            for text in (texts if isinstance(texts, list) else [texts])
+            if word in text
+        ]
+        before = await _places(services, word)
+        assert any("memory_operations" in place for place in before), before
+        await _forget(client, value=value)
+        places = await _places(services, word)
+        assert places <= {"postgresql:conversations:title", "postgresql:messages:content"}, places
+
+
 async def test_what_was_kept_out_of_memory_before_stays_out_when_the_rest_is_deleted(
     services: Services, client: httpx.AsyncClient
 ) -> None:
