@@ -68,9 +68,9 @@ WITH expert AS (
             AND EXISTS (SELECT FROM space) AS of_space,
         (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
             AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
-        EXISTS (SELECT FROM turns t JOIN messages m ON m.id = t.user_message_id
-            WHERE t.conversation_id = conversation.id AND t.idempotency_key = %(idempotency_key)s
-            AND m.digest <> %(digest)s) AS known_differs,
+        (SELECT (SELECT m.digest <> %(digest)s FROM messages m WHERE m.id = t.user_message_id) FROM turns t
+            WHERE t.conversation_id = conversation.id
+            AND t.idempotency_key = %(idempotency_key)s) AS known_differs,
         EXISTS (SELECT FROM turns t
             WHERE t.conversation_id = conversation.id AND t.status = 'running') AS running,
         (SELECT count(*) FROM turns t
