@@ -17,6 +17,7 @@ import structlog
 from opentelemetry.trace import SpanKind
 from procrastinate import builtin_tasks, exceptions
 from procrastinate.job_context import AbortReason
+from psycopg.types.json import Jsonb
 
 from services.errors import DatabaseUnavailable, Unavailable
 from services.jobs.connector import QueueConnector
@@ -53,6 +54,13 @@ _MOST_POSTPONEMENTS = 120
 _STORE_AWAY_S = 15.0
 """Pause before a job whose store did not answer is queued again."""
 _FIRST = 100  # priority of the queue's own maintenance
+
+# The library's own statement fails where a job is waiting, and would need a savepoint: two more round trips.
+_DEFER = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+VALUES (%(queue)s, %(task)s, %(priority)s, %(lock)s, %(queueing_lock)s, %(arguments)s, %(scheduled_at)s)
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+"""
 
 _RESCUE = "rescue_lost_jobs"
 _REMOVE = "remove_finished_jobs"
@@ -179,19 +187,18 @@ class JobQueue:
             **ids: what the task is given.
         """
         schedule: dict[str, Any] = {"schedule_in": {"seconds": delay_s}} if delay_s else {}
-        deferrer = self.app.configure_task(
-            task_name, connection=connection, lock=lock, queueing_lock=queueing_lock, **schedule
-        )
-        arguments = as_arguments({"tenant_id": tenant_id, **ids}) | cause()
-        if queueing_lock is None:
-            await deferrer.defer_async(**arguments)
-            return True
-        try:
-            async with connection.transaction():  # a savepoint: a refusal does not affect the caller's transaction
-                await deferrer.defer_async(**arguments)
-        except exceptions.AlreadyEnqueued:
-            return False
-        return True
+        deferrer = self.app.configure_task(task_name, lock=lock, queueing_lock=queueing_lock, **schedule)
+        job = deferrer.make_new_job(**(as_arguments({"tenant_id": tenant_id, **ids}) | cause()))
+        values = {
+            "queue": job.queue,
+            "task": job.task_name,
+            "priority": job.priority,
+            "lock": job.lock,
+            "queueing_lock": job.queueing_lock,
+            "arguments": Jsonb(job.task_kwargs),
+            "scheduled_at": job.scheduled_at,
+        }
+        return (await connection.execute(_DEFER, values)).rowcount == 1
 
     @contextlib.asynccontextmanager
     async def until_done(self, job: RunningJob, task_name: str, left: str, **ids: Any) -> AsyncIterator[None]:
