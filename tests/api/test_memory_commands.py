@@ -327,7 +327,7 @@ async def test_plain_news_replaces_what_was_told_before_and_undone_it_stands_aga
     assert "Tuesday" not in found
     assert "tuba" in await _found(client, "tuba")
     await _say(client, "When is the dentist?", "s-3")
-    assert "Tuesday" not in _prompt(model_server)
+    assert "Tuesday at 9" not in _prompt(model_server)
     assert (await _undo(client, change["operation_id"])).status_code == 200
     assert "Tuesday" in await _found(client, "dentist")
 
