@@ -166,7 +166,7 @@ class RequestBodies:
             return
         limit = STREAMED.get(scope["path"], MAX_BODY_BYTES)
         try:
-            declared = _declared(scope)
+            declared = declared_bytes(scope)
             if declared > limit:
                 raise _too_large(limit)
             if scope["path"] in STREAMED:
@@ -192,12 +192,12 @@ class RequestBodies:
 
     async def _pass_whole(self, scope: Scope, receive: Receive, send: Send, declared: int) -> None:
         """Receive all of a body first. Its bytes count until the request has been answered."""
-        caller, counted = _caller_of(scope), declared if declared > SMALL_BYTES else 0
+        caller, counted = sender_of(scope), declared if declared > SMALL_BYTES else 0
         self._budget.take(caller, counted)
         try:
             message = await self._next(receive, self._timeout_s)
             if not message.get("more_body", False) and len(message.get("body", b"")) <= declared:
-                await self._app(scope, _Replay(receive, message), send)  # as nearly all are
+                await self._app(scope, Replayed(receive, message), send)  # as nearly all are
                 return
             with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as body:
                 begun, size = time.monotonic(), 0
@@ -228,7 +228,7 @@ class RequestBodies:
             raise Refused(status, "body_timeout", detail) from None
 
 
-class _Replay:
+class Replayed:
     """Gives what was received, and then what else the connection has to say."""
 
     def __init__(self, receive: Receive, message: Message) -> None:
@@ -242,7 +242,7 @@ class _Replay:
 
 
 class _Spooled:
-    """Gives a body in one piece when the application asks for it, and then as `_Replay`."""
+    """Gives a body in one piece when the application asks for it, and then as `Replayed`."""
 
     def __init__(self, receive: Receive, body: IO[bytes], size: int) -> None:
         self._receive, self._body, self._size = receive, body, size
@@ -302,14 +302,14 @@ def _too_large(limit: int) -> Refused:
     return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", f"The body is larger than {limit} bytes.")
 
 
-def _declared(scope: Scope) -> int:
-    """Bytes that the headers announce; 0 where they do not say."""
+def declared_bytes(scope: Scope) -> int:
+    """Return the bytes of a body that the headers announce; 0 where they do not say."""
     length = Headers(scope=scope).get("content-length", "")
     return int(length) if length.isdecimal() else 0
 
 
-def _caller_of(scope: Scope) -> str:
-    """Whose bytes they are: those of a known caller, or of an address."""
+def sender_of(scope: Scope) -> str:
+    """Return who sends a request: a known caller, or an address."""
     caller: Caller | None = scope.get("state", {}).get("caller")
     if caller is not None:
         return f"{caller.tenant_id}/{caller.user_id or ''}"

@@ -8,9 +8,10 @@ from collections.abc import Hashable
 class FairGate:
     """Admits a limited number of holders at a time, and chooses fairly who comes next.
 
-    Two rules alternate: the oldest request, and the newest request of the user with the fewest admitted. A burst
-    delays a newcomer by a place or two, not by its full length, whether one user sends it or many, and nobody
-    waits for ever. (Adaptive LIFO: B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.)
+    Two rules alternate: the oldest request, and the first request of the user with the fewest requests, waiting
+    and admitted; among equals, of the user who came last. So a burst delays somebody with a single request by a
+    place or two, whenever it arrives, and nobody waits for ever. (The newest first: B. Maurer, "Fail at Scale",
+    ACM Queue 13(8), 2015.)
     """
 
     def __init__(self, places: int) -> None:
@@ -46,27 +47,26 @@ class FairGate:
         self._inside[user] -= 1
         if not self._inside[user]:
             del self._inside[user]
-        if not self._of_user:
-            self._free += 1
-            self._requests.clear()
+        while self._of_user:
+            user, let_in = self._requests.popleft() if self._oldest_next else self._of_fewest()
+            self._forget(user, let_in)
+            if let_in.done():  # it was let in by the other rule, or its task is cancelled and has not run since
+                continue
+            self._oldest_next = not self._oldest_next
+            self._inside[user] += 1
+            let_in.set_result(None)
             return
-        user, let_in = self._oldest() if self._oldest_next else self._of_fewest()
-        self._oldest_next = not self._oldest_next
-        self._forget(user, let_in)
-        self._inside[user] += 1
-        let_in.set_result(None)
-
-    def _oldest(self) -> "tuple[Hashable, asyncio.Future[None]]":
-        while self._requests[0][1].done():
-            self._requests.popleft()
-        return self._requests[0]
+        self._free += 1
+        self._requests.clear()
 
     def _of_fewest(self) -> "tuple[Hashable, asyncio.Future[None]]":
-        user = min(reversed(self._of_user), key=self._inside.__getitem__)
+        user = min(reversed(self._of_user), key=lambda user: self._inside[user] + len(self._of_user[user]))
         return user, self._of_user[user][0]
 
     def _forget(self, user: Hashable, let_in: "asyncio.Future[None]") -> None:
-        waiting = self._of_user[user]
+        waiting = self._of_user.get(user)
+        if waiting is None or let_in not in waiting:
+            return
         waiting.remove(let_in)
         if not waiting:
             del self._of_user[user]

@@ -1,10 +1,11 @@
-"""A burst of requests is let in one by one, and a newcomer is not the last of it."""
+"""A burst of requests is let in one by one, and somebody else with a single request is not the last of it."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from api.turnstile import Turnstile
 
@@ -14,29 +15,53 @@ pytestmark = pytest.mark.anyio
 class _Application:
     def __init__(self) -> None:
         self.entered: list[str] = []
+        self.bodies: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.entered.append(scope["name"])
+        self.bodies.append((await receive())["body"])
 
 
 async def _nothing(*_: Any) -> Any:
     return None
 
 
-def _request(turnstile: Turnstile, name: str, path: str = "/api/v1/chat") -> "asyncio.Task[None]":
-    scope = {"type": "http", "method": "POST", "path": path, "name": name}
-    return asyncio.create_task(turnstile(scope, _nothing, _nothing))
+def _request(
+    turnstile: Turnstile, name: str, path: str = "/api/v1/chat", body: bytes = b"{}"
+) -> "asyncio.Task[None]":
+    headers = [(b"content-length", str(len(body)).encode())]
+    scope = {"type": "http", "method": "POST", "path": path, "name": name, "headers": headers}
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    return asyncio.create_task(turnstile(scope, receive, _nothing))
+
+
+def _of_user(turnstile: Turnstile, name: str) -> "asyncio.Task[None]":
+    return _request(turnstile, name, body=json.dumps({"user_id": name.rstrip("0123456789")}).encode())
 
 
 async def test_a_newcomer_enters_among_the_first_of_a_burst_and_everybody_enters() -> None:
     application = _Application()
     turnstile = Turnstile(application)
-    burst = [_request(turnstile, f"burst-{number}") for number in range(100)]
+    burst = [_of_user(turnstile, f"burst{number}") for number in range(100)]
     await asyncio.sleep(0)  # all of them have arrived
-    newcomer = _request(turnstile, "newcomer")
+    newcomer = _of_user(turnstile, "newcomer")
     await asyncio.gather(*burst, newcomer)
-    assert application.entered.index("newcomer") < 5
+    assert application.entered.index("newcomer") < 8
     assert len(set(application.entered)) == 101
+
+
+async def test_one_request_of_another_user_enters_early_though_it_came_amid_the_burst() -> None:
+    application = _Application()
+    turnstile = Turnstile(application)
+    before = [_of_user(turnstile, f"{user}{number}") for number in range(10) for user in "abcde"]
+    neighbour = _of_user(turnstile, "neighbour")
+    after = [_of_user(turnstile, f"{user}{number}") for number in range(10, 20) for user in "abcde"]
+    await asyncio.gather(*before, neighbour, *after)
+    assert application.entered.index("neighbour") < 8
+    assert application.bodies[application.entered.index("neighbour")] == b'{"user_id": "neighbour"}'
 
 
 async def test_other_requests_do_not_wait_and_one_that_gives_up_blocks_nobody() -> None:

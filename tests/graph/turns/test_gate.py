@@ -48,6 +48,15 @@ async def test_a_newcomer_waits_for_a_place_or_two_and_not_for_the_whole_burst()
     assert crowd.let_in == ["storm0", "storm1", "storm2", "neighbour"]
 
 
+async def test_who_arrives_in_the_middle_of_a_burst_by_many_users_waits_no_longer() -> None:
+    crowd = _Crowd(FairGate(2))
+    half = [f"{user}{number}" for number in range(5) for user in "abcdefgh"]
+    await crowd.asks(*half, "neighbour", *(f"{name}0" for name in half))
+    await crowd.one_leaves()
+    await crowd.one_leaves()
+    assert "neighbour" in crowd.let_in
+
+
 async def test_of_many_users_the_newest_and_the_oldest_request_take_turns() -> None:
     crowd = _Crowd(FairGate(1))
     await crowd.asks("a", "b", "c", "d", "e")
@@ -84,6 +93,24 @@ async def test_who_gives_up_at_the_moment_of_being_let_in_passes_the_place_on() 
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert crowd.let_in == ["a", "c"]
+
+
+@pytest.mark.parametrize("left", range(4))
+async def test_places_are_passed_on_while_many_give_up_at_once(left: int) -> None:
+    crowd = _Crowd(FairGate(2))
+    names = [f"{user}{number}" for number in range(4) for user in "abc"]
+    await crowd.asks(*names)
+    for name in names[2 : len(names) - left]:
+        crowd.tasks[name].cancel()
+    for _ in range(2):  # before any of those has run
+        crowd.places.pop(0).leave()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    while crowd.places:
+        await crowd.one_leaves()
+    assert len(crowd.let_in) == 2 + left
+    await crowd.asks("x1", "x2", "x3")
+    assert crowd.let_in[-2:] == ["x1", "x2"]
 
 
 async def test_a_place_is_given_back_once() -> None:
