@@ -35,7 +35,7 @@ _MOST_TOPICS = 10
 # Retracted messages are left out; those off the record are shown here and nowhere else. The newest come first, as
 # many as could fit; late messages precede the epoch's history. The bounds are compared as plain values: under
 # row-level security, any other expression would be evaluated for every message of the conversation.
-_HISTORY: LiteralString = """
+HISTORY: LiteralString = """
 WITH before AS (
     SELECT created_at, id FROM messages WHERE id = %(before)s
 ), epoch AS (
@@ -184,7 +184,7 @@ class Conversation(Source[FetchedConversation]):
         beginnings, rows = await self._database.read_each(
             tenant_id,
             Query(BEGINNING, values, class_row(StoredPrefix)),
-            Query(_HISTORY, values, tuple_row),
+            Query(HISTORY, values, tuple_row),
         )
         history = [
             HistoryMessage(

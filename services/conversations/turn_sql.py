@@ -151,7 +151,9 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 # Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
 # that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
 # silence. Run `alone`, it changes nothing where the turn causes a job, which belongs in its transaction. The
-# answer inherits the least trusted origin of what its prompt showed: the values sort from that on.
+# answer inherits the least trusted origin of what its prompt showed: the values sort from that on. Messages and
+# visits are found by subqueries: a join would read the whole of a table that has no statistics yet, for as long as
+# the connection keeps the plan.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
@@ -179,8 +181,9 @@ WITH ended AS (
         (SELECT m.origin FROM messages m
          WHERE m.conversation_id = (SELECT conversation_id FROM ended) AND m.origin IS NOT NULL
          ORDER BY m.origin LIMIT 1),
-        (SELECT min(m.origin) FROM episodes e JOIN messages m ON m.id = ANY(e.source_message_ids)
-         WHERE e.id = ANY(%(recalled)s::uuid[]) AND e.tenant_id = %(tenant_id)s AND m.origin IS NOT NULL),
+        (SELECT min((SELECT m.origin FROM messages m WHERE m.id = source.id))
+         FROM episodes e CROSS JOIN unnest(e.source_message_ids) AS source (id)
+         WHERE e.id = ANY(%(recalled)s::uuid[]) AND e.tenant_id = %(tenant_id)s),
         (SELECT min(m.origin) FROM conversations c JOIN messages m ON m.conversation_id = c.id
          WHERE %(reads_days)s AND m.origin IS NOT NULL
            AND c.user_id = (SELECT o.user_id FROM conversations o JOIN ended ON o.id = ended.conversation_id))
@@ -203,8 +206,10 @@ WITH ended AS (
     UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
     FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s
 ), said AS (
-    SELECT m.created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN m.created_at ELSE moment.at END AS last_at
-    FROM messages m JOIN ended ON m.id = ended.user_message_id CROSS JOIN moment
+    SELECT created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN created_at ELSE at END AS last_at
+    FROM (SELECT moment.at, (SELECT m.created_at FROM messages m WHERE m.id = ended.user_message_id) AS created_at
+          FROM ended CROSS JOIN moment) AS of_message
+    WHERE created_at IS NOT NULL
 ), newest_visit AS (
     SELECT v.id, said.created_at <= coalesce(v.ended_at, v.last_active_at + %(visit_idle)s) AS goes_on
     FROM ended CROSS JOIN said CROSS JOIN LATERAL (
@@ -217,10 +222,10 @@ WITH ended AS (
         message_count = v.message_count + %(messages)s,
         ended_at = CASE WHEN v.ended_at IS NOT NULL THEN greatest(v.ended_at, said.last_at) END,
         daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
-    FROM newest_visit n, said WHERE v.id = n.id AND n.goes_on
+    FROM said WHERE v.id = (SELECT id FROM newest_visit WHERE goes_on)
 ), visit_before AS (
     UPDATE visits v SET ended_at = v.last_active_at + %(visit_idle)s, end_reason = 'idle', daily_due_at = now()
-    FROM newest_visit n WHERE v.id = n.id AND NOT n.goes_on AND v.ended_at IS NULL
+    WHERE v.id = (SELECT id FROM newest_visit WHERE NOT goes_on) AND v.ended_at IS NULL
     RETURNING v.id, v.message_count
 ), new_visit AS (
     INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
