@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import hypothesis
 import pytest
+import structlog
 from redis import Redis
+from structlog.dev import plain_traceback
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines, make_vault
@@ -40,6 +42,13 @@ UNHURRIED_MS = 5_000
 """For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
 hypothesis.settings.load_profile("untimed")
+# Errors that tests cause are logged with short tracebacks: those that rich draws take longer than what is tested.
+structlog.configure(
+    [
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=plain_traceback),
+    ]
+)
 gc.disable()  # until all tests are collected: a fifth of that time, and nothing is found
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, before anything imports it
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so it is in a shell's background job, and inherited
