@@ -18,7 +18,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -98,9 +98,13 @@ def load(folder: Path, language: str) -> list[Line]:
 
     Raises:
         OSError: the file cannot be read.
-        TypeError: a line has a field that is not known, or lacks one.
+        TypeError: a line lacks a field.
     """
-    return [Line(language=language, **line) for line in _lines(folder / f"{language}.jsonl")]
+    names = {each.name for each in fields(Line)}
+    return [
+        Line(language=language, **{name: line[name] for name in names & line.keys()})
+        for line in _lines(folder / f"{language}.jsonl")
+    ]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -204,7 +204,7 @@ def _shares(sought: Sought, held: Held) -> Values:
 
 def _command(message: str, kinds: Collection[str]) -> Command | None:
     found = recognise(message).commands
-    return next((each for each in found if each.kind in kinds and each.reach != "news"), None)
+    return next((each for each in found if each.kind in kinds and not each.is_news), None)
 
 
 def _of_news(message: str) -> Sought:

@@ -39,15 +39,20 @@ class Command:
     """Whether the message also says something about the user."""
     just_now: bool = False
     """Whether it refers to what was said last."""
-    reach: Literal["any", "told", "last", "news"] = "any"
+    reach: Literal["any", "told", "last", "news", "statement"] = "any"
     """Where a correction looks for what it corrects: by everything it says, only by a verbatim quotation of its
-    target, only for a value of the same kind in what was said last, or, for news without a word of correction,
-    only for what it replaces beyond doubt."""
+    target, only for a value of the same kind in what was said last, or, for news without a word of correction and
+    for statements without a word of change, only for what it replaces beyond doubt."""
     probability: float = 1.0
     """Probability that the message is a command of this kind, from the recogniser."""
     certainty: Certainty = "plain"
     needs_match: bool = False
     """Whether to ignore the command silently if memory does not hold its target."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether nothing in the message says that it corrects something."""
+        return self.reach in {"news", "statement"}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from services.memory.archive import Archive
 from services.memory.branching import BranchMemory
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
+from services.memory.commands.reading import CommandReader
 from services.memory.commands.resolution import Resolution
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
@@ -112,7 +113,7 @@ def make_memory(
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )
-    resolution = Resolution(database, core)
+    resolution = Resolution(CommandReader(database, core))
     retraction = Retraction(core, episodes, operations, jobs, remaking)
     editor = MemoryEditor(database, resolution, retraction)
     archive = Archive(database, episodes, recall, operations)

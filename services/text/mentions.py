@@ -54,8 +54,10 @@ _KIN = re.compile(
 _END = re.compile(r"(?<![.!?])[.!?]+(?=\s)\s*|[。！？;；\n…]+\s*")
 _ABBREVIATION = re.compile(rf"\b(?:{'|'.join((*ABBREVIATIONS, 'no', 'approx'))})\.\s*$", re.IGNORECASE)
 _LONGEST_ABBREVIATION = 10
+_THOUSANDS = r"(?!(?<=\d,)\d{3}(?!\d))"
+"""Not within a number: 1,800."""
 _COMMA = re.compile(
-    r"[,，、]\s*|(?<!\s)\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)",
+    rf"[,，、]{_THOUSANDS}\s*|(?<!\s)\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)",
     re.IGNORECASE,
 )
 _STANDS_ALONE = re.compile(
@@ -291,7 +293,7 @@ def _of_a_person(clauses: Sequence[str], subject: Subject) -> list[str]:
 
 def clauses_of(statement: str) -> list[str]:
     """A statement cut after each comma; joined, the clauses are the statement."""
-    places = [0, *(each.end() for each in re.finditer(r"[,，]\s*", statement)), len(statement)]
+    places = [0, *(each.end() for each in re.finditer(rf"[,，]{_THOUSANDS}\s*", statement)), len(statement)]
     return [statement[a:b] for a, b in pairwise(places) if statement[a:b]]
 
 

@@ -11,21 +11,22 @@ from services.memory.commands.likeness import place_like
 from services.memory.commands.pieces import content_of
 from services.memory.commands.stated_values import values_said
 from services.memory.commands.substitution import Substitution, substitute, values_by_kind
+from services.text.mentions import worth_keeping
 from services.text.tokenizer import informative_terms, lone_characters
 from state.memory import Command
 
 Evidence = Literal["the old value", "a value of its kind", "likeness", "nothing", "a denial"]
-_Sureness = Literal["plain", "likely", "news"]
+_Sureness = Literal["plain", "likely", "news", "statement"]
 _LEAST: dict[Evidence, dict[_Sureness, float]] = {
-    "the old value": {"plain": 0.0, "likely": 0.0, "news": 0.6},
-    "a value of its kind": {"plain": 0.25, "likely": 0.6, "news": 0.6},
-    "likeness": {"plain": 0.4, "likely": 0.6, "news": 1.0},
-    "nothing": {"plain": 0.6, "likely": 0.8, "news": 0.8},
-    "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.6},
+    "the old value": {"plain": 0.0, "likely": 0.0, "news": 0.6, "statement": 0.7},
+    "a value of its kind": {"plain": 0.35, "likely": 0.6, "news": 0.5, "statement": 0.6},
+    "likeness": {"plain": 0.4, "likely": 0.9, "news": 1.0, "statement": 1.0},
+    "nothing": {"plain": 0.6, "likely": 0.8, "news": 0.7, "statement": 0.9},
+    "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.6, "statement": 0.8},
 }
 """Probability from which on a piece is corrected, by what tells the words that are replaced, and by how sure it is
 that the message is a correction: each chosen on sets that were left out of the training."""
-_LEAST_ALONE, _LEAST_TO_REMOVE_ALONE = 0.6, 0.8
+_LEAST_ALONE, _LEAST_TO_REMOVE_ALONE = 0.6, 0.6
 """The same for a piece of an earlier exchange that shares no word with the message but the values."""
 _LEAST_JUST_SAID = 0.25
 """The same for a value of its kind in what was said just before, by what is likely a correction."""
@@ -33,9 +34,13 @@ _LEAST_TOLD = 0.5
 """The same for a piece of an earlier exchange of which a message that may be no correction denies a word."""
 _LEAST_NAME = 0.6
 """The same where one name takes the place of another."""
+_LEAST_STATED = 0.85
+"""The same where a statement without a word of change has another name, or number without a unit."""
 _LEAST_ONLY, _LEAST_ONLY_ELSEWHERE = 0.1, 0.25
 """The same, beyond doubt a correction, where nothing else that is held has such a value; and where its text
 shares no word with the message but the values."""
+_LEAST_MISSPELT = 0.02
+"""Probability from which on a piece may have a misspelt word."""
 _MISSPELT = 0.6
 """Share of letters in order from which on two words may be one that was misspelt."""
 _NEAR_BEST = 0.3
@@ -82,11 +87,15 @@ def correction_of(
     share, meant = likely[0]
     if denied := next(filter(None, (_denied_member(place, message) for _, place in likely[:_MOST_DENIED])), None):
         return denied if share >= _least(command, denied, just_said, message) else None
-    slot = _slot(command, likely, message) or _misspelt(command, just_said, message)
+    slot = _slot(command, likely, message) or _misspelt(command, likely, just_said, message)
     found = (
         slot or _with_value(meant, command, message) or Correction(meant, None, _old(meant, command), "nothing")
     )
-    if found.by == "nothing" and all(term.isdigit() for term in informative_terms(meant.text)):
+    only_states = command.reach == "statement" and found.by == "nothing"
+    if only_states and (_is_of_another(meant, message) or _counts_on(meant, message)):
+        return None
+    says_nothing = not worth_keeping(meant.text) or all(map(str.isdigit, informative_terms(meant.text)))
+    if found.by == "nothing" and says_nothing:
         return None
     return found if slot or share >= _least(command, found, just_said, message) else None
 
@@ -95,7 +104,7 @@ def _of_old_value(
     command: Command, likely: Sequence[tuple[float, Place]], just_said: Sequence[Place], message: str
 ) -> Correction | None:
     """The piece that has the old value in the user's own words."""
-    if not command.target or not command.replacement or command.reach == "news":
+    if not command.target or not command.replacement or command.is_news:
         return None
     if (
         len(command.target) == 1
@@ -160,9 +169,13 @@ def _is_elsewhere(found: Correction, message: str) -> bool:
 def _least(command: Command, found: Correction, just_said: Sequence[Place], message: str) -> float:
     """Probability that a piece has to reach to be corrected."""
     sureness: _Sureness = "plain" if command.certainty == "plain" else "likely"
-    least = _LEAST[found.by]["news" if command.reach == "news" else sureness]
+    if command.reach in {"news", "statement"}:
+        sureness = command.reach
+    least = _LEAST[found.by][sureness]
     if found.by == "a value of its kind" and _is_a_name(found):
         least = max(least, _LEAST_NAME)
+    if command.reach == "statement" and (_is_a_name(found) or _is_a_number(found)):
+        return _LEAST_STATED
     values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
     is_alone = (informative_terms(found.place.text) & informative_terms(message)) <= values
     is_just_said = any(place.of is found.place.of for place in just_said)
@@ -192,8 +205,10 @@ def _with_value(meant: Place, command: Command, message: str) -> Correction | No
     for new in _new_values(command, meant.text, message):
         if found := _first([meant], new):
             # News says by itself what holds; a name that is put into other words may say what nobody said.
-            return replace(found, change=None) if command.reach == "news" and _is_a_name(found) else found
-        if command.reach != "news" and (found := _most_like([meant], new)):
+            if not command.is_news or not _is_a_name(found):
+                return found
+            return replace(found, change=None, by="nothing" if command.reach == "statement" else found.by)
+        if not command.is_news and (found := _most_like([meant], new)):
             return found
     return None
 
@@ -205,6 +220,25 @@ def _is_a_name(found: Correction) -> bool:
         return False
     kinds = values_by_kind(change.old).keys() & values_by_kind(change.new).keys()
     return not kinds - {"name"}
+
+
+def _is_a_number(found: Correction) -> bool:
+    """Whether one number takes the place of another, of which nothing else shows that both count the same."""
+    change = found.change
+    return change is not None and values_by_kind(change.old).keys() & values_by_kind(change.new).keys() <= {
+        "number"
+    }
+
+
+def _is_of_another(meant: Place, message: str) -> bool:
+    """Whether a piece and a message share no word, and so may speak of different things."""
+    return informative_terms(meant.text).isdisjoint(informative_terms(message))
+
+
+def _counts_on(meant: Place, message: str) -> bool:
+    """Whether both have a figure, a day or the like: step 3 is as true as step 4."""
+    kinds = content_of(meant.text).values.keys() & content_of(message).values.keys()
+    return not kinds <= {"name", "kin"}
 
 
 def _new_values(command: Command, known: str, message: str) -> list[str]:
@@ -220,11 +254,14 @@ def _old(meant: Place, command: Command) -> str:
     return command.target if command.target and command.target.casefold() in meant.text.casefold() else ""
 
 
-def _misspelt(command: Command, just_said: Sequence[Place], message: str) -> Correction | None:
+def _misspelt(
+    command: Command, likely: Sequence[tuple[float, Place]], just_said: Sequence[Place], message: str
+) -> Correction | None:
     """Words of what was said just before that a sure correction spells nearly the same."""
     if command.certainty != "plain":
         return None
-    for place in just_said:
+    may_be_meant = {place.said for share, place in likely if share >= _LEAST_MISSPELT}
+    for place in (each for each in just_said if each.said in may_be_meant):
         for new in _new_values(command, place.text, message):
             like = place_like(place.text, new)
             if like and like.by_spelling >= _MISSPELT:

@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 from services.memory.commands.change_wording import nothing_found, previous_exchange, summary_of, this_message
 from services.memory.commands.corrections import Correction
 from services.memory.commands.holdings import CoreContent, CoreItem, Holdings, Place, items_of
+from services.memory.commands.members import Shortened, without_named
 from services.memory.commands.pieces import pieces
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.removal import going_with, without_pieces, without_value
@@ -146,6 +147,9 @@ def remove(found: Effects, chosen: Sequence[Place], sought: Sought) -> None:
     gone: dict[UUID, set[int]] = {}
     told: dict[UUID, list[str]] = {}
     for place in chosen:
+        if member := _member_of(place, sought):
+            found.messages[member[0]], told[member[0]] = member[1].text, [member[1].gone]
+            continue
         if isinstance(place.of, CoreItem):
             found.items.append(place.of.removed())
             found.told.append(place.of.text)
@@ -161,6 +165,14 @@ def remove(found: Effects, chosen: Sequence[Place], sought: Sought) -> None:
             parts = pieces(place.of.content)
             told[place.of.id] = [parts[number] for number in sorted(going)]
     found.told += [part for parts in told.values() for part in parts]
+
+
+def _member_of(place: Place, sought: Sought) -> tuple[UUID, Shortened] | None:
+    """A message without the members of a list that are to be forgotten, where only some of them are."""
+    if sought.kind != "forget" or isinstance(place.of, CoreItem) or place.of.kind == "episode":
+        return None
+    shortened = without_named(place.of.content, f"{sought.named} {sought.about}", sought.stays)
+    return (place.of.id, shortened) if shortened and place.text not in shortened.text else None
 
 
 def replace_value(found: Effects, holdings: Holdings, corrected: Correction) -> None:

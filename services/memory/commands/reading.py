@@ -74,7 +74,7 @@ class CommandReader:
             for some in (patterns, _ANYTHING)
             if some
             for each in await self.mentions(
-                asking, some, most=_MOST_FOR_NEWS if command.reach == "news" else _MOST_MENTIONS
+                asking, some, most=_MOST_FOR_NEWS if command.is_news else _MOST_MENTIONS
             )
             if each.role == "user"
         }

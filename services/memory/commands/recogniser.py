@@ -30,28 +30,29 @@ _PLAIN: dict[MemoryChangeKind, float] = {
 }
 """Probability from which on a message is a command. What leaves a message out by mistake costs one message; a
 mistake of the others changes what memory holds, or every later answer."""
-_PLAIN_WHEN_SHORT = 0.5
+_PLAIN_OF_WISH = 0.5
 _PLAIN_OF_PREVIOUS = 0.75
 """Probability from which on a message changes what was said before it."""
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
 _DOUBTFUL = 0.15
 """From here on a small model decides whether a message is to be left out of memory."""
-_UNCUED = 0.9
+_UNCUED = 0.75
 """From here on a message is a command without any of the words that its kind has."""
 _LAST_EXCHANGE = 0.95
 """From here on a request to forget that neither names anything nor says “just now” removes the last exchange."""
 _SLIP = 0.06
 """From here on a short message may correct a value of what was said last."""
-_NEWS = 0.02
+_NEWS = 0.01
 """From here on a message may tell that something does not hold any more, as memory shows."""
+_STATEMENT = 0.05
+"""The same where no word says that anything changes."""
 _LONGEST_NEWS = 600
 _TAKES_BACK = re.compile(
     r"^\W*\*|\b(?:sorry|oops|i mean|i meant|typo|wait|actually|scratch|correction|autocorrect|rather)\b"
-    r"|^no\b|哎|不对|[说說写寫打记記讲講]?[错錯]了?|应该是|我是说|抱歉|不好意思",
+    r"|^no\b(?=\W*[,.;:!–—-]|\s+(?:it|that|he|she|they|we|i|not|the|my)\b)|哎|不对|[说說写寫打记記讲講]?[错錯]了?|应该是|我是说|抱歉|不好意思",
     re.IGNORECASE,
 )
-_BY_ITSELF = 0.9
 _BY_ITSELF_OF_SEVERAL = 0.5
 _FAMILY: dict[MemoryChangeKind, str] = {
     "forget": "leave out",
@@ -140,11 +141,19 @@ def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
     return opinion.probability >= (_DOUBTFUL if opinion.kind == "do_not_remember" else _LIKELY)
 
 
-def _plain_from(kind: MemoryChangeKind, message: str) -> float:
-    """Probability from which on a message is a command; a wish that is all of a short message needs less."""
-    if kind in {"standing", "remember"} and len(message) <= SHORT[language_of([message])]:
-        return _PLAIN_WHEN_SHORT
-    return _PLAIN[kind]
+def _plain_from(kind: MemoryChangeKind, message: str, found: Sequence[Token]) -> float:
+    """Probability from which on a message is a command.
+
+    A wish that is all of a short message needs less, and so has one with a word for always, unless the message
+    asks for work: “from now on in francs” is meant for all answers, “no jargon, explain it” for one.
+    """
+    is_short = len(message) <= SHORT[language_of([message])]
+    if kind == "remember" and is_short:
+        return _PLAIN_OF_WISH
+    if kind != "standing" or any(asks_for_work(_joined(clause)) for clause in _clauses(found)):
+        return _PLAIN[kind]
+    for_all = any("always" in token.classes for token in found)
+    return _PLAIN_OF_WISH if for_all or is_short else _PLAIN[kind]
 
 
 def _is_task(text: str, sentences: Sequence[Span]) -> bool:
@@ -207,11 +216,13 @@ def _news(message: str, opinion: Opinion, found: Sequence[Token]) -> tuple[Comma
 
     What only states something is no news of that kind: of two days on which somebody ran both may be true.
     """
-    if opinion.kind != "correct" or opinion.probability < _NEWS or len(message) > _LONGEST_NEWS:
+    if opinion.kind != "correct" or len(message) > _LONGEST_NEWS or not statements(message):
         return ()
-    if all("change" not in token.classes for token in found):
+    tells_of_change = any("change" in token.classes for token in found)
+    if opinion.probability < (_NEWS if tells_of_change else _STATEMENT):
         return ()
-    return (news(message),) if statements(message) else ()
+    found_news = news(message)
+    return (found_news if tells_of_change else replace(found_news, reach="statement"),)
 
 
 def news(message: str) -> Command:
@@ -274,7 +285,7 @@ def _command(
     points_back = frozenset(("just_now",)) if opinion.kind == "forget" else _POINTS_BACK
     points_nowhere = scope == "previous" and all(points_back.isdisjoint(token.classes) for token in found)
     needed = _LAST_EXCHANGE if opinion.kind == "forget" else _UNCUED
-    plain = max(_plain_from(opinion.kind, message), _PLAIN_OF_PREVIOUS if scope == "previous" else 0.0)
+    plain = max(_plain_from(opinion.kind, message, found), _PLAIN_OF_PREVIOUS if scope == "previous" else 0.0)
     is_sure = opinion.probability >= (needed if points_nowhere else plain)
     command = Command(
         kind=opinion.kind,
@@ -284,7 +295,9 @@ def _command(
         replacement=_replacement(message, found, parts) if opinion.kind == "correct" else "",
         about=about,
         kept=_words_of(message, kept),
-        tells=any(map(_tells_of_user, _clauses(found))),
+        tells=any(map(_tells_of_user, _clauses(found)))
+        or _announces(found)
+        or _tells_beside(found, least=_TELLING),
         just_now=any("just_now" in token.classes for token in found),
         certainty="plain" if is_sure else _certainty_of_doubt(opinion),
         probability=opinion.probability,
@@ -294,15 +307,12 @@ def _command(
 
 
 def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
-    """On the whole message; where that is no command, on a sentence of it that is one beyond doubt."""
+    """What the whole message asks, or the sentence of it that asks the surest."""
     if all(token.is_mark for token in found):
         return Opinion("forget", 0.0)
-    whole = opinion_on(found)
-    if whole.probability >= _LIKELY or len(sentences) == 1:
-        return whole
-    each = [opinion_on(_within(found, span)) for span in sentences]
-    surest = max(each, key=lambda opinion: opinion.probability, default=whole)
-    return surest if surest.probability >= _BY_ITSELF else whole
+    parts = [_within(found, span) for span in sentences] if len(sentences) > 1 else []
+    said = [found, *(part for part in parts if not all(token.is_mark for token in part))]
+    return max(map(opinion_on, said), key=lambda opinion: opinion.probability)
 
 
 def _certainty_of_doubt(opinion: Opinion) -> Certainty:

@@ -3,6 +3,7 @@
 It only plans; `Retraction` carries the plan out in the transaction that ends the turn.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,15 +26,14 @@ from services.memory.commands.effects import (
     taken_back,
 )
 from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Holdings, Place
+from services.memory.commands.members import without_named
 from services.memory.commands.pieces import Stored, content_of, pieces
 from services.memory.commands.reading import CommandReader, ResolutionRequest
 from services.memory.commands.removal import going_with, without_pieces
 from services.memory.commands.targets import Sought, sought_by
 from services.memory.commands.text import folded
 from services.memory.content import check_size
-from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes
-from services.platform.postgres import Database
 from services.platform.threads import Result, beside_the_loop
 from services.text.concepts import concepts
 from services.text.mentions import Subject, statements_of, without, without_member, worth_keeping
@@ -45,11 +45,13 @@ SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MEANT = 0.3
 """Probability from which on what is to be forgotten is removed; it is reported and can be undone."""
-_DOUBTFUL, _MEANT_BY_DOUBTFUL = 0.45, 0.3
+_DOUBTFUL, _MEANT_BY_DOUBTFUL = 0.3, 0.22
 """The same where it is not sure that anything is to be forgotten: of that, and of both multiplied."""
 _MAY_STAND_OUT = 0.05
 _STANDS_OUT = 0.5
 """Share of all that may be meant, from which on less probability does."""
+_TOLD_HERE = 0.9
+"""Probability of a request to forget from which on its message is left out, where it tells what memory lacks."""
 _AS_WELL = 0.6
 """Share of the likeliest one's probability from which on another piece is meant as well."""
 _MEANT_AS_WELL = 0.15
@@ -58,6 +60,8 @@ _MAY_BE_MEANT = 0.08
 _MOST_NAMED = 3
 _LONG = 1_000
 """Number of characters of a message beyond which a thread computes what it means."""
+_ANNOUNCES = re.compile(r":\s*[^\W\d]")
+"""What is told in the message itself: “forget this once you have read it: …”."""
 _ENDS = " ,.;!?，。；！？"
 LONGEST_ITEM = 300
 """Characters of a statement that is kept by itself."""
@@ -66,8 +70,8 @@ LONGEST_ITEM = 300
 class Resolution:
     """Finds what commands are about."""
 
-    def __init__(self, database: Database, core: CoreMemory) -> None:
-        self._reader = CommandReader(database, core)
+    def __init__(self, reader: CommandReader) -> None:
+        self._reader = reader
 
     async def plan(self, asking: ResolutionRequest) -> list[PlannedChange]:
         """The changes that the plain commands of a message make; one that changes nothing has no operation.
@@ -130,7 +134,8 @@ class Resolution:
         means_last = command.just_now and not command.kept and not last.keys().isdisjoint(found.messages)
         if means_last or (not found and command.scope == "previous" and command.certainty == "plain"):
             found = await self._previous(asking, core, before)
-        if not found and command.tells and command.certainty == "plain":
+        is_sure = command.certainty == "plain" or command.probability >= _TOLD_HERE
+        if not found and command.tells and is_sure:
             # The message itself says what memory does not hold yet.
             return Effects(own="off the record", told=[this_message(asking.language)])
         return found
@@ -359,7 +364,8 @@ def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: 
         asks = content_of(first.text).asks or asks_about_something(folded(message).lower())
         is_likely = command.probability >= _DOUBTFUL and best * command.probability >= _MEANT_BY_DOUBTFUL
         return is_likely and not asks
-    stands_out = best >= _STANDS_OUT * sum(share for share, _ in likely)
+    tells_itself = command.tells and _ANNOUNCES.search(folded(message)) is not None
+    stands_out = not tells_itself and best >= _STANDS_OUT * sum(share for share, _ in likely)
     return best >= _MEANT or (best >= _MAY_STAND_OUT and stands_out)
 
 
@@ -389,6 +395,8 @@ def _newest_first(text: str) -> list[tuple[int, str]]:
 def _without(text: str, subject: Subject, sought: Sought) -> str | None:
     """A text without what speaks of a subject, and what only goes on about that; None where nothing does."""
     rest = without(text, subject)
+    if rest is not None and (shortened := without_named(text, f"{sought.named} {sought.about}", sought.stays)):
+        return shortened.text
     if not rest:
         return rest
     gone = {number for number, part in enumerate(pieces(text)) if part.strip(_ENDS) not in rest}

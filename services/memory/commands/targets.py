@@ -5,7 +5,9 @@ conditional logit, as `services.search.likelihood`). `python -m benchmarks.targe
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,6 +28,7 @@ from services.text.tokenizer import informative_terms
 from services.text.word_vectors import word_vectors
 from state.memory import Command
 
+Weights = Mapping[str, Mapping[str, Mapping[str, float]]]
 Observed = tuple[dict[str, Values], dict[str, float]]
 """Inputs of the scores: of each piece, and of the situation."""
 
@@ -80,11 +83,28 @@ def likelihood(kind: str, observed: Observed) -> Values:
     return cast(Values, (raised / raised.sum())[:-1])
 
 
-@cache
-def weights() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+_other: ContextVar[Weights | None] = ContextVar("target_weights", default=None)
+
+
+@contextmanager
+def weighing_by(other: Weights) -> Iterator[None]:
+    """Rank by other weights than those of the package, as training does."""
+    token = _other.set(other)
+    try:
+        yield
+    finally:
+        _other.reset(token)
+
+
+def weights() -> Weights:
     """The learned weights of each model by their names."""
+    return _other.get() or _own()
+
+
+@cache
+def _own() -> Weights:
     text = (files("services.memory.commands") / "targets.json").read_text(encoding="utf-8")
-    return cast(Mapping[str, Mapping[str, Mapping[str, float]]], json.loads(text))
+    return cast(Weights, json.loads(text))
 
 
 def observe(sought: Sought, held: Held) -> Observed:
