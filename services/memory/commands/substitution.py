@@ -12,7 +12,8 @@ _ENGLISH_NUMBER = (
     r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?)"
 )
 _ORDINAL = r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d+(?:st|nd|rd|th))"
-_CHINESE_NUMBER = r"(?:\d(?:[\d.,]*\d)?|[零〇一二三四五六七八九十廿卅百千万两半])+"
+# Each character in one way only, and not in the midst of digits: otherwise a long number takes exponential time.
+_CHINESE_NUMBER = r"(?<!\d)(?:[\d零〇一二三四五六七八九十廿卅百千万两半](?:[.,](?=\d))?){1,30}"
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
     r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
