@@ -1,9 +1,11 @@
 """The console in a browser, over the real service."""
 
+import json
 import os
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -67,6 +69,21 @@ async def test_a_new_user_talks_sees_why_and_makes_it_forget(
         await expect(page.locator(".item").first).to_contain_text("No longer in memory")
         for screen in SCREENS[1:]:
             await seen.open(screen)
+
+
+async def test_why_names_the_maker_of_each_value(browser: Browser, url: str, client: httpx.AsyncClient) -> None:
+    imported = {"kind": "core_memory", "user_id": "me", "section": "work", "content": {"trade": "baker"}}
+    line = json.dumps(imported).encode()
+    await client.post("/api/v1/import", content=line, headers={"content-type": "application/x-ndjson"})
+    async with watched(browser, url) as seen:
+        page = seen.page
+        await seen.open()
+        await seen.ask("What do I do for a living?")
+        await page.get_by_role("button", name="Why?").click()
+        core = page.locator(".item", has_text="Core memory")
+        await expect(core).to_contain_text("from an import")
+        await core.get_by_role("button", name="Its values (1)").click()
+        await expect(core.locator("dd")).to_have_text("baker by an import")
 
 
 async def test_hostile_text_stays_text(browser: Browser, url: str, model_server: ModelServer) -> None:

@@ -73,6 +73,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     return () => watcher.disconnect()
   }, [])
   const scrolled = () => {
+    if (!scroller.current) return // the event of a screen that has been left
     const { scrollTop, scrollHeight, clientHeight } = scroller.current
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR_THE_END
     setAway(!follows.current)

@@ -3,11 +3,14 @@
 import { date, number, t, word } from '../i18n.js'
 import { Chip, html, useState } from '../ui.js'
 
+/** Who made something: with which model and prompt, in which job or turn, as far as that is known. */
+const makerOf = ({ actor, model, prompt, job, turn_id: turn }) =>
+  [actor && word('actor', actor), model, prompt, job && t('why.job', { name: word('task', job) }), turn && t('why.turn', { id: turn.slice(-8) })].filter(Boolean).join(' · ')
+
 /** Whose words something is made of, and who made it. */
 export function Origin({ of }) {
   if (!of) return null
-  const { actor, model, prompt } = of.made_by
-  const maker = [actor && word('actor', actor), model, prompt].filter(Boolean).join(' · ')
+  const maker = makerOf(of.made_by)
   const foreign = ['document', 'import', 'tool'].includes(of.origin)
   return html`<${Chip} kind=${foreign ? 'note' : undefined} title=${t('why.origin_hint')}>${word('origin', of.origin)}<//>${maker && html` <small class="muted">${maker}</small>`}`
 }
@@ -27,9 +30,9 @@ function Traced({ item }) {
   return html`<li class="item">
     <p><b>${word('kind', item.kind)}</b>${item.text && item.kind !== 'private_note' && html` <span>${shortened(item)}</span>`}</p>
     <div class="facts"><${Origin} of=${item} /></div>
-    ${item.source_count > 0 && html`<div class="row"><button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : t('why.sources_count', { n: number(item.source_count) })}</button></div>`}
+    ${(item.source_count > 0 || item.values.length > 0) && html`<div class="row"><button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : item.source_count ? t('why.sources_count', { n: number(item.source_count) }) : t('why.values_count', { n: number(item.values.length) })}</button></div>`}
     ${more && html`<div class="details">
-      ${item.values.length > 0 && html`<dl class="pairs">${item.values.map((value) => html`<dt>${value.field}</dt><dd>${value.text}${value.actor && html` <small class="muted">${word('actor', value.actor)}</small>`}</dd>`)}</dl>`}
+      ${item.values.length > 0 && html`<dl class="pairs">${item.values.map((value) => html`<dt>${value.field}</dt><dd>${value.text} <small class="muted">${makerOf({ actor: value.actor, ...value.made_by })}</small></dd>`)}</dl>`}
       <ul class="source-messages">${item.sources.map((source) => html`<li key=${source.id}>
         <small class="muted">${date(source.at)} · ${source.kind === 'message' ? word('role', source.made_by.actor) : word('kind', source.kind)} · ${word('origin', source.origin)}</small>
         ${source.text && html`<blockquote>${source.text}</blockquote>`}

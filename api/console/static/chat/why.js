@@ -162,8 +162,10 @@ function Wrong({ item, user, onClose, onChanged }) {
 }
 
 function LeftOut({ why }) {
-  if (!why.dropped.length) return null
+  const degraded = [...new Set(why.degraded)]
+  if (!why.dropped.length && !degraded.length) return null
   return html`<section><h3>${t('why.left_out')}</h3><ul class="plain">
+    ${degraded.map((name) => html`<li>${word('degraded', name)} <span class="muted">(${t('why.not_available')})</span></li>`)}
     ${why.dropped.map((each) => html`<li>${word('section', each.section)}: ${t('why.items', { n: each.items })} <span class="muted">(${word('reason', each.reason)})</span>${each.fields && html` <span class="muted">${each.fields.join(', ')}</span>`}</li>`)}
   </ul></section>`
 }
