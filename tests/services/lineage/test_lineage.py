@@ -50,7 +50,7 @@ async def test_everything_derived_leads_to_messages_and_names_its_maker(
     for kind in ("summary", "topic", "visit", "private_note", "core_memory"):
         assert makers[kind]["model"] == "scripted", kind
         assert "@" in makers[kind]["prompt"], kind
-    assert makers["private_note"]["turn_id"]
+    assert all(makers[kind]["turn_id"] for kind in ("private_note", "persona_card", "tone", "core_memory"))
     episodes = [(await _lineage(client, f"episode:{item}"))["of"] for item in await _ids(services, "episode")]
     merged = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "compression"]
     assert all(each["prompt"].startswith("merged_memory@") and each["run_id"] for each in merged)
