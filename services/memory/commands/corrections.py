@@ -19,10 +19,10 @@ Evidence = Literal["the old value", "a value of its kind", "likeness", "nothing"
 _Sureness = Literal["plain", "likely", "news", "statement"]
 _LEAST: dict[Evidence, dict[_Sureness, float]] = {
     "the old value": {"plain": 0.0, "likely": 0.0, "news": 0.6, "statement": 0.7},
-    "a value of its kind": {"plain": 0.35, "likely": 0.6, "news": 0.5, "statement": 0.6},
+    "a value of its kind": {"plain": 0.35, "likely": 0.6, "news": 0.6, "statement": 0.6},
     "likeness": {"plain": 0.4, "likely": 0.9, "news": 1.0, "statement": 1.0},
-    "nothing": {"plain": 0.6, "likely": 0.8, "news": 0.7, "statement": 0.9},
-    "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.6, "statement": 0.8},
+    "nothing": {"plain": 0.6, "likely": 0.8, "news": 0.8, "statement": 0.9},
+    "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.5, "statement": 0.8},
 }
 """Probability from which on a piece is corrected, by what tells the words that are replaced, and by how sure it is
 that the message is a correction: each chosen on sets that were left out of the training."""

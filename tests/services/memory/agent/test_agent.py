@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
@@ -243,7 +244,13 @@ async def test_what_the_user_asks_to_forget_is_retracted_and_nothing_without_the
     )
     model_server.script(reply({"op": "forget", "text": "diabetes"}))
     await services.memory_agent.remember(asked.tenant_id, asked.turn_id)
-    assert await count(services, "retracted_at IS NOT NULL AND episode_type = 'turn'") >= 2
+    assert await count(services, "retracted_at IS NOT NULL AND episode_type = 'turn'") == 1
+    statement = "SELECT content FROM remembered_messages WHERE role = 'user' ORDER BY created_at"
+    rows = await services.database.fetch(told.tenant_id, statement, {}, tuple_row)
+    assert [content for (content,) in rows if "diabetes" in content.lower()] == [
+        "I want my diabetes dropped from your files."
+    ]
+    assert [content for (content,) in rows if "metformin" in content] != []
 
 
 async def test_relative_dates_are_stored_as_dates(services: Services, model_server: ModelServer) -> None:
