@@ -4,6 +4,7 @@ The schema is made at the revision that the backup has, filled, and brought up t
 as a statement: it holds rows alone, and constraints are checked when all rows are there.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import LiteralString
@@ -37,6 +38,9 @@ _OTHERS: LiteralString = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND usesysid IS NOT NULL
 """
+
+_LEAVING_S = 1.0
+"""Seconds for connections that were just closed to end in the server."""
 
 _OWN_RELATIONS: LiteralString = """
 SELECT relname FROM pg_class
@@ -120,8 +124,12 @@ def restore(
 
 
 def _require_unused(connection: Connection) -> None:
-    row = connection.execute(_OTHERS).fetchone()
-    if row and row[0]:
+    until = time.monotonic() + _LEAVING_S
+    while (row := connection.execute(_OTHERS).fetchone()) and row[0]:
+        if time.monotonic() < until:
+            time.sleep(0.05)
+            connection.execute("SELECT pg_stat_clear_snapshot()")
+            continue
         raise Conflict(
             f"The database is in use ({row[0]} other connections). Stop the service, and restore again."
         )
