@@ -4,6 +4,7 @@
 table (`concepts.toml`) says which words stand for a concept or for a kind of it, and which concepts are broader.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,20 @@ def kinds_of(named: Iterable[str]) -> list[str]:
     return [concept for concept, broader in _table().broader.items() if not wanted.isdisjoint(broader)]
 
 
+@cache
+def word_pattern(language: str, *named: str) -> str:
+    """Return a regular expression that matches any word for these concepts or kinds of them, the longest first.
+
+    Args:
+        language: `en` or `zh`, of the words.
+        named: concepts of the table.
+    """
+    raw = _entries()
+    kinds = [concept for concept in raw if not set(_broader(concept, _above())).isdisjoint(named)]
+    words = {word.replace("_", " ") for kind in kinds for word in raw[kind].get(language, "").split()}
+    return f"(?:{'|'.join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))})"
+
+
 def facets(question: str) -> tuple[Facet, ...]:
     """What a question is about, each thing once."""
     return (_remembered_facets if len(question) <= _SHORT else _facets)(question)
@@ -182,7 +197,7 @@ def warm() -> None:
 
 @cache
 def _table() -> _Table:
-    raw = tomllib.loads((files("services.text") / "concepts.toml").read_text(encoding="utf-8"))
+    raw = _entries()
     english: dict[tuple[str, ...], set[str]] = {}
     chinese: dict[str, set[str]] = {}
     for concept, entry in raw.items():
@@ -196,7 +211,7 @@ def _table() -> _Table:
         for word in entry.get("zh", "").split():
             # A word in Latin letters within Chinese is found as English.
             chinese.setdefault(simplified_text(word), set()).add(concept)
-    above = {concept: entry.get("under", "").split() for concept, entry in raw.items()}
+    above = _above()
     return _Table(
         english={stems: sorted(named) for stems, named in english.items()},
         chinese={word: sorted(named) for word, named in chinese.items()},
@@ -205,6 +220,17 @@ def _table() -> _Table:
         broader={concept: _broader(concept, above) for concept in raw},
         vague=frozenset(concept for concept, entry in raw.items() if entry.get("vague")),
     )
+
+
+@cache
+def _entries() -> Mapping[str, Mapping[str, Any]]:
+    text = (files("services.text") / "concepts.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def _above() -> Mapping[str, Sequence[str]]:
+    return {concept: entry.get("under", "").split() for concept, entry in _entries().items()}
 
 
 def _longest(firsts: Mapping[Any, str]) -> dict[str, int]:

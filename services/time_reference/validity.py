@@ -8,7 +8,7 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from services.text.language import language_of
 from services.time_reference.parse import parse
@@ -17,7 +17,7 @@ from services.time_reference.upcoming import upcoming
 
 _MAY_BE_TIMED = re.compile(
     r"\b(?:until|till?|through|since|from|starting|beginning|as of|used to|formerly|previously)\b"
-    r"|[到至止起]|开始|以来|以前|曾|过去|从前|原先|之前",
+    r"|[到至止起从自]|开始|以来|以前|曾|过去|原先|之前",
     re.IGNORECASE,
 )
 """What a text without a validity rarely has."""
@@ -25,6 +25,7 @@ _UNTIL = re.compile(
     r"(?:[,，]\s*)?(?:\b(?:(?:up )?until|till?|through)|直到|一直到|截止到?|截至|到|至)\s*$", re.IGNORECASE
 )
 _UNTIL_HERE = re.compile(r"\s*(?:为止|之前|前|止|结束|到期)")
+_UNTIL_BEFORE = re.compile(r"(?:[之以]前|前)(?=都|一直|还是?|我|咱|[,，])|[之以]前$")
 _BARE_UNTIL = re.compile(r"(?:到|至)\s*$")
 _SINCE = re.compile(r"(?:[,，]\s*)?(?:\bsince|自从|自|从|打)\s*$", re.IGNORECASE)
 _FROM = re.compile(
@@ -34,6 +35,8 @@ _BEGINS = re.compile(r"(?:since|from|自从|自|从|打)", re.IGNORECASE)
 _ONWARDS = re.compile(
     r"\s*(?:\bonwards?\b|\bon\b(?!\s+(?:the|a|my))|以来|起就|起|开始就?|之后就?|以后就?)", re.IGNORECASE
 )
+_EVER_SINCE = re.compile(r"(?:[我咱]们?)?(?:就|便|一直)")
+_ONWARDS_CHINESE = re.compile(r"以来|起(?![床来身飞码初个诉草步])|开始")
 _FROM_TO = re.compile(
     r"(?:from\s.+\s(?:to|until|till?)\s|(?:从|自)?[\d一二三四五六七八九十去前今明].*[到至])", re.IGNORECASE
 )
@@ -173,6 +176,10 @@ class _Cue:
     def _end(cls, found: TimeRange, text: str, now: datetime) -> "_Cue | None":
         before, after = text[: found.begin], text[found.stop :]
         until, closing = _UNTIL.search(before), _UNTIL_HERE.match(after)
+        before_it = None if until or _TO_COME.search(text) else _UNTIL_BEFORE.match(after)
+        if before_it:  # 去年之前一直…
+            day = found.start - timedelta(days=1)
+            return cls(found.begin, found.stop + before_it.end(), Validity(valid_to=day, in_years=_is_year(found)))
         # 到 alone is a way to somewhere, unless the clause closes with it.
         if until is None or (_BARE_UNTIL.fullmatch(until.group()) and not closing and after.strip(" ,，.。!！")):
             return None
@@ -185,17 +192,24 @@ class _Cue:
         before, after = text[: found.begin], text[found.stop :]
         onwards = _ONWARDS.match(after)
         own, since, begun = _BEGINS.match(found.text), _SINCE.search(before), _FROM.search(before)
-        words = next((each.group().strip(" ,，").casefold() for each in (own, since, begun) if each), None)
+        chinese_onwards = _ONWARDS_CHINESE.match(after)
+        read = (own, since, begun, chinese_onwards)
+        words = next((each.group().strip(" ,，").casefold() for each in read if each), None)
         if words is None or found.start == now.date():  # "from now on" says how, and not when
             return None
         is_certain = (
-            words.isascii() or onwards or found.text.endswith(("以来", "起", "开始")) or after.startswith("就")
+            words.isascii()
+            or words == "自从"
+            or onwards
+            or found.text.endswith(("以来", "起", "开始"))
+            or _EVER_SINCE.match(after) is not None
         )
         if not is_certain:  # 从北京, 从六月
             return None
         looks_ahead = bool(_TO_COME.search(text)) or (words in _AHEAD and not _OVER.search(text))
         start = upcoming(found, now)[0] if looks_ahead else found.start
-        opens = next(each.start() for each in (since, begun, own) if each) if own is None else found.begin
+        opened = next((each for each in (since, begun) if each and own is None), None)
+        opens = opened.start() if opened else found.begin
         stop = found.stop + (onwards.end() if onwards else 0)
         return cls(opens, stop, Validity(valid_from=start, in_years=_is_year(found)))
 

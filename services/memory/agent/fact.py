@@ -29,6 +29,8 @@ class Frame:
     """The text when the statement is negated; None = a negated statement files nothing."""
     past: str | None = None
     """The text when it is in the past; None = a past statement files nothing."""
+    over: str | None = None
+    """The text, to be filed as formerly so, when something has stopped; None = as when it is negated."""
     shape: str = "V"
     ends: bool = False
     """Whether a negated or past statement means that the fact has ended."""

@@ -5,6 +5,7 @@ work on state nothing; the remaining clauses are matched against the frames of t
 """
 
 from dataclasses import replace
+from datetime import datetime
 
 from services.memory.agent.fact import Fact
 from services.memory.agent.facts_chinese import facts_in_chinese
@@ -14,8 +15,11 @@ from services.memory.items import SINGLE_FIELDS
 from services.text.clauses import statements
 from services.text.language import language_of
 from services.text.tokenizer import simplified
+from services.time_reference.validity import timed
 
 _MOST_FACTS = 8
+_ANY_DAY = datetime(2026, 1, 1)
+"""Only whether there are words of time matters."""
 
 
 def facts_of(message: str) -> list[Fact]:
@@ -30,7 +34,10 @@ def facts_of(message: str) -> list[Fact]:
         facts = facts_with_times(statements(message), facts_in_english)
     found: dict[tuple[str, str], Fact] = {}
     for fact in facts:
-        key = (fact.field, "" if fact.field in SINGLE_FIELDS else fact.text.casefold())
+        only = (
+            fact.field in SINGLE_FIELDS and not timed(fact.text, _ANY_DAY).words
+        )  # what is over displaces nothing
+        key = (fact.field, "" if only else fact.text.casefold())
         found.pop(key, None)
         found[key] = fact
     return list(found.values())[:_MOST_FACTS]

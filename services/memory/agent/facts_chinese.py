@@ -16,6 +16,9 @@ _ADVERBS = (
     r"上个?月|上周|昨天|去年|前年|前阵子|前几天|今天|刚才|不久前|几年前|大学毕业后?|毕业后|结婚后|退休后|后来)"
 )
 _NEGATION = r"(?:不再|再也不|不太|不怎么|不是很|不大|并不|从不|从来不|不|没有|没)"
+_NO_LONGER = ("不再", "再也不")
+_ON_ONE_DAY = re.compile(r"今[天晚早]|昨[天晚]|前天|前几天|刚|上周|那天|待会|等会|一会|正在")
+"""What is done on one day is no habit."""
 _NOT_PLAIN = re.compile(
     r"如果|要是|假如|假设|万一|可能|也许|大概会|或许|好像|似乎|仿佛|听说|据说|以为|差点|差一点|希望|想象|假装|"
     r"梦见|梦到|幻想|"
@@ -36,6 +39,11 @@ _ENDS = re.compile(
     r"(?:多)?了?$|"
     r"已经.*$|很久了?$|好久了?$)"
 )
+_DOUBLED = re.compile(
+    r"(?P<verb>[弹拉吹打学练做开养])(?P<what>[^,，\s了过着]{1,6})(?P=verb)了?(?:快|有|将近|差不多)?"
+    r"[\d一二两三四五六七八九十几半好多]+(?:年|个月)(?:多)?了?$"
+)
+"""弹古筝弹了十年: how long, told by the verb said twice."""
 _ME = ("我", "咱", "本人", "俺")
 _SPACE = re.compile(r"(?<=[\u4e00-\u9fff]) | (?=[\u4e00-\u9fff])")
 _NAMED = re.compile(r"(?:名字)?叫(?P<V>[\u4e00-\u9fffA-Za-z]{1,8})")
@@ -126,7 +134,7 @@ def facts_in_chinese(clauses: list[Clause]) -> list[Fact]:
     found: list[Fact] = []
     of_myself = False
     for clause in clauses:
-        text = _SPACE.sub("", clause.text.strip(_MARKS))
+        text = _DOUBLED.sub(r"\g<verb>\g<what>", _SPACE.sub("", clause.text.strip(_MARKS)))
         speaks_of_me = text.startswith(_ME)
         if not speaks_of_me and _SOMEBODY.match(text):
             of_myself = False
@@ -201,7 +209,9 @@ def _of_myself(text: str, *, subject_is_named: bool) -> Iterator[Fact]:
             yield Fact("preferences", f"不再喜欢{_clean(tired['V'])}")
         elif not no.startswith("没"):  # 没 denies an event, not a habit
             # What looks like an adverb may begin the predicate.
-            yield from _by_frame((rest, f"{found['mid2']}{found['rest']}"), denied=bool(no), past=past)
+            over = no in _NO_LONGER or (no == "不" and rest.endswith("了"))
+            facts = _by_frame((rest, f"{found['mid2']}{found['rest']}"), denied=bool(no), past=past, over=over)
+            yield from (fact for fact in facts if fact.field != "hobbies" or not _ON_ONE_DAY.search(text))
 
 
 def _favourite_or_plan(text: str) -> Fact | None:
@@ -217,7 +227,7 @@ def _favourite_or_plan(text: str) -> Fact | None:
     return None
 
 
-def _by_frame(predicates: tuple[str, str], *, denied: bool, past: bool) -> Iterator[Fact]:
+def _by_frame(predicates: tuple[str, str], *, denied: bool, past: bool, over: bool) -> Iterator[Fact]:
     for pattern, frame in _COMPILED:
         matches = (pattern.match(rest) for rest in predicates)
         said = next((match for match in matches if match), None)
@@ -226,6 +236,8 @@ def _by_frame(predicates: tuple[str, str], *, denied: bool, past: bool) -> Itera
         groups = said.groupdict()
         no = denied or bool(groups.get("denies"))
         text = frame.past if past else frame.denied if no else frame.text
+        if over and frame.over:
+            text = f"{frame.over}，以前"
         value = _clean(said["V"])
         if frame.field == "allergies" and not past:
             parts = [part for part in re.split(r"[、,，]|和|跟|以及|还有|与|及", value) if part]

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import takewhile
 
 from services.memory.agent.fact import Fact, Frame
-from services.memory.agent.frames_english import BEING, DOING, LIKING, NAME, OWNED, UPCOMING
+from services.memory.agent.frames_english import ACTIVITY, BEING, DOING, LIKING, NAME, OWNED, UPCOMING
 from services.text.clauses import Clause
 from services.text.first_names import is_first_name
 
@@ -115,8 +115,8 @@ _DECIDED = re.compile(
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
-    rf"^(?:i|we)(?P<mid>(?: {_ADVERBS}| am| are| was| were| have| has| had| been| do| did| will| not| never| no "
-    rf"longer| used to| can)*)"
+    rf"^(?:i|we)(?P<mid>(?: {_ADVERBS}| am| are| was| were| have| has| had| been| do(?! {ACTIVITY}\b)| did| will"
+    rf"| not| never| no longer| used to| can)*)"
     r" (?P<rest>.+)$",
     re.IGNORECASE,
 )
@@ -136,6 +136,15 @@ _MORE = re.compile(
     r"thanks?|sorry|lol|haha|"
     r"ok|okay|btw|bye|cheers|ta|hi|hey|hello|yes|no|honestly|really|though|too|obviously|well|anyway|especially|mostly)\b)"
     r"[\w'-]+(?: [\w'-]+){0,2}(?: (?:and|or) [\w'-]+(?: [\w'-]+){0,2})?)$",
+    re.IGNORECASE,
+)
+_HABITUAL = {
+    **{"living": "live", "working": "work", "playing": "play", "teaching": "teach", "doing": "do", "going": "go"},
+    **{"singing": "sing", "driving": "drive", "running": "run"},
+}
+_BEEN_DOING = re.compile(rf"(?P<doing>{'|'.join(_HABITUAL)}) (?P<rest>.+)$", re.IGNORECASE)
+_STOPPED = re.compile(
+    rf"(?:stopped|quit|gave up|given up|dropped)(?: (?P<doing>{'|'.join(_HABITUAL)}))? (?P<rest>.+)$",
     re.IGNORECASE,
 )
 _LIKES = re.compile(r"(?:(?:does not|no longer|cannot) )?\w+ ")
@@ -238,10 +247,11 @@ def _of_myself(text: str) -> Iterator[Fact]:
     mid = f"{found['mid'].casefold()} "
     rest = re.sub(rf"^(?:{_ADVERBS} )+", "", found["rest"], flags=re.IGNORECASE)
     has = re.search(r" (?:have|had)(?: (?:no|not))?\s*$", mid)
+    had = has is not None and "had" in has[0] and " have " not in mid
     if has and not _PARTICIPLE.match(rest):
         rest, mid = f"have {rest}", mid[: has.start()] + " "
     denied = any(word in mid for word in (" not ", " never ", " no longer "))
-    past = any(word in mid for word in (" was ", " were ", " did ", " had ", " used to "))
+    past = had or any(word in mid for word in (" was ", " were ", " did ", " used to "))
     if " can " in mid:
         rest = f"can {'not ' if denied else ''}{rest}"
         denied = False
@@ -252,20 +262,31 @@ def _of_myself(text: str) -> Iterator[Fact]:
         return
     if " will " in mid:
         return
+    stopped = _STOPPED.match(rest)
+    if stopped and not denied:
+        doings = [_HABITUAL[stopped["doing"].lower()]] if stopped["doing"] else ["play", "do"]
+        former = [fact for doing in doings for fact in _first_fact(DOING, f"{doing} {stopped['rest']}", over=True)]
+        if former:
+            yield former[0]
+            return
+    if " been " in mid and " have " in mid and (been := _BEEN_DOING.match(rest)):
+        yield from _first_fact(DOING, f"{_HABITUAL[been['doing'].lower()]} {been['rest']}", denied=denied)
+        return
     going = _GOING.match(rest)
     if is_being and not denied and not past and (going or is_first_name(rest)):
         yield Fact("plans", _third_person(going["V"].strip(_MARKS))) if going else Fact("name", rest)
         return
-    for frame in BEING if is_being else ():
-        facts = list(_by_frame(frame, rest, denied=denied, past=past))
-        if facts:
-            yield from facts
-            return
-    for frame in DOING:
-        facts = list(_by_frame(frame, rest, denied=denied, past=past and not is_being))
-        if facts:
-            yield from facts
-            return
+    no_longer = denied and re.search(r"\bno longer\b|\bany ?more\b", text, re.IGNORECASE) is not None
+    facts = _first_fact(BEING, rest, denied=denied, past=past) if is_being else []
+    yield from facts or _first_fact(DOING, rest, denied=denied, past=past and not is_being, over=no_longer)
+
+
+def _first_fact(
+    frames: Sequence[Frame], rest: str, *, denied: bool = False, past: bool = False, over: bool = False
+) -> list[Fact]:
+    """Return what the first frame that fits files of a predicate."""
+    found = (list(_by_frame(frame, rest, denied=denied, past=past, over=over)) for frame in frames)
+    return next((facts for facts in found if facts), [])
 
 
 def _liking(found: re.Match[str], text: str, *, denied: bool, past: bool) -> Iterator[Fact]:
@@ -280,7 +301,7 @@ def _liking(found: re.Match[str], text: str, *, denied: bool, past: bool) -> Ite
         yield Fact("preferences", f"does not {found['verb'].casefold()} {value}" if denied else f"{likes} {value}")
 
 
-def _by_frame(frame: Frame, rest: str, *, denied: bool, past: bool) -> Iterator[Fact]:
+def _by_frame(frame: Frame, rest: str, *, denied: bool, past: bool, over: bool) -> Iterator[Fact]:
     found = _pattern(frame).match(rest)
     if not found:
         return
@@ -288,6 +309,8 @@ def _by_frame(frame: Frame, rest: str, *, denied: bool, past: bool) -> Iterator[
     text = frame.text if not denied and not past else frame.denied if denied else frame.past
     if ended:
         text = "{}"
+    elif over:
+        text = f"{frame.over} formerly" if frame.over else text if denied else None
     value = _value(found["V"]) if found["V"] else ""
     if text is None or text == "" or (found["V"] and (not value or _VAGUE.match(found["V"]))):
         return

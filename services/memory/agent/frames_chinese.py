@@ -1,6 +1,7 @@
 """What plain statements in Chinese look like: words of people and things, and the frames of predicates."""
 
 from services.memory.agent.fact import Frame
+from services.text.concepts import word_pattern
 
 KIN = (
     r"(?:大|小|二|三|老|亲)?(?:老婆|妻子|太太|媳妇|老公|丈夫|先生|儿子|女儿|闺女|孩子|宝宝|爸爸?|妈妈?|父亲|"
@@ -41,11 +42,9 @@ _LANGUAGE = (
     r"客家话|荷兰语|瑞典语|印地语|马来语|希腊语|手语)"
 )
 _LANGUAGES = rf"(?P<V>{_LANGUAGE}(?:[和、跟及与,，]{_LANGUAGE})*)"
-_INSTRUMENT = (
-    r"(?:钢琴|吉他|古筝|琵琶|尤克里里|贝斯|电子琴|古琴|小提琴|大提琴|二胡|手风琴|笛子|萨克斯|长笛|小号|唢呐|"
-    r"葫芦丝|口琴|架子鼓|鼓|"
-    r"[\u4e00-\u9fff]{1,2}球|太极拳?|麻将|桥牌|高尔夫)"
-)
+_INSTRUMENT = word_pattern("zh", "instrument")
+_PLAYED = rf"(?:{_INSTRUMENT}|足球|太极拳?|{word_pattern('zh', 'ballgame', 'game')})"
+_ACTIVITY = word_pattern("zh", "running", "swimming", "climbing")
 _THING = (
     r"(?:车|房|手机|电脑|笔记本|相机|钢琴|吉他|自行车|摩托车|电动车|iPhone|华为|小米|特斯拉|比亚迪|奔驰|"
     r"宝马|奥迪|无人机|平板|iPad|游戏机)"
@@ -98,7 +97,13 @@ FRAMES: tuple[Frame, ...] = (
         r"出|他|她|你|隔壁|同|几)[^了,，"
         r"\s]{1,15}?)" + END,
     ),
-    Frame("在", "home", "住在{}", shape=r"(?P<V>[^了,，\s]{2,12}?)(?:生活|定居|居住|安家|租房住?)" + END),
+    Frame(
+        "在",
+        "home",
+        "住在{}",
+        shape=r"(?P<V>(?!学校|宿舍|酒店|宾馆|朋友|这|那|哪)[^了,，\s]{2,12}?)(?:生活|定居|居住|安家|租房住?|住)"
+        + END,
+    ),
     Frame(
         "(?:从.{1,10}?)?搬(?:家)?(?:到|去|来|回)了?",
         "home",
@@ -146,7 +151,7 @@ FRAMES: tuple[Frame, ...] = (
         shape=r"(?P<V>[^,，\s了着完过]{0,10}?(?:行业|生意|销售|设计|开发|运营|前端|后端|外贸|电商|研发|测试|"
         r"教育|培训|金融|物流|餐饮|建筑|工作|算法))(?:的|工作)*$",
     ),
-    Frame("(?:是|当)(?:一名|一位|一个|名|个|位|做)?", "work", "是{}", past=None, shape=rf"(?P<V>{_JOB})的?$"),
+    Frame("(?:是|当|做)(?:一名|一位|一个|名|个|位|做)?", "work", "是{}", past=None, shape=rf"(?P<V>{_JOB})的?$"),
     Frame("(?:退休)", "work", "退休了", shape=r"(?P<V>)(?:了|在家|很久)*$"),
     Frame("(?:被裁员?|失业|下岗)", "work", "失业了", shape=r"(?P<V>)(?:了|在家)*$"),
     Frame("(?:辞职|离职|裸辞)", "work", "辞职了", shape=r"(?P<V>)(?:了|在家|创业|休息)*$"),
@@ -184,7 +189,7 @@ FRAMES: tuple[Frame, ...] = (
         shape=r"(?P<V>(?!对|皮肤|鼻子?|脸|眼|身体|嗓子|全身|换季|会|容易|老是?|总|又|没|不|有|很|好像|这|那|一|吃|喝|碰)"
         r"[^,，\s对不没]{1,6}?)(?:都|有点|有些|严重|轻微|轻度)*过敏" + END,
     ),
-    Frame("在?(?:学习?|练习?)", "hobbies", "在学{}", shape=rf"(?P<V>{_INSTRUMENT}){END}"),
+    Frame("在?(?:学习?|练习?)", "hobbies", "在学{}", over="学{}", shape=rf"(?P<V>{_PLAYED}){END}"),
     Frame(
         "(?:是)?",
         "health",
@@ -207,7 +212,7 @@ FRAMES: tuple[Frame, ...] = (
         "(?:戒了|戒掉了?|戒)",
         "diet",
         "戒了{}",
-        shape=r"(?P<V>烟|酒|烟酒|糖|咖啡|奶茶|肉|甜食|碳水|可乐|油炸食品?)" + END,
+        shape=r"(?P<V>酒|糖|咖啡|奶茶|肉|甜食|碳水|可乐|油炸食品?)" + END,
     ),
     Frame(
         "能吃", "diet", "", denied="不能吃{}", shape=r"(?P<V>(?!完|到|得|了|饱|亏|苦|惯)[^,，\s了]{1,10}?)" + END
@@ -226,6 +231,7 @@ FRAMES: tuple[Frame, ...] = (
         denied="不吃{}",
         shape=r"(?P<V>(?!完|到|得|了|饱|亏|苦|惯|力|消|这|那|早饭|晚饭|午饭|饭)[^,，\s了]{1,10}?)" + END,
     ),
+    Frame("(?:戒了|戒掉了?|戒)", "habits", "戒了{}", shape=r"(?P<V>烟酒?)" + END),
     Frame("(?:抽烟|吸烟)", "habits", "抽烟", denied="不抽烟", shape=r"(?P<V>)" + END),
     Frame("(?:开的是|开着?|开)", "possessions", "开{}", shape=r"(?P<V>(?:一)?(?:辆|台|部)[^,，\s了]{1,10})" + END),
     Frame(
@@ -259,7 +265,20 @@ FRAMES: tuple[Frame, ...] = (
         "有{}",
         shape=rf"(?P<V>{_COUNT}(?:[\u4e00-\u9fff\d]{{0,5}}?){KIN}(?:叫[\u4e00-\u9fffA-Za-z]{{1,6}})?)" + END,
     ),
-    Frame("会(?P<verb>弹|拉|吹|打)", "hobbies", "会{verb}{}", shape=rf"(?P<V>{_INSTRUMENT}){END}"),
+    Frame(
+        "(?P<verb>每[天周年]|每个?(?:星期|周末|月)|周末)(?:都|会|要|去)*",
+        "hobbies",
+        "{verb}{}",
+        over="{verb}{}",
+        shape=rf"(?P<V>{_ACTIVITY}(?:[一两三四五六七\d]+(?:次|个?小时|公里))?){END}",
+    ),
+    Frame(
+        "(?P<verb>(?:喜欢|会)?[弹拉吹打敲踢玩])",
+        "hobbies",
+        "{verb}{}",
+        over="{verb}{}",
+        shape=rf"(?P<V>{_PLAYED}){END}",
+    ),
     Frame(
         "(?:已经)?(?P<V>结婚|离婚|单身|订婚|未婚|分手|领证)(?:了)?",
         "marital_status",

@@ -1,6 +1,7 @@
 """What plain statements in English look like: words of people and things, and the frames of predicates."""
 
 from services.memory.agent.fact import Frame
+from services.text.concepts import word_pattern
 
 _KIN = (
     r"(?:(?:older|younger|elder|little|big|eldest|oldest|youngest|middle|late|twin|step|best|baby|new|first|"
@@ -15,6 +16,12 @@ _PET = (
     r"ferret|pony)"
 )
 _NUMBER = r"(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a|an|another)"
+_PETS = (
+    rf"(?P<V>{_NUMBER} (?:(?!for|of|to)[\w-]+ ){{0,3}}?{_PET}s?"
+    rf"(?:,? (?:called|named) (?-i:[A-Z])\w+(?: and (?-i:[A-Z])\w+)?)?)\b"
+)
+_PLAYED = rf"(?:football|soccer|darts|snooker|bridge|{word_pattern('en', 'instrument', 'ballgame', 'game')})"
+ACTIVITY = word_pattern("en", "climbing", "running", "swimming")
 _JOB = (
     r"(?:[\w-]+ ){0,3}?(?!(?:beginner|fan|lover|reader|believer|customer|member|user|foreigner|newcomer|stranger|"
     r"winner|loser|better|mother|father|parent|sister|brother|person|number|matter|monster|vegetarian|giant|"
@@ -298,23 +305,26 @@ DOING: tuple[Frame, ...] = (
         shape=r"sold my (?P<V>car|bike|house|flat|motorbike|boat|piano|[\w-]+)$",
         ends=True,
     ),
+    Frame("play", "hobbies", "plays {}", over="plays {}", shape=rf"(?P<V>(?:the )?{_PLAYED})\b"),
+    Frame("do", "hobbies", "does {}", over="does {}", shape=rf"(?P<V>{ACTIVITY})\b"),
     Frame(
-        "play",
+        "go", "hobbies", "goes {}", over="goes {}", shape=rf"(?P<V>(?=\w+ing\b)(?:fishing|dancing|{ACTIVITY}))\b"
+    ),
+    Frame(
+        "sing",
         "hobbies",
-        "plays {}",
-        shape=r"(?P<V>(?:the )?(?:piano|guitar|violin|cello|drums|flute|bass|saxophone|trumpet|ukulele|tennis|"
-        r"chess|football|soccer|basketball|badminton|volleyball|golf|rugby|squash|bridge|board games|video "
-        r"games))\b",
+        "sings {}",
+        over="sings {}",
+        shape=r"(?P<V>in (?:an?|the|my) (?:[\w-]+ ){0,3}(?:choir|band|chorus))\b",
     ),
     Frame(
         "",
         "pets",
         "has {}",
         past="has {}",
-        shape=rf"(?:have|adopted|got|own|keep) (?P<V>{_NUMBER} (?:(?!for|of|"
-        rf"to)[\w-]+ ){{0,3}}?{_PET}s?(?:,? (?:called|"
-        rf"named) (?-i:[A-Z])\w+(?: and (?-i:[A-Z])\w+)?)?)\b",
+        shape=rf"(?:adopted|got) {_PETS}",
     ),
+    Frame("", "pets", "has {}", shape=rf"(?:have|own|keep) {_PETS}"),
     Frame(
         "have",
         "family",

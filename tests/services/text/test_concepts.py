@@ -1,4 +1,6 @@
-from services.text.concepts import concepts, facets, telling_concepts
+import re
+
+from services.text.concepts import concepts, facets, telling_concepts, word_pattern
 
 
 def test_words_in_either_language_stand_for_the_same_concept() -> None:
@@ -38,3 +40,12 @@ def test_a_word_of_many_sentences_weighs_little() -> None:
 def test_a_text_without_words_is_about_nothing() -> None:
     assert concepts("?!") == {}
     assert facets("…") == ()
+
+
+def test_a_pattern_matches_the_longest_word_for_a_concept_or_a_kind_of_it() -> None:
+    found = re.match(word_pattern("en", "instrument"), "bass guitar in a band")
+    assert found
+    assert found.group() == "bass guitar"
+    assert re.fullmatch(word_pattern("en", "pet"), "beagle")
+    assert re.fullmatch(word_pattern("zh", "pet"), "柯基")
+    assert not re.match(word_pattern("zh", "pet"), "钢琴")
