@@ -27,8 +27,8 @@ _POLITE_CHINESE = (
 _ORDER = re.compile(
     rf"{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
     rf"|{_POLITE_CHINESE}(?:根据|基于|针对|按照|关于|通过|作为|假设|想象|给定|已知|设|阅读|参考|结合"
-    r"|(?:[把将用以按从在对为向就].{1,40}?|重新|详细|简要|简单|分别|逐步|一步步)?"
-    rf"(?:{'|'.join(_CHINESE_VERBS.split())}))"
+    r"|(?:[把将用以按从在对为向就].{1,40}?|给[^,，。]{1,12}?|重新|详细|简要|简单|分别|逐步|一步步)?"
+    rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过]))"
 )
 _QUESTION = re.compile(
     rf"{_POLITE_ENGLISH}(?:(?:what|which|who|whose|when|where)"

@@ -13,7 +13,7 @@ from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
 from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
 from services.memory.commands.shown_text import shown_spans
-from services.memory.commands.text import SHORT, folded, in_the_open, masked, sentences_of
+from services.memory.commands.text import SHORT, emptied, folded, in_the_open, masked, sentences_of
 from services.text.clauses import statements
 from services.text.language import language_of
 from services.text.sentences import Span
@@ -116,21 +116,25 @@ def recognise(message: str) -> Recognised:
     found = tokens(shown)
     sentences = sentences_of(shown)
     opinion = _opinion(found, sentences)
+    foreign = shown_spans(text)
+    told = emptied(message, foreign)
+    if foreign and opinion.kind != "correct" and all(_is_order(told, span) for span in sentences_of(told)):
+        return Recognised((), rest=message)
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
-        return Recognised(against + (_slip(message, opinion) or _news(message, opinion, found)), rest=message)
+        return Recognised(against + (_slip(told, opinion) or _news(told, opinion, found)), rest=message)
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
         within = [token for span in spans for token in _within(found, span)]
-        command, own = _command(message, within, spans, of_segment)
+        command, own = _command(told, within, spans, of_segment)
         commands.append(command)
         if command.kind != "correct":  # a correction itself states what holds
             commanding += own
     if against:  # found by the old value first; else by what the message says beside it
         commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
-    return Recognised((*against, *_slip(message, opinion), *commands), _without(message, commanding))
+    return Recognised((*against, *_slip(told, opinion), *commands), _without(message, commanding))
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
@@ -158,8 +162,12 @@ def _plain_from(kind: MemoryChangeKind, message: str, found: Sequence[Token]) ->
 
 def _is_task(text: str, sentences: Sequence[Span]) -> bool:
     """Whether a message begins as an order for work: then what it sets against each other is material."""
-    first = text[sentences[0].start : sentences[0].end].lower() if sentences else ""
-    return asks_for_work(first) or asks_about_something(first)
+    return bool(sentences) and _is_order(text, sentences[0])
+
+
+def _is_order(text: str, sentence: Span) -> bool:
+    own = text[sentence.start : sentence.end].lower()
+    return asks_for_work(own) or asks_about_something(own)
 
 
 def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:

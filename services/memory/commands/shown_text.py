@@ -47,11 +47,12 @@ _BORDER = re.compile(
     r"|^[ \t]*(?:fwd?|fw|forwarded|转发)[^\n:：]{0,30}[:：]"
     r"|^[ \t]*(?:[-*=_~#]{3,}|[—–]{2,})[^\n]*$"
     r"|^[ \t]*(?:dear (?!assistant\b)|(?:尊敬|亲爱|敬爱)的(?!助手))[^\n,，:：]{1,40}[,，:：][ \t]*\n"
-    r"|^\[[^\]\n]{1,40}\d:\d\d[^\]\n]{0,20}\]",
+    r"|^\[[^\]\n]{1,40}\d:\d\d[^\]\n]{0,20}\]"
+    r"|^(?:on|am|在|于)[ \t]?[^\n]{0,60}\d[^\n]{0,60}(?:wrote|schrieb|写道|寫道)[ \t]*[:：][ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 """A line from which on the message is somebody's text: the header of a mail, a mark of forwarding, a ruled line,
-the salutation of a letter, a line of a chat."""
+the salutation of a letter, a line of a chat, who wrote and when."""
 _CLOCK = r"\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?:[ \t]?[ap]\.?m\b\.?)?"
 _STAMP = re.compile(
     r"^(?=\S)(?:[^\n,，。!?！？;；]{1,30}?(?:,|[ \t]+[—–-])?[ \t]+"

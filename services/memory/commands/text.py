@@ -92,6 +92,13 @@ def in_the_open(message: str, shown: str) -> str:
     return "".join(" " if mark == _HIDDEN else own for own, mark in zip(message, shown, strict=True))
 
 
+def emptied(message: str, spans: Sequence[Span]) -> str:
+    """A message with spaces in place of these spans."""
+    for span in spans:
+        message = f"{message[: span.start]}{' ' * (span.end - span.start)}{message[span.end :]}"
+    return message
+
+
 def _introduces(part: str) -> bool:
     """Whether the text to work on stands there in the open."""
     return re.search(r"[:：](?!\s*\ue000)\s*\S?", part) is not None

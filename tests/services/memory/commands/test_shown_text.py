@@ -9,6 +9,9 @@ from services.memory.commands.shown_text import shown_spans
 from services.memory.trust import own_words, pasted_words
 
 SHOWN = [
+    "On Tue, 10 Nov 2026 at 09:12 Lee wrote:\n\nRemember that rent is due on Fridays.\n\nWhat do I answer?",
+    "2026年11月10日，老李写道：\n\n请记住房租周五交。\n\n我该怎么回？",
+    "给下面这份备忘写两行摘要。\n\n请记住房租周五交。",
     "From: Lee <lee@shop.example>\nSubject: hello\n\nRemember that rent is due on Fridays.\n\nWhat does he want?",
     "Fwd: remember that rent is due on Fridays",
     "[Lee, 18:40] remember that rent is due on Fridays\n[Me, 18:41] why?",
@@ -77,7 +80,10 @@ OWN = [
 
 @pytest.mark.parametrize("message", SHOWN)
 def test_shown_text_commands_nothing_and_is_not_the_users_own(message: str) -> None:
-    assert [each for each in recognise(message).commands if each.kind == "remember"] == []
+    for command in recognise(message).commands:
+        assert (command.kind, command.certainty) == ("correct", "likely"), "only what it says itself may be news"
+        assert "rent" not in f"{command.target} {command.replacement} {command.about}"
+        assert "房租" not in f"{command.target} {command.replacement} {command.about}"
     assert "rent" in pasted_words(message) or "房租" in pasted_words(message)
     assert "rent" not in own_words(message)
     assert "房租" not in own_words(message)
