@@ -50,8 +50,10 @@ def test_alerts_ask_for_metrics_that_there_are_and_have_a_page_each() -> None:
         assert rule["expr"] in page
         assert "## Look" in page
         assert "## Do" in page
-    pages = {page.stem for page in (ROOT / "docs" / "runbook").glob("*.md")} - {"README"}
-    assert pages == {rule["alert"] for rule in ALERTS}
+        chinese = (ROOT / "docs" / "zh" / "runbook" / f"{rule['alert']}.md").read_text(encoding="utf-8")
+        assert rule["expr"] in chinese
+    for folder in (ROOT / "docs" / "runbook", ROOT / "docs" / "zh" / "runbook"):
+        assert {page.stem for page in folder.glob("*.md")} - {"README"} == {rule["alert"] for rule in ALERTS}
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:

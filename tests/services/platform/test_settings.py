@@ -157,3 +157,11 @@ def test_the_defaults_of_the_env_file_are_those_of_the_service() -> None:
 @pytest.mark.parametrize(("file", "made"), [(".env.example", env_file), ("docs/settings.md", settings_page)])
 def test_the_files_that_list_all_settings_are_true(file: str, made: Callable[[], str]) -> None:
     assert (ROOT / file).read_text(encoding="utf-8") == made(), "run: make reference"
+
+
+def test_the_chinese_page_lists_the_same_settings_with_the_same_defaults() -> None:
+    def listed(page: str) -> list[list[str]]:
+        rows = (ROOT / page).read_text(encoding="utf-8").splitlines()
+        return [[cell.strip() for cell in row.split("|")[1:3]] for row in rows if row.startswith("| `")]
+
+    assert listed("docs/zh/settings.md") == listed("docs/settings.md")
