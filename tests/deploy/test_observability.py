@@ -52,7 +52,15 @@ def test_alerts_ask_for_metrics_that_there_are_and_have_a_page_each() -> None:
         assert "## Do" in page
         chinese = (ROOT / "docs" / "zh" / "runbook" / f"{rule['alert']}.md").read_text(encoding="utf-8")
         assert rule["expr"] in chinese
+        severity = rule["labels"]["severity"]
+        assert f"for {rule['for']}; severity `{severity}`" in page
+        assert f"持续 {rule['for'].removesuffix('m')} 分钟；级别 `{severity}`" in chinese
+    severities = [(rule["alert"], rule["labels"]["severity"]) for rule in ALERTS]
     for folder in (ROOT / "docs" / "runbook", ROOT / "docs" / "zh" / "runbook"):
+        listed = re.findall(
+            r"^\| \[(\w+)\]\(\1\.md\) \| (\w+) \|", (folder / "README.md").read_text(), re.MULTILINE
+        )
+        assert listed == severities
         assert {page.stem for page in folder.glob("*.md")} - {"README"} == {rule["alert"] for rule in ALERTS}
 
 
