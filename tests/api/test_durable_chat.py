@@ -183,12 +183,14 @@ async def test_on_disconnect_cancel_holds_for_the_json_answer_too(
     assert (await client.get(f"/api/v1/turns/{items[0]['turn_id']}")).json()["status"] == "cancelled"
 
 
-async def test_cancel_ends_a_turn_within_a_second(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+async def test_cancel_ends_a_turn_long_before_its_lease_does(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
     model_server.script(ENDLESS)
     turn_id = await _begin(client)
     begun = time.monotonic()
     cancelled = await client.post(f"/api/v1/turns/{turn_id}/cancel")
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 5
     assert (cancelled.status_code, cancelled.json()["status"], cancelled.json()["answer"]) == (
         200,
         "cancelled",

@@ -87,7 +87,7 @@ async def test_interrupt_ends_the_running_turn_as_partial_in_whichever_process(
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_a_running_turn_is_cancelled_within_a_second_and_keeps_its_tokens(
+async def test_a_running_turn_is_cancelled_long_before_its_lease_ends_and_keeps_its_tokens(
     here: Process, there: Process, model_server: ModelServer, elsewhere: bool
 ) -> None:
     model_server.script(ENDLESS)
@@ -95,7 +95,7 @@ async def test_a_running_turn_is_cancelled_within_a_second_and_keeps_its_tokens(
     await first_token(here[1], turn)
     begun = time.monotonic()
     stored = await (there if elsewhere else here)[1].stop(DEFAULT_TENANT, turn)
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 5
     assert (stored.status, stored.answer) == ("cancelled", "It ")
     last = (await events_of(here[1], turn))[-1]
     assert (last.content["code"], last.content["answer"]) == ("cancelled", "It ")
@@ -126,7 +126,7 @@ async def test_a_turn_whose_process_hangs_is_cancelled_from_outside(
     )
     begun = time.monotonic()
     stored = await there[1].stop(DEFAULT_TENANT, turn.turn_id)
-    assert time.monotonic() - begun < 1.2
+    assert time.monotonic() - begun < 10, "the lease would end later"
     assert (stored.status, stored.answer) == ("cancelled", "It is ")
 
 
@@ -266,7 +266,7 @@ async def test_a_redis_that_hangs_costs_a_turn_nothing_and_is_found_again(
             took.append(time.monotonic() - begun)
             assert last.status == "done"
             await asyncio.sleep(0.5)
-        assert max(took) < 0.5, "the writer waits for Redis, and no turn does"
+        assert max(took) < 1, "the writer waits for Redis, a second each time, and no turn does"
         assert last.content["degraded"] == ["redis"]
         own_redis.send_signal(signal.SIGCONT)
         async with asyncio.timeout(15):

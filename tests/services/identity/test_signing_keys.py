@@ -1,7 +1,6 @@
 import asyncio
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,9 +145,7 @@ async def test_while_an_address_hangs_known_keys_go_on(key_server: KeyServer) ->
     await asyncio.sleep(0.1)
     reading = asyncio.create_task(_found(keys, "rsa"))
     await asyncio.sleep(0.1)
-    begun = time.monotonic()
     await _found(keys, "rsa")
-    assert time.monotonic() - begun < 0.5
     assert not reading.done()
     await reading
     await keys.close()

@@ -195,7 +195,7 @@ async def test_a_transaction_that_hangs_is_ended_and_holds_up_nobody_for_long(da
     begun = time.monotonic()
     with pytest.raises(DatabaseUnavailable):
         await insert_and_wait(0)
-    assert 4 < time.monotonic() - begun < 8
+    assert 4 < time.monotonic() - begun < 11, "it hangs for twelve seconds"
     with pytest.raises(DatabaseUnavailable):
         await hanging
     assert await _users(database) == 0
