@@ -15,6 +15,7 @@ import structlog
 
 from services.errors import Conflict
 from services.identity.tenants import user_id_of
+from services.maintenance.changed_values import gives_another_value
 from services.maintenance.compared import Compared, ComparedMemories
 from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
 from services.memory.blocks import Owner
@@ -42,14 +43,14 @@ class Pair:
     kind: PairKind
     kept: Compared
     dropped: Compared
-    in_other_words: bool = False
-    """Whether they are a duplicate by paraphrase."""
+    unsure: bool = False
+    """Whether they are told by likeness: a duplicate in other words, another value of the same."""
 
     @property
     def may_be_applied(self) -> bool:
-        """Whether a policy may settle it: neither a paraphrase, which rules may mistake, nor words of others that
-        would take the place of the user's own."""
-        return not self.in_other_words and self.kept.origin in ("user_said", self.dropped.origin)
+        """Whether a policy may settle it: neither what rules may mistake, nor words of others that would take the
+        place of the user's own."""
+        return not self.unsure and self.kept.origin in ("user_said", self.dropped.origin)
 
 
 @dataclass(frozen=True)
@@ -157,16 +158,20 @@ def _pair(older: Compared, newer: Compared) -> Pair | None:
     if share_words and not differ_in_sense(older.content, newer.content):
         return None if _filed_together(older, newer) else _duplicate(older, newer)
     if not share_words and say_the_same(older.content, newer.content):
-        return None if _filed_together(older, newer) else _duplicate(older, newer, in_other_words=True)
+        return None if _filed_together(older, newer) else _duplicate(older, newer, unsure=True)
     if older.is_pinned or not _holds(older) or not _holds(newer):
         return None
-    return Pair("contradiction", newer, older) if contradicted(older.content, [newer.content]) else None
+    if contradicted(older.content, [newer.content]):
+        return Pair("contradiction", newer, older)
+    if gives_another_value(older.content, newer.content):
+        return Pair("contradiction", newer, older, unsure=True)
+    return None
 
 
-def _duplicate(older: Compared, newer: Compared, *, in_other_words: bool = False) -> Pair | None:
+def _duplicate(older: Compared, newer: Compared, *, unsure: bool = False) -> Pair | None:
     """The pair of two that say the same: what is pinned stays, then what core memory knows, then the newer."""
     kept, dropped = (older, newer) if _stays(older) > _stays(newer) else (newer, older)
-    return None if dropped.is_pinned else Pair("duplicate", kept, dropped, in_other_words)
+    return None if dropped.is_pinned else Pair("duplicate", kept, dropped, unsure)
 
 
 def _stays(compared: Compared) -> tuple[bool, bool]:

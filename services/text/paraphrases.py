@@ -94,6 +94,12 @@ def differ_in_sense(one: str, other: str) -> bool:
     return _swapped(*([word for word in orders[place] if word in orders[1 - place]] for place in (0, 1)))
 
 
+def differ_in_whom(one: str, other: str) -> bool:
+    """Whether two statements are about other people: the user and a sister, one grandfather and the other."""
+    first, second = (_forms(_KIN, _usual(simplified_text(text))) for text in (one, other))
+    return first != second
+
+
 def _forms(kind: re.Pattern[str], text: str) -> list[str]:
     return sorted(map(_form, kind.findall(text)))
 

@@ -43,7 +43,7 @@ _FROM_TO = re.compile(
 _FORMERLY = re.compile(
     r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!'m )(?<!'re )(?<!\bget )(?<!\bgot )(?<!\bbe )\bused to (?=[a-z])"
     r"|\b(?:formerly|previously|in the past)\b\s*"
-    r"|[,，]以前(?=$|[,，])|(?<=[我们家])(?:以前|曾经?|过去|从前|原先|之前)|^(?:以前|曾经?|过去|从前|原先|之前)(?=[我咱])",
+    r"|[,，]以前(?=$|[,，])|(?<=[我们家户])(?:以前|曾经?|过去|从前|原先|之前)|^(?:以前|曾经?|过去|从前|原先|之前)(?=[我咱])",
     re.IGNORECASE,
 )
 _OVER = re.compile(
