@@ -113,6 +113,8 @@ class Target:
             raise InvalidInput("target", f"must be exactly one of {', '.join(KINDS)}")
         if self.until is not None and self.since is None:
             raise InvalidInput("until", "needs since")
+        if self.since is not None and self.until is not None and self.until <= self.since:
+            raise InvalidInput("until", "must be after since")
         return given[0]
 
 

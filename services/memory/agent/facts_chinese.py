@@ -121,6 +121,7 @@ _DROPPED = re.compile(
     rf"^{_SELF}.{{0,6}}?(?:不打算|不准备|不想|不)(?:再|去)?(?P<V>(?!再|是|会|能|知|用|要)[^,，不没]{{2,12}}?)了$"
 )
 """Plans that were dropped."""
+_HABIT_FIRST = re.compile(rf"^(?P<time>每[天周年]|每个?(?:星期|周末|月)|周末)(?P<me>{_SELF})")
 _PLAN_LATE = re.compile(rf"^{_SELF}(?P<V>(?:打算|准备|计划)(?=.*{FUTURE})[^,，]{{3,30}})$")
 _NO_PLAN = re.compile(
     r"想(?:问|知道|请|让你|查)|天气|过得|做什么|有空|没空|没事|再说|再问|放假吗|可以吗|行吗|给你|告诉你|刚|已经|"
@@ -142,7 +143,7 @@ def facts_in_chinese(clauses: list[Clause]) -> list[Fact]:
         if named and found and found[-1].field in ("pets", "family"):
             found[-1] = Fact(found[-1].field, f"{found[-1].text}叫{named['V']}")
             continue
-        text = _TIME_FIRST.sub(r"\g<me>\g<time>\g<rest>", text)
+        text = _HABIT_FIRST.sub(r"\g<me>\g<time>", _TIME_FIRST.sub(r"\g<me>\g<time>\g<rest>", text))
         speaks_of_me = text.startswith(_ME)
         # The subject is named once, but a name needs its subject.
         omitted = of_myself and not speaks_of_me and not named

@@ -270,7 +270,7 @@ FRAMES: tuple[Frame, ...] = (
         "hobbies",
         "{verb}{}",
         over="{verb}{}",
-        shape=rf"(?P<V>{_ACTIVITY}(?:[一两三四五六七\d]+(?:次|个?小时|公里))?){END}",
+        shape=rf"(?P<V>(?:{_ACTIVITY}|[弹拉吹打踢玩]{_PLAYED})(?:[一两三四五六七\d]+(?:次|个?小时|公里))?){END}",
     ),
     Frame(
         "(?P<verb>(?:喜欢|会)?[弹拉吹打敲踢玩])",

@@ -290,6 +290,7 @@ async def test_wrong_targets_are_refused(services: Services, client: httpx.Async
         ({}, 422),
         ({"topic": "x", "day": "2026-01-01"}, 422),
         ({"until": "2026-01-01T00:00:00Z", "topic": "x"}, 422),
+        ({"until": "2026-01-01T00:00:00Z", "since": "2026-02-01T00:00:00Z"}, 422),
         ({"since": "2026-01-01T00:00:00"}, 422),
         ({"message_id": nothing}, 404),
         ({"episode_id": nothing}, 404),
