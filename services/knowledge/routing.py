@@ -78,16 +78,19 @@ class KnowledgeRouting:
         embedder: "Embedder",
         quality: Quality,
         models: "ChatModels | None" = None,
+        *,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         """Take the reader of profiles, the search over all bases, and the embedding's quality.
 
-        `models` are asked last, if they are given.
+        `models` are asked last, if they are given; an embedding has `patience_s` seconds.
         """
         self._load = load
         self._look_for_passages = passages
         self._embedder = embedder
         self._quality = quality
         self._models = models
+        self._patience_s = patience_s
         self._tenants: OrderedDict[UUID, _Tenant] = OrderedDict()
 
     async def by_rules(
@@ -193,7 +196,7 @@ class KnowledgeRouting:
         self, tenant: _Tenant, message: str, vector: Sequence[float] | None, degraded: list[str]
     ) -> Closeness:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(self._patience_s):
                 table = await self._vectors(tenant)
                 own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0])
                 quality = (await self._quality()).get(language_of([message]))

@@ -39,7 +39,7 @@ async def _route(
         return []
 
     embedder = Embedder(LexicalEmbeddings(64), model="lexical", dimension=64)
-    routing = KnowledgeRouting(load, no_passages, embedder, quality)
+    routing = KnowledgeRouting(load, no_passages, embedder, quality, patience_s=20)
     tools = ToolRegistry.of_builtin_tools(ToolServices())
     tenant = str(DEFAULT_TENANT)
     running = runtime(written, tenant_id=tenant)

@@ -93,7 +93,9 @@ def counting() -> Counting:
 
 @pytest.fixture
 def routing(bases: Bases, counting: Counting) -> KnowledgeRouting:
-    return KnowledgeRouting(bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality)
+    return KnowledgeRouting(
+        bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality, patience_s=20
+    )
 
 
 async def test_without_knowledge_bases_nothing_is_read(routing: KnowledgeRouting, bases: Bases) -> None:
@@ -156,15 +158,18 @@ async def test_a_passage_that_speaks_of_what_is_asked_decides(routing: Knowledge
 
 
 async def test_an_embedding_that_is_away_or_late_leaves_words_and_documents(
-    routing: KnowledgeRouting, counting: Counting
+    routing: KnowledgeRouting, bases: Bases, counting: Counting
 ) -> None:
     counting.away = True
     found = await routing.by_similarity(ANN, "1", "Where do the grounds go?", None)
     assert (found.decision["kb_prefix"], found.degraded) == ("coffee", ("embedding",))
     counting.away, counting.wait_s = False, 5.0
-    found = await routing.by_similarity(ANN, "2", "Which cups are nicest?", None)
+    embedder = Embedder(counting, model="m", dimension=64)
+    hurried = KnowledgeRouting(bases.load, _passages, embedder, _quality, patience_s=0.1)
+    found = await hurried.by_similarity(ANN, "2", "Which cups are nicest?", None)
     assert (found.decision["kb_prefix"], found.degraded) == (None, ("embedding",))
     await routing.close()
+    await hurried.close()
 
 
 async def test_documents_that_cannot_be_searched_leave_the_rest(routing: KnowledgeRouting) -> None:
@@ -217,7 +222,12 @@ async def test_the_small_model_is_asked_last_and_checked(
     degraded: tuple[str, ...],
 ) -> None:
     routing = KnowledgeRouting(
-        bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality, services.models
+        bases.load,
+        _passages,
+        Embedder(counting, model="m", dimension=64),
+        _quality,
+        services.models,
+        patience_s=20,
     )
     model_server.script(*(Reply([reply]) for reply in replies))
     found = await routing.by_similarity(ANN, "1", "It hums strangely since Monday", None)
@@ -232,7 +242,12 @@ async def test_the_small_model_that_is_away_decides_nothing(
     services: Services, model_server: ModelServer, bases: Bases, counting: Counting
 ) -> None:
     routing = KnowledgeRouting(
-        bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality, services.models
+        bases.load,
+        _passages,
+        Embedder(counting, model="m", dimension=64),
+        _quality,
+        services.models,
+        patience_s=20,
     )
     model_server.script(*(Reply(status=500) for _ in range(12)))
     found = await routing.by_similarity(ANN, "1", "It hums strangely since Monday", None)

@@ -223,7 +223,7 @@ async def test_of_two_transactions_in_a_deadlock_both_are_done(database: Databas
 
     done = await asyncio.gather(mark_both("a", "first", "second"), mark_both("b", "second", "first"))
     assert list(done) == ["a", "b"]
-    assert len(attempts) == 3
+    assert len(attempts) > 2, "one of them was undone"
     marked = await database.fetch(DEFAULT_TENANT, "SELECT locale FROM users", {}, tuple_row)
     assert [sorted(marks) for (marks,) in marked] == [["a", "b"], ["a", "b"]]
 
