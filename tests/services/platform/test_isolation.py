@@ -1,14 +1,19 @@
 """Row-level security: a transaction sees its tenant's rows and no others, whatever the statement says."""
 
+import asyncio
+import random
+from contextlib import suppress
+from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from psycopg.rows import tuple_row
 
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.engines import Engines
-from services.errors import ConfigurationError, NotFound
+from services.errors import ConfigurationError, DatabaseUnavailable, NotFound
 from services.experiments.assignment import Variant
 from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
@@ -18,7 +23,8 @@ from services.knowledge.bases import KnowledgeBases
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
 from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
+from services.platform.shared_reads import Query
 from services.retention.rules import RetentionRules
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, new_turn, remember
@@ -128,6 +134,70 @@ async def test_the_tenant_ends_with_its_transaction(two_tenants: Database) -> No
     async with two_tenants.pool.connection() as one:
         await one.execute(f"BEGIN; SELECT set_config('anamnesis.tenant_id', '{OTHER}', true); COMMIT")
         assert await (await one.execute("SELECT * FROM users")).fetchall() == []
+
+
+_SEEN: LiteralString = "SELECT DISTINCT tenant_id FROM users"
+
+
+async def _seen(database: Database, tenant_id: UUID, way: int) -> Any:
+    """What a tenant's transaction sees, by each of the ways to open one."""
+    if way == 0:
+        return await database.fetch(tenant_id, _SEEN, {}, tuple_row)
+    if way == 1:
+        return await database.fetch(tenant_id, _SEEN, {}, tuple_row, lock="a name")
+    if way == 2:
+        return (await database.fetch_each(tenant_id, *[Query(_SEEN, {}, tuple_row)] * 2))[1]
+    if way == 3:
+        return await database.read(tenant_id, Query(_SEEN, {}, tuple_row))
+
+    async def rows(connection: Connection, found: list[Any]) -> list[Any]:
+        return found
+
+    return await database.transact_after(tenant_id, Query(_SEEN, {}, tuple_row), rows)
+
+
+async def _fail(database: Database, tenant_id: UUID, way: int) -> None:
+    """Leave a transaction in one of the ways in which it is not committed."""
+    if way == 0:
+        await database.fetch(tenant_id, "SELECT 1 / 0", {}, tuple_row)
+    elif way == 1:
+        async with database.tenant(tenant_id) as connection:
+            await connection.execute("SELECT 1 / 0")
+    elif way == 2:
+        async with database.tenant(tenant_id):
+            raise LookupError
+    elif way == 3:
+        async with database.tenant(tenant_id) as connection:
+            with suppress(psycopg.Error):
+                await connection.execute("SELECT 1 / 0")
+        raise LookupError  # the block above ended well, and its COMMIT rolled back
+    else:
+        async with asyncio.timeout(0.02), database.tenant(tenant_id) as connection:
+            await connection.execute("SELECT pg_sleep(1)")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_transaction_sees_another_tenant_whatever_became_of_the_one_before(
+    two_tenants: Database, seed: int
+) -> None:
+    draw = random.Random(seed)
+
+    async def some() -> None:
+        for _ in range(30):
+            tenant_id = draw.choice((DEFAULT_TENANT, OTHER))
+            action = draw.randrange(10)
+            if action < 5:
+                assert await _seen(two_tenants, tenant_id, action) == [(tenant_id,)]
+            elif action < 8:
+                with pytest.raises((psycopg.Error, LookupError, TimeoutError, DatabaseUnavailable)):
+                    await _fail(two_tenants, tenant_id, draw.randrange(5))
+            elif action == 8:
+                assert await two_tenants.fetch_without_tenant(_SEEN, {}, tuple_row) == []
+            else:
+                async with two_tenants.pool.connection() as connection:
+                    assert await (await connection.execute(_SEEN)).fetchall() == []
+
+    await asyncio.gather(*(some() for _ in range(3)))
 
 
 async def test_nothing_can_be_changed_or_added_in_another_tenant(two_tenants: Database) -> None:
