@@ -59,9 +59,8 @@ _MARKS = " .,;:!?'\"~-–—"
 _LONGEST = 80
 _SINCE = re.compile(r"(?:please )?(?:from now on|going forward|in (?:the )?future|from here on)", re.IGNORECASE)
 _ANOTHER = re.compile(
-    r"\s+(?:and|but)(?: also| now)? (?=(?:live|work|have|love|hate|like|am|play|speak|study|own|drive|enjoy|"
-    r"prefer|teach|"
-    r"run|do not|can not|never)\b)",
+    r"\s+(?:and|but)(?: (?:also|now|still|really|just|always|only))? (?=(?:live|work|have|love|hate|like|am|play|"
+    r"speak|study|own|drive|enjoy|prefer|teach|run|do not|did not|can not|could not|would not|am not|never)\b)",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(

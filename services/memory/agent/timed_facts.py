@@ -48,6 +48,15 @@ _EXPERIENCED = re.compile(
 _BOUNDED = re.compile(r"(?<=.)[之以]前$")
 _ONWARDS = re.compile(r"起就?$|以来$|开始就?$")
 _ME_CHINESE = re.compile(r"(?:我们?|咱们?|俺)家?")
+_BARE = re.compile(
+    r"(?:(?P<doing>living|working|learning|studying|driving)|"
+    r"(?:used to|been|had|was|lived|worked|played|studied|taught|sang|drove|live|work|play|speak)) "
+    r"(?!(?:out|well|fine|great|is|was|to|it|that|this|you|for me|on it|on this|on that)\b)"
+    r"(?!(?:(?! (?:and|but) ).)*\b(?:is|are|would|should|helps?|makes?|takes|can|could|will|he|she|they|it|you)"
+    r"\b)",
+    re.IGNORECASE,
+)
+"""What begins a sentence without its subject, which is who writes it."""
 _NO_SUBJECT = re.compile(r"(?:以前|曾经?|过去|从前|原先|之前|原来|used to |formerly |previously )", re.IGNORECASE)
 _ME = re.compile(r"(?:i|we)\b|我|咱|俺", re.IGNORECASE)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -63,11 +72,14 @@ def facts_with_times(clauses: Sequence[Clause], read: Reader) -> list[Fact]:
     facts: list[Fact] = []
     before = ""
     me = ""
-    for clause in clauses:
+    for place, clause in enumerate(clauses):
         speaker = _ME.match(clause.text)
         omitted = me if speaker is None and _NO_SUBJECT.match(clause.text) else ""
+        if place == 0 and (bare := _BARE.match(clause.text)):
+            omitted = "I am" if bare["doing"] else "I"
         me = speaker[0] if speaker else me if omitted else ""
         said = _said_formerly(_joined_to(omitted, clause.text))
+        clause = Clause(said, said.casefold()) if omitted else clause  # noqa: PLW2901 — with its subject
         found = timed(said, _ANY_DAY)
         if found.words and not found.text.strip(" ,.，。"):  # "From May on, I …" and "…, until May"
             if found.validity.valid_to and untimed:
