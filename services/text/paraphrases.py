@@ -49,7 +49,7 @@ _ALIKE_CHINESE = (
 )
 _KIN = re.compile(
     r"\b(?:(?:grand|step)?(?:mother|father|son|daughter|parents?)|mum|mom|dad|wife|husband|partner|brother|sister|uncle|aunt|"
-    r"cousin|niece|nephew|boyfriend|girlfriend|friend|boss|child|kid)s?\b"
+    r"cousin|niece|nephew|boyfriend|girlfriend|friend|boss|child|kid)s?(?:-in-law)?\b"
     r"|[爸妈爹娘]|[父母]亲|[祖外]父|祖母|[爷奶]|外[公婆]|[岳公婆][父母公婆]|妻子|太太|老婆|老公|丈夫|儿子|女儿|[哥弟姐妹]|"
     r"[叔伯舅姨姑]|表|堂|男友|女友|朋友|老板|同事|孩子",
 )

@@ -12,7 +12,7 @@ CHINESE_NUMERAL = rf"[\d{''.join(CHINESE_DIGITS)}{''.join(_CHINESE_POWERS)}{''.j
 
 
 def chinese_number(text: str) -> int:
-    """The number: 12, 十二, 廿三, 两千零四, 二〇二三; -1 if it is none (七八)."""
+    """The number: 12, 十二, 廿三, 两千零四, 三千二, 二〇二三; -1 if it is none (七八)."""
     if text.isdecimal():
         return int(text)
     if text and all(char in CHINESE_DIGITS or char.isdecimal() for char in text):
@@ -32,6 +32,8 @@ def chinese_number(text: str) -> int:
             total, digit = total + (1 if digit is None else digit) * smallest, None
         else:
             return -1
+    if digit and smallest > _TEN and text[-2:-1] in _CHINESE_POWERS:  # 三千二 is 3200, and 三千零二 is 3002
+        return total + digit * smallest // 10
     return total + (digit or 0) if text else -1
 
 

@@ -17,6 +17,8 @@ from services.time_reference.numerals import chinese_number
         ("卅一", 31),
         ("一百零五", 105),
         ("两千零四", 2004),
+        ("三千二", 3200),
+        ("一百五", 150),
         ("二〇二三", 2023),
         ("二零〇六", 2006),
         ("七八", -1),
