@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.async_api import Browser, Page, Request, async_playwright
+from playwright.async_api import Browser, Page, Request, async_playwright, expect
 
 SCREENS = (
     *("chat", "memory", "core", "timeline", "recall", "proposals", "operations"),
@@ -14,6 +14,9 @@ SCREENS = (
 )
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _NOTE_REPORTS = "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective))"
+_PATIENCE_MS = 30_000
+"""For a page on a machine that does much else."""
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 @dataclass
@@ -32,7 +35,7 @@ class Watched:
 
     def watch(self) -> None:
         """Note what goes wrong in the page from now on."""
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(_PATIENCE_MS)
         self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
         self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
