@@ -19,7 +19,8 @@ from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
-from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
 
 COMPRESS = "compress_memory"
 """Task that carries out a run."""

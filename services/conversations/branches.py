@@ -16,7 +16,8 @@ from services.conversations.resent_history import BranchReason
 from services.errors import Conflict, NotFound
 from services.memory.blocks import Owner
 from services.memory.branching import BranchMemory
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 _LOCK: LiteralString = """
 SELECT user_id, expert_id, space_id FROM conversations

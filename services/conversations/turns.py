@@ -40,7 +40,8 @@ from services.llm.tokens import IMAGE_TOKENS
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.reflection.schedule import REFLECT

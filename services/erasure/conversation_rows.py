@@ -16,7 +16,7 @@ from services.erasure.traces import remove_jobs
 from services.errors import Conflict, NotFound
 from services.memory.core import SHARED_SECTION
 from services.memory.provenance import Version, without
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 
 _COUNTED = ("conversations", "messages", "turns", "conversation_summaries", "topics", "visits", "feedback")
 

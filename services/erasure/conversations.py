@@ -21,7 +21,8 @@ from services.errors import NotFound, Unavailable
 from services.jobs.tasks import RunningJob
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
-from services.platform.postgres import UNHURRIED_S, Connection
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S
 from services.visits.schedule import defer_days
 
 ERASE_CONVERSATION_TRACES = "erase_conversation_traces"

@@ -17,7 +17,8 @@ from services.erasure.stores import ErasureStores
 from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
 from services.jobs.tasks import RunningJob
-from services.platform.postgres import UNHURRIED_S, Connection
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S
 from services.search.vector_index import WRITING
 
 ERASE_TRACES = "erase_traces"

@@ -18,7 +18,8 @@ from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
-from services.platform.postgres import UNHURRIED_S, Connection
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S
 
 _FIND: LiteralString = """
 SELECT s.id, s.user_id FROM spaces s JOIN users u ON u.id = s.user_id

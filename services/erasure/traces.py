@@ -6,7 +6,7 @@ from uuid import UUID
 
 from services.conversations.event_log import EventLog
 from services.memory.cache import CoreMemoryCache
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 
 _KEYS_AT_ONCE = 500
 

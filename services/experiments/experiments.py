@@ -13,7 +13,8 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, InvalidInput, NotFound
 from services.experiments.assignment import Variant
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 Status = Literal["draft", "running", "stopped"]
 

@@ -14,7 +14,8 @@ from redis.exceptions import RedisError
 from services.errors import Unavailable
 from services.identity.tenants import user_id_of
 from services.memory.episodes.index import EpisodeIndex
-from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.redis import RedisClient
 from services.text.tokenizer import terms
 

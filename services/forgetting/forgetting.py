@@ -28,7 +28,8 @@ from services.lineage.tracing import Item, Lineage, Node
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
 from services.memory.retraction import RebuildTasks, Retraction
-from services.platform.postgres import UNHURRIED_S, Connection
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S
 
 _REBUILT = frozenset({"summary", "topic", "visit", "day"})
 _NONCE_BYTES = 16

@@ -21,7 +21,8 @@ from services.errors import Unavailable
 from services.forgetting.canary import OF_NOBODY, rows_of_user
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
 
 RENEW_KEY = "renew_user_key"
 RESEAL = "reseal_user"

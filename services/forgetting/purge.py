@@ -11,7 +11,7 @@ from services.forgetting import purge_sql as sql
 from services.forgetting.targets import TargetPlan
 from services.memory.blocks import Change
 from services.memory.origins import origin_of, values_of
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 from services.text.mentions import Subject, without
 
 Gone = frozenset[tuple[str, str]]

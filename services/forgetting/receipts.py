@@ -25,7 +25,8 @@ from psycopg.rows import dict_row
 
 from services.errors import ConfigurationError, InvalidInput, NotFound
 from services.identity.tenants import user_id_of
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 KEY_FILE = "receipt_key.pem"
 _KEY_ID_CHARACTERS = 16

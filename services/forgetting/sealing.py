@@ -19,7 +19,8 @@ from services.encryption.marks import Sealed
 from services.encryption.vault import Vault
 from services.errors import ConfigurationError
 from services.forgetting.canary import rows_of_user
-from services.platform.postgres import UNHURRIED_S, Database, driver_errors_made_ours
+from services.platform.database_errors import driver_errors_made_ours
+from services.platform.postgres import UNHURRIED_S, Database
 
 _ROWS_AT_ONCE = 200
 _FIRST = "(0,0)"

@@ -40,8 +40,9 @@ from services.jobs.tasks import (
 )
 from services.platform import span_names as names
 from services.platform.authorship import authoring_job
+from services.platform.connections import Connection
 from services.platform.metrics import JOB_SECONDS
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import Database
 from services.platform.tracing import Attributes, cause, span, taken_links
 from services.usage.meter import Spender, UsageMeter
 

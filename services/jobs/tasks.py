@@ -13,7 +13,8 @@ import procrastinate
 from procrastinate.jobs import Job
 
 from services.errors import AnamnesisError
-from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
 
 RETRIES = 3
 """Number of retries of a failed job."""

@@ -11,7 +11,8 @@ from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import FORGET_PASSAGES, only
 from services.knowledge.document import Chunk, StoredDocument
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 _CHUNKS_AT_ONCE = 500
 

@@ -23,7 +23,8 @@ from services.memory.episodes.episode import EpisodeType
 from services.memory.episodes.removal import remove_with_merged
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
-from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
 
 Reason = Literal["night", "request", "import"]
 

@@ -18,7 +18,8 @@ from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from services.search.hits import Ranked
 from services.search.queries import Utterance
 from services.search.selection import by_episode

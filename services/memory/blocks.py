@@ -18,7 +18,7 @@ from services.memory.items import ItemChange
 from services.memory.merge import overlay
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 from state.prompt import CoreMemoryBlock, CoreMemorySections
 
 

@@ -14,7 +14,7 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import Retraction
 from services.memory.undo import space_of, taken_back
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 
 BRANCH = "branch"
 """Type under which a branch that is put aside stands in the log; its id is the branch's."""

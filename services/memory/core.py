@@ -25,7 +25,8 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.merge import canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among, without_removals_of
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"

@@ -14,7 +14,8 @@ from services.encryption.marks import WordsInJson, WordsJson, words, words_in_js
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.platform import span_names as names
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from services.platform.tracing import span
 
 Actor = Literal["model", "user", "memory_agent", "topics", "compression", "maintenance"]

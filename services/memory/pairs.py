@@ -18,7 +18,8 @@ from services.memory.core_values import CoreValue, CoreValues, texts_of
 from services.memory.items import ItemChange
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 PairKind = Literal["duplicate", "contradiction"]
 

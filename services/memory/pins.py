@@ -15,7 +15,8 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.origins import values_of
 from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 _PIN: LiteralString = """
 UPDATE episodes SET pinned_at = CASE WHEN %(pinned)s THEN coalesce(pinned_at, clock_timestamp()) END

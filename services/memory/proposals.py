@@ -23,7 +23,8 @@ from services.memory.episodes.episode import Source
 from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
 from services.memory.undo import Undo
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from state.memory import MemoryChange
 
 EditKind = Literal["remember", "forget"]

@@ -19,7 +19,7 @@ from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
 from services.memory.items import ItemChange
 from services.memory.operations import Operation, OperationLog, Trigger
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
 from services.text.mentions import Subject, without
 from state.memory import PlannedChange

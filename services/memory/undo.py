@@ -17,7 +17,8 @@ from services.memory.core import CoreMemory
 from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND, Retraction
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 UNDO = "memory_undo"
 """Type under which it stands in the log itself."""

@@ -1,26 +1,20 @@
-"""PostgreSQL: the pool, transactions that see only one tenant, and the conversion of driver errors."""
+"""PostgreSQL: transactions that see only one tenant, and statements that share a round trip."""
 
 import asyncio
 import copy
-import select
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 from uuid import UUID
 
-import psycopg
-import psycopg_pool
-from psycopg import AsyncConnection, AsyncCursor, AsyncRawCursor, sql
-from psycopg.abc import PQGen
-from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
+from psycopg import AsyncCursor, AsyncRawCursor, sql
+from psycopg.pq import ExecStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
-from psycopg.types.json import set_json_dumps, set_json_loads
 
 from services.encryption.state import check_encryption
-from services.errors import DatabaseContended, DatabaseUnavailable, TenantElsewhere
-from services.json_text import json_bytes, json_value
+from services.errors import DatabaseUnavailable
+from services.platform.connections import LIMITS, STATEMENT_S, WAIT_FOR_CONNECTION_S, Connection, Connections
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
     DIRECT_URL_IS_POOLED,
@@ -29,57 +23,26 @@ from services.platform.database_checks import (
     check_schema,
     check_sharding,
 )
+from services.platform.database_errors import despite_contention, driver_errors_made_ours
 from services.platform.shared_reads import Query, SharedReads, positional
 
 if TYPE_CHECKING:
     from services.encryption.data_key import DataKey
     from services.encryption.vault import LookUp, Vault
 
-Connection = AsyncConnection[TupleRow]
-Returned = TypeVar("Returned")
 Row = TypeVar("Row")
 One = TypeVar("One")
 Other = TypeVar("Other")
 Result = TypeVar("Result")
 
-_POOL_SIZE = 20
-_WAIT_FOR_CONNECTION_S = 5.0
-_STATEMENT_S = 15.0
-"""Seconds for one round trip of a turn, on the client's side: a hanging server ignores its own time-outs."""
 UNHURRIED_S = 600.0
 """Seconds for one round trip that may move a lot of data."""
 _ROWS_AT_ONCE = 500
-_CHECK_S = 2.0
-_IN_DOUBT_S = 30.0
-"""After a round trip that took too long, a connection is asked before it is lent."""
-
-_TRIES = 3
-"""Attempts at a transaction while others hold locks that it needs."""
-
-_TRANSIENT = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.errors.IdleInTransactionSessionTimeout,
-    psycopg_pool.PoolTimeout,
-    psycopg_pool.PoolClosed,
-)
-
-_LIMITS = {
-    # A process that is paused during a transaction must not block the others for long.
-    "idle_in_transaction_session_timeout": "10s",
-    "lock_timeout": "5s",
-    # An abandoned statement ends soon after its connection.
-    "client_connection_check_interval": "2s",
-}
-_SET_LIMITS = "; ".join(f"SET {name} = '{limit}'" for name, limit in _LIMITS.items())
-_SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for name, limit in _LIMITS.items())
+_SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for name, limit in LIMITS.items())
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
 _ENTER_TENANT = "SELECT enter_tenant(%s)"
-_CLOSED = "AN001"
-"""Error code of `enter_tenant` for a tenant that the database does not serve."""
-
 _TENANTS = "SELECT id FROM tenants ORDER BY id"
 _SERVED_OF = """
 SELECT id FROM unnest(%(ids)s::uuid[]) AS id
@@ -93,29 +56,8 @@ _AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%s, 0))"
 # Statements that belong together see the same state.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
-_TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_LOOK_AGAIN_S = 0.1
 
-_STILL_THERE_S = 30.0
-"""Pause between two checks of a connection that only listens."""
-
-
-class _LimitedConnection(AsyncConnection[TupleRow]):
-    """A connection whose round trips have a limit while it is lent."""
-
-    round_trip_s: float | None = None
-
-    async def wait(
-        self,
-        gen: PQGen[Returned],
-        interval: float = 0.1,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> Returned:
-        # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
-        return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
-
-
-class Database:
+class Database(Connections):
     """The service's connections, as a role that owns nothing and bypasses nothing."""
 
     def __init__(
@@ -123,7 +65,7 @@ class Database:
         url: str,
         *,
         direct_url: str | None = None,
-        statement_s: float = _STATEMENT_S,
+        statement_s: float = STATEMENT_S,
         vault: "Vault | None" = None,
         sharded: bool = False,
     ) -> None:
@@ -139,29 +81,12 @@ class Database:
             sharded: whether tenants may be in another database; then each transaction of a tenant first looks
                 whether this one serves it, and raises TenantElsewhere if not.
         """
+        super().__init__(url, direct_url=direct_url, statement_s=statement_s, adapt=vault.adapt if vault else None)
         self.vault = vault
         self._sharded = sharded
-        self._pooled = direct_url is not None
-        self._direct_url = direct_url or url
         self._set_tenant = self._entering(_ENTER_TENANT if sharded else _SET_TENANT)
-        self._statement_s = statement_s
         self._under_way: set[asyncio.Task[Any]] = set()
         self._shared_reads = SharedReads(self._run_each)
-        self._in_doubt_until = 0.0
-        self.pool: psycopg_pool.AsyncConnectionPool[_LimitedConnection] = psycopg_pool.AsyncConnectionPool(
-            url,
-            connection_class=_LimitedConnection,
-            min_size=2,
-            max_size=_POOL_SIZE,
-            timeout=_WAIT_FOR_CONNECTION_S,
-            # The pool doubles its pauses between tries; after it gives up, the next request starts with short
-            # ones.
-            reconnect_timeout=_WAIT_FOR_CONNECTION_S,
-            open=False,
-            configure=self._configure,
-            check=self._check,
-            kwargs={"connect_timeout": 5} | ({"prepare_threshold": None} if self._pooled else {}),
-        )
 
     def _entering(self, statement: LiteralString) -> LiteralString:
         return statement + (_SET_LIMITS_LOCALLY if self._pooled else "")
@@ -185,7 +110,7 @@ class Database:
             DatabaseUnavailable: nothing answers.
         """
         async with driver_errors_made_ours():
-            await self.pool.open(wait=True, timeout=_WAIT_FOR_CONNECTION_S)
+            await self.pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
             async with self.pool.connection() as connection:
                 if not self._pooled:
                     await check_direct(connection, DATABASE_URL_IS_POOLED)
@@ -245,7 +170,7 @@ class Database:
             async with self.tenant(tenant_id, statement_s=statement_s) as connection:
                 return await work(connection)
 
-        return await _despite_contention(transaction)
+        return await despite_contention(transaction)
 
     async def transact_after(
         self,
@@ -272,7 +197,7 @@ class Database:
                 await connection.execute("COMMIT")
                 return done
 
-        return await _despite_contention(transaction)
+        return await despite_contention(transaction)
 
     async def fetch(
         self,
@@ -362,13 +287,6 @@ class Database:
                     await cursor.execute(*positional(query.statement, values))
             return [await _all_rows(cursor) for cursor in cursors]
 
-    def _at_once(self, connection: Connection) -> AbstractAsyncContextManager[Any]:
-        """Send statements in one round trip; through a pooler one by one.
-
-        PgBouncer before 1.21 now and then leaves a pipeline without its answer.
-        """
-        return nullcontext() if self._pooled else connection.pipeline()
-
     @asynccontextmanager
     async def _transaction_at_once(
         self, connection: Connection, *, begin: LiteralString | None = None
@@ -423,46 +341,6 @@ class Database:
         if not task.cancelled():
             task.exception()  # its caller may be gone, and nobody else retrieves it
 
-    @asynccontextmanager
-    async def only_one(self, name: str, *, wait: bool = False) -> AsyncIterator[bool]:
-        """Hold a lock by name across all processes; yield whether it was obtained.
-
-        The lock is lost if the database connection breaks: the work under it must tolerate a second holder.
-
-        Args:
-            name: of the work.
-            wait: wait for the current holder.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
-        """
-        async with self._session() as connection:
-            while True:
-                row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
-                if row[0] or not wait:
-                    break
-                await asyncio.sleep(_LOOK_AGAIN_S)
-            try:
-                yield row[0]
-            finally:
-                if row[0]:
-                    await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
-
-    async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
-        """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
-
-        Raises:
-            DatabaseUnavailable: the connection cannot be made, or broke.
-        """
-        async with driver_errors_made_ours(), self._direct_connection() as connection:
-            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-            yield ""
-            while True:
-                async for notification in connection.notifies(timeout=_STILL_THERE_S):
-                    yield notification.payload
-                async with asyncio.timeout(_CHECK_S):
-                    await connection.execute("SELECT 1")
-
     async def fetch_without_tenant(
         self, statement: LiteralString, values: Mapping[str, Any], row_factory: AsyncRowFactory[Row]
     ) -> list[Row]:
@@ -488,95 +366,6 @@ class Database:
         rows = await self.fetch_without_tenant(_SERVED_OF, {"ids": list(tenant_ids)}, tuple_row)
         return [row[0] for row in rows]
 
-    async def ping(self) -> float:
-        """Return the milliseconds that a trivial query takes.
-
-        Raises:
-            DatabaseUnavailable: nothing answers.
-        """
-        begun = time.perf_counter()
-        async with (
-            driver_errors_made_ours(),
-            asyncio.timeout(3),
-            self.pool.connection(timeout=2) as connection,
-        ):
-            await connection.execute("SELECT 1")
-        return (time.perf_counter() - begun) * 1000
-
-    async def _check(self, connection: _LimitedConnection) -> None:
-        """Look whether the server has closed a connection since its last use; ask it only in doubt."""
-        idle = select.poll()
-        idle.register(connection.fileno(), select.POLLIN)
-        # An idle connection has nothing to read but its end, or a notice.
-        if time.monotonic() < self._in_doubt_until or idle.poll(0):
-            connection.round_trip_s = _CHECK_S
-            await connection.execute("SELECT 1")
-        connection.round_trip_s = self._statement_s
-
-    async def _configure(self, connection: Connection) -> None:
-        # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
-        # argument of the pool: the queue's listener makes its own connection from the same arguments.
-        await connection.set_autocommit(True)
-        set_json_dumps(json_bytes, connection)
-        set_json_loads(json_value, connection)
-        if not self._pooled:
-            await connection.execute(_SET_LIMITS)
-        if self.vault is not None:
-            self.vault.adapt(connection)
-
-    @asynccontextmanager
-    async def _direct_connection(self) -> AsyncIterator[Connection]:
-        """Connect past the pooler, outside the pool."""
-        async with await AsyncConnection.connect(
-            self._direct_url, autocommit=True, connect_timeout=5
-        ) as connection:
-            yield connection
-
-    @asynccontextmanager
-    async def _session(self) -> AsyncIterator[Connection]:
-        """Lend a connection whose session stays the same between transactions."""
-        if not self._pooled:
-            async with self._connection() as connection:
-                yield connection
-            return
-        async with driver_errors_made_ours(), self._direct_connection() as connection:
-            yield connection
-
-    @asynccontextmanager
-    async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[Connection]:
-        """Lend a connection. It comes back with no transaction open, or it is given up."""
-        async with driver_errors_made_ours():
-            connection = await self.pool.getconn()
-            if round_trip_s is not None:
-                connection.round_trip_s = round_trip_s
-            try:
-                yield connection
-            except BaseException as error:
-                if isinstance(error, psycopg.errors._WaitTimeout):
-                    self._in_doubt_until = time.monotonic() + _IN_DOUBT_S
-                # A task that is cancelled in mid-query leaves the connection busy, or in the midst of a pipeline.
-                status = connection.pgconn.transaction_status
-                if connection.pgconn.pipeline_status != PipelineStatus.OFF:
-                    await connection.close()
-                elif status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                    await connection.rollback()
-                elif status != TransactionStatus.IDLE:
-                    await connection.close()
-                raise
-            finally:
-                await self.pool.putconn(connection)
-
-
-async def _despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a transaction, and again if others were in the way, up to three times."""
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            return await transaction()
-        except DatabaseContended:
-            if not tries_left:
-                raise
-    raise AssertionError
-
 
 async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
     """What a statement returned; others run between parts of it, as each row is made into an object."""
@@ -593,23 +382,3 @@ async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
 def _begin_for(set_tenant: LiteralString, tenant_id: UUID) -> bytes:
     """Return BEGIN and the tenant setting as one text: without parameters it may hold two statements."""
     return b"BEGIN; " + sql.SQL(set_tenant.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(None)
-
-
-@asynccontextmanager
-async def driver_errors_made_ours() -> AsyncIterator[None]:
-    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`.
-
-    Programming errors stay unchanged.
-    """
-    try:
-        yield
-    except psycopg.errors.DiskFull as error:
-        raise DatabaseUnavailable("The database's disk is full; free some space, then try again.") from error
-    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
-        raise DatabaseContended from error
-    except (*_TRANSIENT, TimeoutError) as error:
-        raise DatabaseUnavailable from error
-    except psycopg.DatabaseError as error:
-        if error.sqlstate == _CLOSED:
-            raise TenantElsewhere from error
-        raise

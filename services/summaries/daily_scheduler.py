@@ -20,7 +20,8 @@ from psycopg.rows import class_row
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.blocks import Owner
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, Day
 from services.time_reference.local_days import bounds, local_day
 from services.visits.schedule import SUMMARISE_DAYS, defer_days

@@ -13,7 +13,8 @@ from uuid_utils.compat import uuid7
 from services.encryption.marks import Words, WordsInJson
 from services.errors import Conflict
 from services.platform.authorship import made_by
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
 _CONVERSATION = """

@@ -19,8 +19,8 @@ from services.memory.agent.user_information import Stretch, UserInformation
 from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
 from services.memory.blocks import Owner
 from services.platform.authorship import authoring
+from services.platform.connections import Connection
 from services.platform.metrics import TOPICS
-from services.platform.postgres import Connection
 from services.summaries import prompts
 from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said

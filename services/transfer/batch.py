@@ -8,7 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from services.conversations.messages import title_of
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
 from services.transfer.lines import (
     CoreMemoryLine,

@@ -10,7 +10,8 @@ from uuid import UUID
 import structlog
 
 from services.jobs.queue import JobQueue
-from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
 from services.transfer.batch import Batch, Numbered
 from services.transfer.line_reader import LONGEST_LINE, numbered_lines

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.rows import TupleRow
 
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 
 
 class BatchStatements:

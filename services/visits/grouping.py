@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from uuid_utils.compat import uuid7
 
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 from services.visits.visit import VisitSchedule
 
 # Visits that the messages can touch: from the one before or around the first to the one behind the last of them.

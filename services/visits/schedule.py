@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from services.jobs.queue import JobQueue
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 
 SUMMARISE_DAYS = "summarise_days"
 """Task that summarises the days of some visits."""

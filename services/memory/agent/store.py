@@ -14,7 +14,8 @@ from services.memory.blocks import Owner
 from services.memory.commands.statements import FILED
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 from state.memory import ForeignOrigin
 
 PLAN = "memory_agent"

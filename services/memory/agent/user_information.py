@@ -22,7 +22,7 @@ from services.memory.commands.recogniser import kind_of
 from services.memory.core import CoreMemory
 from services.memory.items import LIST_FIELDS, SINGLE_FIELDS
 from services.memory.operations import Trigger
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 from services.search.duplicates import are_duplicates
 from services.text.mentions import Subject, known_in
 from services.text.tokenizer import informative_terms, lone_characters, terms

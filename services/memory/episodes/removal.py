@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString
 from uuid import UUID
 
-from services.platform.postgres import Connection
+from services.platform.connections import Connection
 
 # Step by step, each under its lock, because a compression run may be merging the newest text again.
 _LOCK: LiteralString = """

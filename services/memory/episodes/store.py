@@ -26,7 +26,8 @@ from services.memory.episodes.index import Scope
 from services.memory.episodes.removal import remove_with_merged
 from services.memory.operations import Trigger
 from services.platform.authorship import made_by
-from services.platform.postgres import Connection, Database
+from services.platform.connections import Connection
+from services.platform.postgres import Database
 
 FORGET = "forget_episodes"
 

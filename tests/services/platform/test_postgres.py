@@ -12,9 +12,10 @@ from psycopg.rows import tuple_row
 from services.engines import Engines
 from services.errors import DatabaseContended, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
+from services.platform.connections import Connection
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]

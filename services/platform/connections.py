@@ -1,0 +1,227 @@
+"""Connections to PostgreSQL: a pool whose round trips have a limit, and those that keep their session."""
+
+import asyncio
+import select
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeVar
+
+import psycopg
+import psycopg_pool
+from psycopg import AsyncConnection, sql
+from psycopg.abc import PQGen
+from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.rows import TupleRow
+from psycopg.types.json import set_json_dumps, set_json_loads
+
+from services.json_text import json_bytes, json_value
+from services.platform.database_errors import driver_errors_made_ours
+
+Connection = AsyncConnection[TupleRow]
+Returned = TypeVar("Returned")
+
+_POOL_SIZE = 20
+WAIT_FOR_CONNECTION_S = 5.0
+STATEMENT_S = 15.0
+"""Seconds for one round trip of a turn, on the client's side: a hanging server ignores its own time-outs."""
+_CHECK_S = 2.0
+_IN_DOUBT_S = 30.0
+"""After a round trip that took too long, a connection is asked before it is lent."""
+
+LIMITS = {
+    # A process that is paused during a transaction must not block the others for long.
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
+    # An abandoned statement ends soon after its connection.
+    "client_connection_check_interval": "2s",
+}
+_SET_LIMITS = "; ".join(f"SET {name} = '{limit}'" for name, limit in LIMITS.items())
+
+_TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_LOOK_AGAIN_S = 0.1
+
+_STILL_THERE_S = 30.0
+"""Pause between two checks of a connection that only listens."""
+
+
+class _LimitedConnection(AsyncConnection[TupleRow]):
+    """A connection whose round trips have a limit while it is lent."""
+
+    round_trip_s: float | None = None
+
+    async def wait(
+        self,
+        gen: PQGen[Returned],
+        interval: float = 0.1,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Returned:
+        # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
+        return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
+
+
+class Connections:
+    """Lends connections, each for one transaction or as a session."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        direct_url: str | None = None,
+        statement_s: float = STATEMENT_S,
+        adapt: Callable[[Connection], None] | None = None,
+    ) -> None:
+        """Take the addresses.
+
+        Args:
+            url: of the pool. With `direct_url` it may lead through a pooler that gives each transaction another
+                session (PgBouncer's transaction mode): nothing is then left in a session.
+            direct_url: address of the same database past the pooler, for what needs a session: notifications
+                and locks that outlast a transaction. None = `url` is direct.
+            statement_s: seconds for one round trip.
+            adapt: prepares each new connection of the pool.
+        """
+        self._pooled = direct_url is not None
+        self._direct_url = direct_url or url
+        self._statement_s = statement_s
+        self._adapt = adapt
+        self._in_doubt_until = 0.0
+        self.pool: psycopg_pool.AsyncConnectionPool[_LimitedConnection] = psycopg_pool.AsyncConnectionPool(
+            url,
+            connection_class=_LimitedConnection,
+            min_size=2,
+            max_size=_POOL_SIZE,
+            timeout=WAIT_FOR_CONNECTION_S,
+            # The pool doubles its pauses between tries; after it gives up, the next request starts with short
+            # ones.
+            reconnect_timeout=WAIT_FOR_CONNECTION_S,
+            open=False,
+            configure=self._configure,
+            check=self._check,
+            kwargs={"connect_timeout": 5} | ({"prepare_threshold": None} if self._pooled else {}),
+        )
+
+    @asynccontextmanager
+    async def only_one(self, name: str, *, wait: bool = False) -> AsyncIterator[bool]:
+        """Hold a lock by name across all processes; yield whether it was obtained.
+
+        The lock is lost if the database connection breaks: the work under it must tolerate a second holder.
+
+        Args:
+            name: of the work.
+            wait: wait for the current holder.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with self._session() as connection:
+            while True:
+                row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
+                if row[0] or not wait:
+                    break
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            try:
+                yield row[0]
+            finally:
+                if row[0]:
+                    await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
+
+    async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
+        """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
+
+        Raises:
+            DatabaseUnavailable: the connection cannot be made, or broke.
+        """
+        async with driver_errors_made_ours(), self._direct_connection() as connection:
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            yield ""
+            while True:
+                async for notification in connection.notifies(timeout=_STILL_THERE_S):
+                    yield notification.payload
+                async with asyncio.timeout(_CHECK_S):
+                    await connection.execute("SELECT 1")
+
+    async def ping(self) -> float:
+        """Return the milliseconds that a trivial query takes.
+
+        Raises:
+            DatabaseUnavailable: nothing answers.
+        """
+        begun = time.perf_counter()
+        async with (
+            driver_errors_made_ours(),
+            asyncio.timeout(3),
+            self.pool.connection(timeout=2) as connection,
+        ):
+            await connection.execute("SELECT 1")
+        return (time.perf_counter() - begun) * 1000
+
+    def _at_once(self, connection: Connection) -> AbstractAsyncContextManager[Any]:
+        """Send statements in one round trip; through a pooler one by one.
+
+        PgBouncer before 1.21 now and then leaves a pipeline without its answer.
+        """
+        return nullcontext() if self._pooled else connection.pipeline()
+
+    async def _check(self, connection: _LimitedConnection) -> None:
+        """Look whether the server has closed a connection since its last use; ask it only in doubt."""
+        idle = select.poll()
+        idle.register(connection.fileno(), select.POLLIN)
+        # An idle connection has nothing to read but its end, or a notice.
+        if time.monotonic() < self._in_doubt_until or idle.poll(0):
+            connection.round_trip_s = _CHECK_S
+            await connection.execute("SELECT 1")
+        connection.round_trip_s = self._statement_s
+
+    async def _configure(self, connection: Connection) -> None:
+        # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
+        # argument of the pool: the queue's listener makes its own connection from the same arguments.
+        await connection.set_autocommit(True)
+        set_json_dumps(json_bytes, connection)
+        set_json_loads(json_value, connection)
+        if not self._pooled:
+            await connection.execute(_SET_LIMITS)
+        if self._adapt is not None:
+            self._adapt(connection)
+
+    @asynccontextmanager
+    async def _direct_connection(self) -> AsyncIterator[Connection]:
+        """Connect past the pooler, outside the pool."""
+        async with await AsyncConnection.connect(
+            self._direct_url, autocommit=True, connect_timeout=5
+        ) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[Connection]:
+        """Lend a connection whose session stays the same between transactions."""
+        if not self._pooled:
+            async with self._connection() as connection:
+                yield connection
+            return
+        async with driver_errors_made_ours(), self._direct_connection() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[Connection]:
+        """Lend a connection. It comes back with no transaction open, or it is given up."""
+        async with driver_errors_made_ours():
+            connection = await self.pool.getconn()
+            if round_trip_s is not None:
+                connection.round_trip_s = round_trip_s
+            try:
+                yield connection
+            except BaseException as error:
+                if isinstance(error, psycopg.errors._WaitTimeout):
+                    self._in_doubt_until = time.monotonic() + _IN_DOUBT_S
+                # A task that is cancelled in mid-query leaves the connection busy, or in the midst of a pipeline.
+                status = connection.pgconn.transaction_status
+                if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+                    await connection.close()
+                elif status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                    await connection.rollback()
+                elif status != TransactionStatus.IDLE:
+                    await connection.close()
+                raise
+            finally:
+                await self.pool.putconn(connection)

@@ -1,0 +1,56 @@
+"""Errors of PostgreSQL's driver as the service's own, and transactions that are tried again."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import psycopg
+import psycopg_pool
+
+from services.errors import DatabaseContended, DatabaseUnavailable, TenantElsewhere
+
+Result = TypeVar("Result")
+
+_TRIES = 3
+"""Attempts at a transaction while others hold locks that it needs."""
+
+_TRANSIENT = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg_pool.PoolTimeout,
+    psycopg_pool.PoolClosed,
+)
+_CLOSED = "AN001"
+"""Error code of the function `enter_tenant` for a tenant that the database does not serve."""
+
+
+@asynccontextmanager
+async def driver_errors_made_ours() -> AsyncIterator[None]:
+    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`.
+
+    Programming errors stay unchanged.
+    """
+    try:
+        yield
+    except psycopg.errors.DiskFull as error:
+        raise DatabaseUnavailable("The database's disk is full; free some space, then try again.") from error
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
+        raise DatabaseContended from error
+    except (*_TRANSIENT, TimeoutError) as error:
+        raise DatabaseUnavailable from error
+    except psycopg.DatabaseError as error:
+        if error.sqlstate == _CLOSED:
+            raise TenantElsewhere from error
+        raise
+
+
+async def despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Result:
+    """Run a transaction, and again if others were in the way, up to three times."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return await transaction()
+        except DatabaseContended:
+            if not tries_left:
+                raise
+    raise AssertionError
