@@ -8,7 +8,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import islice
 from time import monotonic, perf_counter
 from typing import Any
@@ -20,20 +19,14 @@ from psycopg.rows import class_row
 from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex, Scope
 from services.memory.episodes.index_row import IndexRow
 from services.memory.recall.past_sets import PastSets
-from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
+from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
+from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
-from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.search.collection import terms_that_fit
-from services.search.columns import kinds_of
-from services.search.hits import NO_FEATURES
-from services.search.index_terms import Marked, indexed_terms, is_of_this_version, marked
-from services.text.tokenizer import terms
 
 MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""
@@ -42,19 +35,11 @@ _MOST_OF_THE_LIMIT = 0.5
 """Maximum share of all bytes for one set."""
 _MOST_AT_ONCE = 20_000
 """Larger sets are filled in the background, because no turn can wait for them."""
-_AT_ONCE = 1_000
-"""Rows of the index read at once."""
 _LOADS = 2
-_FEW, _MANY = 4, 500
-"""Changed units up to which they are taken in without a thread, and beyond which the index is asked for terms."""
-_LONG_TEXTS = 2_000
-"""Characters of changed units from which their terms are computed in a thread, however few they are."""
-_EPISODES_AT_ONCE = 100
-"""Changed episodes that a shared set takes in without a pause."""
+_MANY = 500
+"""Changed units from which on the index is asked for their terms."""
 _LEARNT_AT_ONCE = 100
 """Embeddings that are stored in one step of the event loop."""
-_FREED_AT_ONCE = 200
-"""Rows that are freed before other threads go on."""
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
@@ -62,38 +47,11 @@ _LOOK_AGAIN_S = 600.0
 _FOLLOWED_S = 0.5
 _LOOKED_AT = 50
 """Number of oldest sets examined at once to make room."""
-_SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
-"""Seconds to wait for the index, plus a time per row."""
 
 Owned = tuple[UUID, UUID, UUID | None]
 """A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
-Found = tuple[str, Sequence[float] | None]
-"""The terms and the embedding of a unit in the index."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class UnitRow:
-    """A unit as a working set reads it."""
-
-    episode_id: UUID
-    unit_id: UUID
-    episode_type: EpisodeType
-    importance: float
-    conversation_id: UUID | None
-    text: str | None
-    """None = the episode is no longer remembered."""
-    created_at: datetime
-    role: Any
-    speaker: str | None
-    message_id: UUID | None
-    indexed: bool
-
-    @property
-    def text_hash(self) -> int:
-        """Hash of what its terms and its embedding depend on."""
-        return hash((self.text, self.speaker, self.role))
 
 
 @dataclass(frozen=True)
@@ -177,11 +135,10 @@ class WorkingSets:
             lost: called with a tenant and a user whose part of the index is missing; returns whether so.
         """
         self._database = database
-        self._index = index
+        self._indexed = IndexedUnits(index, lost)
         self._dimension = dimension
         self._limit_bytes = limit_bytes
         self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
-        self._lost = lost
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
         self._behind: set[asyncio.Task[None]] = set()
@@ -245,8 +202,8 @@ class WorkingSets:
                 return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
-            known, away = await self._from_index(scope, rows, all_of_them=True, vectors=True)
-            await self._take_in(units, rows, known, shared=False)
+            known, away = await self._indexed.read(scope, rows, all_of_them=True, vectors=True)
+            await take_in(units, rows, known, shared=False)
             if not away:
                 self._past.put(scope, generation, units)
         return Loaded(units, round((perf_counter() - begun) * 1000, 1), ["milvus"] if away else [])
@@ -309,8 +266,8 @@ class WorkingSets:
                 # As after an import: terms that are indexed by now need not be computed from the texts.
                 known: dict[UUID, Found] = {}
                 if len(rows) > _MANY:
-                    known, _ = await self._from_index(scope, rows, all_of_them=False, vectors=vectors)
-                await self._take_in(entry.units, rows, known)
+                    known, _ = await self._indexed.read(scope, rows, all_of_them=False, vectors=vectors)
+                await take_in(entry.units, rows, known)
                 entry.state = state
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
@@ -353,91 +310,13 @@ class WorkingSets:
             if len(rows) > most:
                 return False
             units = WorkingSet(self._dimension)
-            known, entry.away = await self._from_index(scope, rows, all_of_them=True, vectors=vectors)
-            await self._take_in(units, rows, known, shared=False)
+            known, entry.away = await self._indexed.read(scope, rows, all_of_them=True, vectors=vectors)
+            await take_in(units, rows, known, shared=False)
             entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
             WORKING_SETS_LOADED.inc()
             self._weigh(entry)
         return True
-
-    async def _from_index(
-        self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool, vectors: bool
-    ) -> tuple[dict[UUID, Found], bool]:
-        """Return what the index has of units, or of all of them, and whether it is unavailable."""
-        indexed = sorted(row.unit_id for row in rows if row.indexed and row.text)
-        known: dict[UUID, Found] = {}
-        try:
-            for begin in range(0, len(indexed), _AT_ONCE):
-                part = indexed[begin : begin + _AT_ONCE]
-                known |= await self._index.rows(
-                    scope.whole, part, between=all_of_them, vectors=vectors, within_s=_patience_s(len(part))
-                )
-        except CollectionMissing:
-            return known, await self._lost(scope.tenant_id, scope.user_id)
-        except Unavailable:
-            return known, True
-        return known, False
-
-    async def _take_in(
-        self, units: WorkingSet, rows: list[UnitRow], known: dict[UUID, Found], *, shared: bool = True
-    ) -> None:
-        """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches.
-
-        Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
-        """
-        living = [row for row in rows if row.text]
-
-        def made() -> list[KeptUnit]:
-            fresh = (
-                [row for row in living if not units.knows(row.unit_id, row.text_hash)] if len(units) else living
-            )
-            contents = {row.unit_id: self._content(row, known.get(row.unit_id, ("", None))[0]) for row in fresh}
-            return [_kept(row, contents.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
-
-        def taken_in() -> None:
-            units.replace({row.episode_id for row in rows}, made())
-            living.clear()
-            _free([rows], known)
-
-        if not shared:
-            await asyncio.to_thread(taken_in)
-            return
-        is_much = len(rows) > _FEW or sum(len(row.text or "") for row in rows) > _LONG_TEXTS
-        async with units.in_use:
-            kept = await asyncio.to_thread(made) if is_much else made()
-        by_episode: dict[UUID, list[KeptUnit]] = {row.episode_id: [] for row in rows}
-        for unit in kept:
-            by_episode[unit.episode_id].append(unit)
-        changed = iter(by_episode.items())
-        while part := list(islice(changed, _EPISODES_AT_ONCE)):
-            async with units.in_use:
-                units.replace([episode for episode, _ in part], [unit for _, each in part for unit in each])
-            await asyncio.sleep(0)
-        if is_much:
-            by_episode.clear()
-            living.clear()
-            await asyncio.to_thread(_free, [rows, kept], known)
-
-    def _content(self, row: UnitRow, found: str) -> UnitContent:
-        text = row.text or ""
-        every = found.split()
-        if not is_of_this_version(every):
-            every = terms_that_fit(indexed_terms(text, row.speaker, row.role)).split()
-        known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
-        return UnitContent(
-            words=known.terms,
-            marks=every[1 : len(every) - len(known.terms)],
-            kinds=kinds_of(
-                text,
-                known.features,
-                by_assistant=said_by_assistant(row.role, row.speaker),
-                written=row.message_id is None,
-                waiting=False,
-            ),
-            named=len(terms(row.speaker)) if row.speaker else 0,
-            concepts=known.concepts,
-        )
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
         # A short delay is harmless, and turns that end together are read together.
@@ -458,14 +337,7 @@ class WorkingSets:
             self._start(self._complete(entry, entry.units, scope, missing))
 
     async def _complete(self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
-        whose = scope.whole
-        for begin in range(0, len(missing), _AT_ONCE):
-            part = missing[begin : begin + _AT_ONCE]
-            found = await self._index.rows(whose, part, vectors=True, within_s=_patience_s(len(part)))
-            vectors = iter([(unit_id, vector) for unit_id, (_, vector) in found.items() if vector is not None])
-            while some := dict(islice(vectors, _EPISODES_AT_ONCE)):
-                units.embed(some)
-                await asyncio.sleep(0)
+        await self._indexed.embed(units, scope, missing)
         entry.tries += 1
         entry.away = False
 
@@ -514,31 +386,3 @@ def _values(scope: Scope) -> dict[str, Any]:
         "expert_id": scope.expert_id,
         "space_id": scope.space_id,
     }
-
-
-def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | None) -> KeptUnit:
-    return KeptUnit(
-        unit_id=row.unit_id,
-        episode_id=row.episode_id,
-        conversation_id=row.conversation_id,
-        episode_type=row.episode_type,
-        said_at=row.created_at,
-        importance=row.importance,
-        waiting=not row.indexed,
-        text_hash=row.text_hash,
-        content=content,
-        vector=vector if row.indexed else None,
-    )
-
-
-def _patience_s(rows: int) -> float:
-    return _SLOWEST_S + _SLOWEST_ROW_S * rows
-
-
-def _free(lists: Sequence[list[Any]], known: dict[UUID, Found]) -> None:
-    """Empty them a little at a time, so that the event loop runs in between."""
-    while any(lists) or known:
-        for each in lists:
-            del each[-_FREED_AT_ONCE:]
-        for unit_id in list(islice(known, _FREED_AT_ONCE)):
-            del known[unit_id]

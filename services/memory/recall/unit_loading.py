@@ -1,0 +1,194 @@
+"""Units of memory on their way into a working set: rows of PostgreSQL, with terms and embeddings of the index."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from services.errors import Unavailable
+from services.memory.episodes.episode import EpisodeType, said_by_assistant
+from services.memory.episodes.index import EpisodeIndex, Scope
+from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
+from services.platform.milvus import CollectionMissing
+from services.search.collection import terms_that_fit
+from services.search.columns import kinds_of
+from services.search.hits import NO_FEATURES
+from services.search.index_terms import Marked, indexed_terms, is_of_this_version, marked
+from services.text.tokenizer import terms
+
+_AT_ONCE = 1_000
+"""Rows of the index read at once."""
+_FEW = 4
+"""Changed units up to which they are taken in without a thread."""
+_LONG_TEXTS = 2_000
+"""Characters of changed units from which their terms are computed in a thread, however few they are."""
+_EPISODES_AT_ONCE = 100
+"""Changed episodes that a shared set takes in without a pause."""
+_FREED_AT_ONCE = 200
+"""Rows that are freed before other threads go on."""
+_SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
+"""Seconds to wait for the index, plus a time per row."""
+
+Found = tuple[str, Sequence[float] | None]
+"""The terms and the embedding of a unit in the index."""
+
+
+@dataclass(frozen=True)
+class UnitRow:
+    """A unit as a working set reads it."""
+
+    episode_id: UUID
+    unit_id: UUID
+    episode_type: EpisodeType
+    importance: float
+    conversation_id: UUID | None
+    text: str | None
+    """None = the episode is no longer remembered."""
+    created_at: datetime
+    role: Any
+    speaker: str | None
+    message_id: UUID | None
+    indexed: bool
+
+    @property
+    def text_hash(self) -> int:
+        """Hash of what its terms and its embedding depend on."""
+        return hash((self.text, self.speaker, self.role))
+
+
+class IndexedUnits:
+    """Reads terms and embeddings of units from the index."""
+
+    def __init__(self, index: EpisodeIndex, lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]]) -> None:
+        """Take the index.
+
+        Args:
+            index: source of terms and embeddings.
+            lost: called with a tenant and a user whose part of the index is missing; returns whether so.
+        """
+        self._index = index
+        self._lost = lost
+
+    async def read(
+        self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool, vectors: bool
+    ) -> tuple[dict[UUID, Found], bool]:
+        """Return what the index has of units, or of all of them, and whether it is unavailable."""
+        indexed = sorted(row.unit_id for row in rows if row.indexed and row.text)
+        known: dict[UUID, Found] = {}
+        try:
+            for begin in range(0, len(indexed), _AT_ONCE):
+                part = indexed[begin : begin + _AT_ONCE]
+                known |= await self._index.rows(
+                    scope.whole, part, between=all_of_them, vectors=vectors, within_s=_patience_s(len(part))
+                )
+        except CollectionMissing:
+            return known, await self._lost(scope.tenant_id, scope.user_id)
+        except Unavailable:
+            return known, True
+        return known, False
+
+    async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
+        """Read the embeddings that a set lacks; others run between parts of it.
+
+        Raises:
+            Unavailable: the index does not answer.
+        """
+        whose = scope.whole
+        for begin in range(0, len(missing), _AT_ONCE):
+            part = missing[begin : begin + _AT_ONCE]
+            found = await self._index.rows(whose, part, vectors=True, within_s=_patience_s(len(part)))
+            vectors = iter([(unit_id, vector) for unit_id, (_, vector) in found.items() if vector is not None])
+            while some := dict(islice(vectors, _EPISODES_AT_ONCE)):
+                units.embed(some)
+                await asyncio.sleep(0)
+
+
+async def take_in(
+    units: WorkingSet, rows: list[UnitRow], known: dict[UUID, Found], *, shared: bool = True
+) -> None:
+    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches.
+
+    Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
+    """
+    living = [row for row in rows if row.text]
+
+    def made() -> list[KeptUnit]:
+        fresh = [row for row in living if not units.knows(row.unit_id, row.text_hash)] if len(units) else living
+        contents = {row.unit_id: _content(row, known.get(row.unit_id, ("", None))[0]) for row in fresh}
+        return [_kept(row, contents.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
+
+    def taken_in() -> None:
+        units.replace({row.episode_id for row in rows}, made())
+        living.clear()
+        _free([rows], known)
+
+    if not shared:
+        await asyncio.to_thread(taken_in)
+        return
+    is_much = len(rows) > _FEW or sum(len(row.text or "") for row in rows) > _LONG_TEXTS
+    async with units.in_use:
+        kept = await asyncio.to_thread(made) if is_much else made()
+    by_episode: dict[UUID, list[KeptUnit]] = {row.episode_id: [] for row in rows}
+    for unit in kept:
+        by_episode[unit.episode_id].append(unit)
+    changed = iter(by_episode.items())
+    while part := list(islice(changed, _EPISODES_AT_ONCE)):
+        async with units.in_use:
+            units.replace([episode for episode, _ in part], [unit for _, each in part for unit in each])
+        await asyncio.sleep(0)
+    if is_much:
+        by_episode.clear()
+        living.clear()
+        await asyncio.to_thread(_free, [rows, kept], known)
+
+
+def _content(row: UnitRow, found: str) -> UnitContent:
+    text = row.text or ""
+    every = found.split()
+    if not is_of_this_version(every):
+        every = terms_that_fit(indexed_terms(text, row.speaker, row.role)).split()
+    known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
+    return UnitContent(
+        words=known.terms,
+        marks=every[1 : len(every) - len(known.terms)],
+        kinds=kinds_of(
+            text,
+            known.features,
+            by_assistant=said_by_assistant(row.role, row.speaker),
+            written=row.message_id is None,
+            waiting=False,
+        ),
+        named=len(terms(row.speaker)) if row.speaker else 0,
+        concepts=known.concepts,
+    )
+
+
+def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | None) -> KeptUnit:
+    return KeptUnit(
+        unit_id=row.unit_id,
+        episode_id=row.episode_id,
+        conversation_id=row.conversation_id,
+        episode_type=row.episode_type,
+        said_at=row.created_at,
+        importance=row.importance,
+        waiting=not row.indexed,
+        text_hash=row.text_hash,
+        content=content,
+        vector=vector if row.indexed else None,
+    )
+
+
+def _patience_s(rows: int) -> float:
+    return _SLOWEST_S + _SLOWEST_ROW_S * rows
+
+
+def _free(lists: Sequence[list[Any]], known: dict[UUID, Found]) -> None:
+    """Empty them a little at a time, so that the event loop runs in between."""
+    while any(lists) or known:
+        for each in lists:
+            del each[-_FREED_AT_ONCE:]
+        for unit_id in list(islice(known, _FREED_AT_ONCE)):
+            del known[unit_id]
