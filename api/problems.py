@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.exceptions import HTTPException
 
-from services.conversations.turns import KEY
+from services.conversations.turn_opening import KEY
 from services.errors import (
     AnamnesisError,
     CallerError,

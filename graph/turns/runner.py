@@ -30,7 +30,7 @@ from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
-from services.conversations.turns import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
+from services.conversations.turn_opening import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput

@@ -6,7 +6,6 @@ in the transaction that stores its answer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -17,26 +16,30 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.conversations import turn_sql
-from services.conversations.messages import image_part, message_digest, message_tokens, title_of, without_nul
+from services.conversations.messages import without_nul
 from services.conversations.outcome_values import outcome_values
 from services.conversations.turn import (
-    MOST_WAITING,
     WITHOUT_MEMORY,
     WITHOUT_WRITING,
     KnownTurn,
-    ListedTurn,
     NewTurn,
     OpenTurn,
-    StoredTurn,
-    TurnOfAny,
     TurnOutcome,
-    TurnStatus,
 )
-from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson
-from services.errors import Conflict, ConversationExists, DatabaseContended, InvalidInput, NotFound
+from services.conversations.turn_opening import (
+    KEY,
+    KEY_OF_ANOTHER_MESSAGE,
+    OpeningRow,
+    UnstoredRow,
+    opened_turn,
+    opening_values,
+    other_space,
+    refuse_conflict,
+)
+from services.conversations.turn_records import TurnRecords
+from services.errors import Conflict, ConversationExists, DatabaseContended, InvalidInput
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
-from services.llm.tokens import IMAGE_TOKENS
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
@@ -47,7 +50,6 @@ from services.platform.threads import beside_the_loop
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-from state.prompt import ContextPolicy, Feature
 
 _IN_A_STEP = 1024 * 1024
 """Characters of images whose digests are made in one step of the event loop."""
@@ -68,57 +70,7 @@ class _Ended:
     notified: str | None
 
 
-@dataclass(frozen=True)
-class _Found:
-    user_id: UUID | None
-    timezone: str | None
-    locale: str | None
-    conversation_id: UUID | None
-    """None where no turn was opened."""
-    status: str | None
-    expert_id: UUID
-    expert: str
-    system_prompt: str
-    model: str | None
-    policy: ContextPolicy
-    parts_off: list[Feature]
-    reflects: bool
-    space_id: UUID | None
-    of_space: bool | None
-    """Whether the conversation belongs to the space that the request names, if it names one."""
-    known_turn_id: UUID | None
-    known_differs: bool | None
-    """Whether the known turn answers another message."""
-    running: bool | None
-    waiting: int | None
-    begins: bool
-    remembers: bool
-    knowledge_version: str
-    core_memory_generation: int
-    memory_generation: int
-    experiments: list[dict[str, Any]] | None
-    """Those that run."""
-
-
-KEY = "idempotency_key"
-KEY_OF_ANOTHER_MESSAGE = "belongs to another message of this conversation; send a new message with a new key"
-
-
-@dataclass(frozen=True)
-class _Unstored:
-    expert_id: UUID
-    expert: str
-    system_prompt: str
-    model: str | None
-    policy: ContextPolicy
-    parts_off: list[Feature]
-    user_id: UUID | None
-    timezone: str | None
-    locale: str | None
-    space_id: UUID | None
-
-
-class Turns:
+class Turns(TurnRecords):
     """Opens, ends and reads turns."""
 
     def __init__(
@@ -136,7 +88,7 @@ class Turns:
         """Take when visits end and are summarised (None = default), whether a user's experts share a section of
         core memory, whether experts reflect on turns, the time zone and locale of users who have none, and what
         carries out memory commands (None = nothing)."""
-        self._database = database
+        super().__init__(database)
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
         self._shares_human = shares_human
@@ -170,7 +122,9 @@ class Turns:
         turn_id, message_id = uuid7(), uuid7()
         values = {
             **await beside_the_loop(
-                partial(_values, new, turn_id, message_id), characters=sum(map(len, new.images)), most=_IN_A_STEP
+                partial(opening_values, new, turn_id, message_id),
+                characters=sum(map(len, new.images)),
+                most=_IN_A_STEP,
             ),
             "shares_human": self._shares_human,
             "default_timezone": self._default_timezone,
@@ -179,7 +133,7 @@ class Turns:
         while True:
             try:
                 found = await self._database.fetch(
-                    new.tenant_id, turn_sql.OPEN, values, class_row(_Found), lock=lock
+                    new.tenant_id, turn_sql.OPEN, values, class_row(OpeningRow), lock=lock
                 )
             except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and is created again
                 continue
@@ -192,44 +146,14 @@ class Turns:
                 raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
             if one.known_turn_id is not None:
                 return KnownTurn(one.known_turn_id, new.tenant_id)
-            turn = self._opened(new, one, turn_id, message_id)
+            turn = opened_turn(new, one, turn_id, message_id, default_locale=self._default_locale)
             if turn is not None:
                 break
             if one.of_space is False:
                 raise await self._other_space(new)
-            _refuse_conflict(one, new)
+            refuse_conflict(one, new)
         running = running_experiments(one.experiments)
         return await self.with_variants(turn, running) if running else turn
-
-    def _opened(self, new: NewTurn, one: "_Found", turn_id: UUID, message_id: UUID) -> OpenTurn | None:
-        """Return the turn that was stored; None = none was."""
-        if not (one.user_id and one.conversation_id and one.timezone):
-            return None
-        return OpenTurn(
-            turn_id=turn_id,
-            tenant_id=new.tenant_id,
-            user_id=one.user_id,
-            conversation_id=one.conversation_id,
-            user_message_id=message_id,
-            answer_message_id=uuid7(),
-            timezone=new.timezone or one.timezone,
-            locale=new.locale or one.locale or self._default_locale,
-            expert_id=one.expert_id,
-            expert=one.expert,
-            system_prompt=one.system_prompt,
-            model=one.model,
-            policy=one.policy,
-            parts_off=one.parts_off,
-            reflects=one.reflects,
-            space_id=one.space_id,
-            waiting=one.status == "waiting",
-            begins=one.begins,
-            remembers=one.remembers,
-            knowledge_version=one.knowledge_version,
-            # The turns before it may still change memory.
-            core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
-            memory_generation=None if one.status == "waiting" else one.memory_generation,
-        )
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.
@@ -245,7 +169,7 @@ class Turns:
             "space": new.space,
             "reads": reads_memory,
         }
-        found = await self._database.fetch(new.tenant_id, turn_sql.UNSTORED, values, class_row(_Unstored))
+        found = await self._database.fetch(new.tenant_id, turn_sql.UNSTORED, values, class_row(UnstoredRow))
         if not found:
             raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
         await self._check_knowledge_base(new)
@@ -404,118 +328,9 @@ class Turns:
             lock = f"{task}:{ended.user_id}"
             await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 
-    async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
-        """Read a turn, of any user or only when it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-        """
-        values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
-        found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
-        if not found:
-            raise NotFound(f"There is no turn {turn_id}; a temporary turn is not stored.")
-        return found[0]
-
-    async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
-        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        values = {"tenant_id": tenant_id, "user": user, "session": session}
-        rows = await self._database.fetch(tenant_id, turn_sql.UNDER_WAY, values, tuple_row)
-        return rows[0][0] if rows else None
-
-    async def all(
-        self,
-        tenant_id: UUID,
-        *,
-        user: str | None,
-        status: TurnStatus | None,
-        after: tuple[datetime, UUID] | None,
-        limit: int,
-    ) -> list[TurnOfAny]:
-        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        after_at, after_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "user": user,
-            "status": status,
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
-        return await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
-
-    async def page(
-        self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
-    ) -> list[ListedTurn]:
-        """Turns of a conversation, oldest first, those that wait among them.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        after_at, after_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
-        return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))
-
-
-def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
-    content = without_nul(new.content)
-    return {
-        "tenant_id": new.tenant_id,
-        "external_id": new.external_user_id,
-        "session_key": new.session_key,
-        "expert": new.expert,
-        "kb_prefix": new.kb_prefix,
-        "space": new.space,
-        "new_space_id": uuid7(),
-        "timezone": new.timezone,
-        "locale": new.locale,
-        "title": Words(title_of(content)),
-        "new_user_id": uuid7(),
-        "new_conversation_id": uuid7(),
-        "turn_id": turn_id,
-        "message_id": message_id,
-        "content": Words(content),
-        "parts": WordsJson([image_part(image) for image in new.images]),
-        "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
-        "digest": WordsDigest(message_digest("user", content, new.images)),
-        "message_external_id": new.external_id,
-        "idempotency_key": new.idempotency_key,
-        "on_conflict": new.on_conflict,
-        "must_begin": new.must_begin,
-        "most_waiting": MOST_WAITING,
-        "request": WordsInJson(new.request, clear=["answer_external_id"]),
-        "lease": new.lease,
-    }
-
 
 def _defers(outcome: TurnOutcome) -> bool:
     """Whether the end of a turn is known to change memory or to cause jobs."""
     return outcome.reflects or bool(
         outcome.memory or outcome.jobs or outcome.own_jobs or outcome.visits_to_summarise
     )
-
-
-def _refuse_conflict(found: _Found, new: NewTurn) -> None:
-    if new.on_conflict == "reject" and (found.running or found.waiting):
-        raise Conflict("A turn of this conversation is in progress.")
-    if found.waiting is not None and found.waiting >= MOST_WAITING:
-        raise Conflict(f"{MOST_WAITING} messages wait in this conversation already; try again later.")
-
-
-def other_space(name: str | None) -> InvalidInput:
-    """That a conversation belongs to the space of this name, or to none, and not to the one that is named."""
-    belongs = "to no space" if name is None else f"to the space {name!r}"
-    return InvalidInput("space", f"the conversation belongs {belongs}; begin another one for this space")

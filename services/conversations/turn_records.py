@@ -1,0 +1,84 @@
+"""Stored turns, as they are read."""
+
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+
+from services.conversations import turn_sql
+from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
+from services.errors import NotFound
+from services.platform.postgres import Database
+
+
+class TurnRecords:
+    """Reads turns."""
+
+    def __init__(self, database: Database) -> None:
+        """Take the source of the turns."""
+        self._database = database
+
+    async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
+        """Read a turn, of any user or only when it is this one's.
+
+        Raises:
+            NotFound: the tenant, or the user, has no such turn.
+        """
+        values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
+        found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
+        if not found:
+            raise NotFound(f"There is no turn {turn_id}; a temporary turn is not stored.")
+        return found[0]
+
+    async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
+        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user": user, "session": session}
+        rows = await self._database.fetch(tenant_id, turn_sql.UNDER_WAY, values, tuple_row)
+        return rows[0][0] if rows else None
+
+    async def all(
+        self,
+        tenant_id: UUID,
+        *,
+        user: str | None,
+        status: TurnStatus | None,
+        after: tuple[datetime, UUID] | None,
+        limit: int,
+    ) -> list[TurnOfAny]:
+        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        after_at, after_id = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "user": user,
+            "status": status,
+            "after_at": after_at,
+            "after_id": after_id,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
+
+    async def page(
+        self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
+    ) -> list[ListedTurn]:
+        """Turns of a conversation, oldest first, those that wait among them.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        after_at, after_id = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "after_at": after_at,
+            "after_id": after_id,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))
