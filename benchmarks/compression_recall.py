@@ -24,7 +24,7 @@ from services.evaluation.dataset import Dataset, Question, load
 from services.evaluation.metrics import score
 from services.identity.tenants import Tenants
 from services.memory.blocks import Owner
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from tests.support.compressing import compress, merging
 
 TELLINGS = 4

@@ -33,7 +33,7 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.text.tokenizer import simplified_text
 from state.conversation import TurnInput
 from tests.support.application import running_turns

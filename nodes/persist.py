@@ -10,7 +10,7 @@ from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.agent.triggers import DECIDE_COMMAND, jobs_of_turn
 from services.memory.commands.off_record import repetition_off_record
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION

@@ -107,7 +107,7 @@ def search(
     at = as_of and as_of.astimezone()
 
     async def find(services: "Services", owner: "Owner") -> "FoundEpisodes":
-        from services.memory.episodes.index import Scope  # noqa: PLC0415 — help needs none of it
+        from services.memory.episodes.scope import Scope  # noqa: PLC0415 — help needs none of it
 
         scope = Scope.of(owner, as_of=at)
         return await services.memory.archive.search(scope, query, top_k=limit, now=at or datetime.now(UTC))

@@ -17,7 +17,7 @@ from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
 from services.memory.commands.resolution import LONGEST_ITEM
 from services.memory.editor import Kept
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.summaries.past_days import DaysQuery, DaysResult
 from services.summaries.past_transcript import SaidMessage

@@ -11,7 +11,8 @@ from services.evaluation.dataset import Dataset, Question
 from services.evaluation.metrics import Scores, score
 from services.identity.tenants import Tenants
 from services.llm.embeddings import Embedder
-from services.memory.episodes.index import Scope, UnitHit
+from services.memory.episodes.index import UnitHit
+from services.memory.episodes.scope import Scope
 from services.memory.wiring import Memory
 from services.text.tokenizer import terms
 from services.transfer.importer import Importer

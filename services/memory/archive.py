@@ -14,7 +14,7 @@ import psycopg
 from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, NewEpisode, Source, StoredUnit
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall

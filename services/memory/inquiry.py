@@ -22,7 +22,7 @@ from services.llm.tokens import count_tokens
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import Source
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.origins import origin_of, values_of
 from services.memory.recall.recall import Recall

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from services.errors import ConfigurationError
 from services.knowledge import index as knowledge
-from services.memory.episodes import index as episodes
+from services.memory.episodes import shards as episodes
 from services.platform.milvus import CollectionMissing, Milvus
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from services.bootstrap import Services, open_services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port
 from tests.support.command import run_command, start_command

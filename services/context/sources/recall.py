@@ -10,7 +10,7 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.wording import MEMORY, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.exclusions import is_excluded
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
 from services.memory.recall.superseded import Superseded, superseded

@@ -35,7 +35,7 @@ from services.memory.agent.triggers import may_ask_to_forget
 from services.memory.archive import Archive
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import WrittenEpisode
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.items import SINGLE_FIELDS

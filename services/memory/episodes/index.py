@@ -9,38 +9,40 @@ index is rebuilt.
 """
 
 import asyncio
-import re
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from services.memory.blocks import Owner
-from services.memory.episodes.index_row import IndexRow, as_entity, held_by, milliseconds
+from services.memory.episodes.index_row import IndexRow, as_entity
+from services.memory.episodes.scope import Scope, filter_of
+from services.memory.episodes.shards import (
+    SHARDS,
+    collection_name,
+    name_of,
+    names,
+    shard_of,
+    shards_in,
+    vector_index,
+)
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.threads import beside_the_loop
 from services.search.shard import (
     NewCollection,
-    has_collection,
     loaded,
     remove,
     remove_leftovers,
     rewrite,
 )
-from services.search.vector_index import Hits, VectorIndex, any_of
+from services.search.vector_index import Hits, any_of
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
     from services.encryption.data_key import DataKey
 
-PREFIX = "conversation_episodes"
-NAME = PREFIX + "_{shard:02d}"
-SHARDS = 64
-_OF_SHARD = re.compile(rf"{PREFIX}_\d\d_[0-9a-f]{{32}}")
 _MOST_ROWS = 16_000
 """Maximum number of rows that Milvus returns at once."""
 _MANY_ROWS = 200
@@ -58,58 +60,6 @@ class KeyOfUser(Protocol):
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The units to search: those of a user with an expert, narrowed by the other fields."""
-
-    tenant_id: UUID
-    user_id: UUID
-    expert_id: UUID
-    conversation_id: UUID | None = None
-    episode_type: str | None = None
-    """Validated against the known types before."""
-    since: datetime | None = None
-    until: datetime | None = None
-    """Not included."""
-    space_id: UUID | None = None
-    """The space whose units are searched in addition to the shared ones; None = only the shared ones."""
-    without: frozenset[str] = frozenset()
-    """Ids of memories and messages to exclude."""
-    as_of: datetime | None = None
-    """The moment whose memory is searched; None = now."""
-
-    @classmethod
-    def of(
-        cls,
-        owner: Owner,
-        *,
-        conversation_id: UUID | None = None,
-        episode_type: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        without: Iterable[str] = (),
-        as_of: datetime | None = None,
-    ) -> "Scope":
-        """Return the scope of an owner's memory, or a part of it."""
-        return cls(
-            owner.tenant_id,
-            owner.user_id,
-            owner.expert_id,
-            conversation_id,
-            episode_type,
-            since,
-            until,
-            owner.space_id,
-            frozenset(without),
-            as_of,
-        )
-
-    @property
-    def whole(self) -> "Scope":
-        """The whole memory of its owner."""
-        return Scope(self.tenant_id, self.user_id, self.expert_id, space_id=self.space_id, as_of=self.as_of)
-
-
-@dataclass(frozen=True)
 class UnitHit:
     """A unit that was found."""
 
@@ -118,40 +68,6 @@ class UnitHit:
     score: float
     """Higher is closer; of cosine similarity, or of BM25 within the collection."""
     terms: tuple[str, ...]
-
-
-def shard_of(user_id: UUID) -> int:
-    """Return the shard that holds a user's units."""
-    return user_id.int % SHARDS
-
-
-def name_of(user_id: UUID, shards: int) -> str:
-    """Return the name of the collection with a user's units, where there are so many."""
-    return _name_of(shard_of(user_id), shards)
-
-
-async def shards_in(milvus: Milvus) -> int:
-    """Number of collections that hold the units of a Milvus, or will hold them when there are any.
-
-    Raises:
-        Unavailable: Milvus does not answer.
-    """
-    if await milvus.is_lite():
-        return SHARDS
-    if await has_collection(milvus, PREFIX):
-        return 1
-    async with milvus.use() as client:
-        return SHARDS if any(map(_OF_SHARD.fullmatch, await client.list_collections())) else 1
-
-
-def names(shards: int) -> list[str]:
-    """Return the names of all collections of episodes, where they are so many."""
-    return [_name_of(shard, shards) for shard in range(shards)]
-
-
-def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
-    """Return the collections of episodes, for an embedding model and its dimensions."""
-    return VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
 
 
 class EpisodeIndex:
@@ -211,13 +127,13 @@ class EpisodeIndex:
         name = await self._name_within(scope.user_id, within_s)
         try:
             found = await self._vectors.search(
-                name, _filter(scope), stored, vectors, limits, fields, within_s=within_s
+                name, filter_of(scope), stored, vectors, limits, fields, within_s=within_s
             )
         except CollectionMissing:
             if (now := await self._name(scope.user_id, again=True)) == name:
                 raise
             found = await self._vectors.search(
-                now, _filter(scope), stored, vectors, limits, fields, within_s=within_s
+                now, filter_of(scope), stored, vectors, limits, fields, within_s=within_s
             )
         words, meaning = found
         return _hits(words), _hits(meaning)
@@ -278,10 +194,10 @@ class EpisodeIndex:
         name = await self._name_within(scope.user_id, within_s)
         fields = ["id", "terms", *(["embedding"] if vectors else [])]
         if between:
-            chosen = f'{_filter(scope)} and id >= "{unit_ids[0]}" and id <= "{unit_ids[-1]}"'
+            chosen = f'{filter_of(scope)} and id >= "{unit_ids[0]}" and id <= "{unit_ids[-1]}"'
         else:
             ids = ", ".join(f'"{unit_id}"' for unit_id in unit_ids)
-            chosen = f"{_filter(scope)} and id in [{ids}]"
+            chosen = f"{filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
             async with self._milvus.use() as client:
@@ -341,7 +257,7 @@ class EpisodeIndex:
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):
             mine = await self.entities([row for row in rows if shard_of(row.user_id) % shards == shard])
             of_shard = partial(lost, shard, shards) if lost is not None else None
-            await self._vectors.upsert(_name_of(shard, shards), mine, lost=of_shard)
+            await self._vectors.upsert(collection_name(shard, shards), mine, lost=of_shard)
 
     async def entities(self, rows: Sequence[IndexRow]) -> list[dict[str, Any]]:
         """Return units in the form in which the index stores them."""
@@ -371,7 +287,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        await self._vectors.flush(_name_of(shard, await shards_in(self._milvus)))
+        await self._vectors.flush(collection_name(shard, await shards_in(self._milvus)))
 
     async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
         """Remove a user's units: those of the episodes given, or all; return how many.
@@ -393,11 +309,11 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        return await self._vectors.begin_again(_name_of(shard, shards))
+        return await self._vectors.begin_again(collection_name(shard, shards))
 
     async def remove_shard(self, shard: int) -> None:
         """Remove an empty shard; raises as `begin_again`."""
-        await remove(self._milvus, _name_of(shard, await shards_in(self._milvus)))
+        await remove(self._milvus, collection_name(shard, await shards_in(self._milvus)))
 
     async def rewrite(self) -> int:
         """Rewrite every shard with its live rows, because its files also hold removed ones.
@@ -418,30 +334,6 @@ class EpisodeIndex:
             Unavailable: Milvus does not answer.
         """
         await remove_leftovers(self._milvus, await self._name(user_id, again=True))
-
-
-def _name_of(shard: int, shards: int) -> str:
-    return PREFIX if shards == 1 else NAME.format(shard=shard % shards)
-
-
-def _filter(scope: Scope) -> str:
-    """Build the filter, only from our own ids, numbers and names: callers' text never gets here."""
-    spaces = dict.fromkeys((None, scope.space_id))
-    holders = ", ".join(f'"{held_by(scope.expert_id, space_id)}"' for space_id in spaces)
-    parts = [
-        f'tenant_id == "{scope.tenant_id}"',
-        f'user_id == "{scope.user_id}"',
-        f"expert_id in [{holders}]",
-    ]
-    if scope.conversation_id:
-        parts.append(f'conversation_id == "{scope.conversation_id}"')
-    if scope.episode_type:
-        parts.append(f'episode_type == "{scope.episode_type}"')
-    if scope.since:
-        parts.append(f"created_at >= {milliseconds(scope.since)}")
-    if scope.until:
-        parts.append(f"created_at < {milliseconds(scope.until)}")
-    return " and ".join(parts)
 
 
 def _stored(terms: Sequence[str], key: "DataKey | None") -> Sequence[str]:

@@ -22,8 +22,8 @@ from services.memory.episodes.episode import (
     StoredUnit,
     WrittenEpisode,
 )
-from services.memory.episodes.index import Scope
 from services.memory.episodes.removal import remove_with_merged
+from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from services.errors import Unavailable
 from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.index import EpisodeIndex, Scope, UnitHit
+from services.memory.episodes.index import EpisodeIndex, UnitHit
+from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.platform.milvus import CollectionMissing

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from services.memory.episodes.episode import StoredUnit, said_by_assistant
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.search.hits import Ranking, Unit
 from services.search.index_terms import Marked
 from services.search.parameters import RankingParameters

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.memory.recall.working_set import WorkingSet

@@ -10,7 +10,7 @@ from pydantic import Field
 from services.errors import AnamnesisError
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.episodes.episode import EpisodeType
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.time_reference.zones import time_zone
 from services.tools.actor import note_search, owner_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, Unavailable
 from services.memory.archive import Archive, FoundEpisode
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.summaries.past_days import DaysQuery, DaysResult, PastDays
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import parse

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.archive import Archive, FoundEpisode
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.text.language import Language, language_of
 from services.text.mentions import Subject
 from services.time_reference.local_days import bounds, local_day

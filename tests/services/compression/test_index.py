@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from services.bootstrap import Services
-from services.memory.episodes.index import Scope
 from services.memory.episodes.index_sync import EpisodeIndexSync
+from services.memory.episodes.scope import Scope
 from tests.support.compressing import compress, merging, someone, undo, write
 from tests.support.jobs import hurried_queue, until
 from tests.support.milvus_server import of_user

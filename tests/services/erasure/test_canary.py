@@ -21,7 +21,7 @@ from services.erasure.wiring import open_erasure
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
-from services.memory.episodes.index import shard_of
+from services.memory.episodes.shards import shard_of
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres

@@ -12,7 +12,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.maintenance.policy import MaintenancePolicy
 from services.memory.blocks import Owner
 from services.memory.catalog import EpisodeFilter
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from tests.support.compressing import change, everything, someone, write
 from tests.support.fading import ARCHIVE, REMOVE, written_before
 

@@ -14,7 +14,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import ARCHIVE, SUMMARISE

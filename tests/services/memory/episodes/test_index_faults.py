@@ -16,7 +16,8 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.index import Scope, shard_of
+from services.memory.episodes.scope import Scope
+from services.memory.episodes.shards import shard_of
 from services.memory.recall.recall import RecallResult, TurnQuery
 from services.platform.settings import Settings, load_settings
 from tests.support.jobs import until

@@ -7,8 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from services.memory.episodes.index import PREFIX, SHARDS, EpisodeIndex, Scope, shards_in
+from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow
+from services.memory.episodes.scope import Scope
+from services.memory.episodes.shards import PREFIX, SHARDS, shards_in
 from services.platform.milvus import CollectionMissing, Milvus
 from services.search.collection import PARTITIONS
 from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus

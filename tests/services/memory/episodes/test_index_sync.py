@@ -6,7 +6,8 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.index import Scope, UnitHit
+from services.memory.episodes.index import UnitHit
+from services.memory.episodes.scope import Scope
 from services.text.tokenizer import terms
 from tests.support.turns import exchange
 

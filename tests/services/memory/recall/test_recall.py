@@ -6,7 +6,7 @@ import pytest
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.memory.episodes.index import Scope
+from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import RecallResult, TurnQuery
 from services.platform.settings import Settings
 from tests.support.turns import exchange
