@@ -19,12 +19,13 @@ from typing import Any
 import orjson
 
 from benchmarks.compression_rig import compressing
-from services.bootstrap import Services, make_importer
+from services.bootstrap import Services
 from services.evaluation.dataset import Dataset, Question, load
 from services.evaluation.metrics import score
 from services.identity.tenants import Tenants
 from services.memory.blocks import Owner
 from services.memory.episodes.scope import Scope
+from services.transfer.wiring import make_importer
 from tests.support.compressing import compress, merging
 
 TELLINGS = 4

@@ -25,13 +25,14 @@ from rich.table import Table
 from api.cli.serve import calm_garbage_collection
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.report import p95
-from services.bootstrap import Services, make_importer, open_services
+from services.bootstrap import Services, open_services
 from services.conversations.turn import NewTurn
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import TurnQuery
 from services.platform.settings import load_settings
+from services.transfer.wiring import make_importer
 
 _SCALE = 0.4
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from services.connected import connect
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
@@ -17,7 +18,7 @@ from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
-from services.engines import Engines, make_database
+from services.engines import Engines
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
@@ -27,13 +28,25 @@ from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
-from services.jobs.queue import JobQueue, WorkerTimings
+from services.jobs.queue import JobQueue
+from services.late_wiring import (
+    background_services,
+    knowledge_routing,
+    knowledge_services,
+    memory_inquiry,
+    memory_services,
+    past_days,
+    prompt_sources,
+    removal_services,
+    summary_services,
+    tone_opinions,
+    tool_services,
+    user_activity_reader,
+)
 from services.lineage.audit import LineageAudit
 from services.lineage.prompt import PromptLineage
 from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
-from services.memory.agent.triggers import REMEMBER
-from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
@@ -42,22 +55,19 @@ from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.retention.retention import Retention
 from services.retention.rules import RetentionRules
-from services.summaries.past_transcript import PastTranscript
-from services.summaries.schedule import ARCHIVE, SUMMARISE, summary_schedule
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
-from services.tools.tool import ToolServices
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
 from services.transfer.importer import Importer
+from services.transfer.wiring import make_importer
 from services.usage.budgets import Budgets
 from services.usage.ledger import UsageLedger
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
-    from services.background import BackgroundServices
     from services.compression.compression import Compression
     from services.compression.scheduler import CompressionScheduler
     from services.context.conversation import Conversation
@@ -72,16 +82,13 @@ if TYPE_CHECKING:
     from services.memory.agent.agent import MemoryAgent
     from services.memory.agent.uncertain_commands import UncertainCommands
     from services.memory.inquiry import MemoryInquiry
-    from services.memory.retraction import RebuildTasks
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
-    from services.removal import RemovalServices
     from services.summaries.daily_scheduler import DailyScheduler
     from services.summaries.daily_summaries import DailySummaries
     from services.summaries.past_days import PastDays
     from services.summaries.rolling_summaries import RollingSummaries
     from services.summaries.topics import TopicArchive
-    from services.summaries.wiring import Summaries
     from services.tone.opinion import ToneOpinions
 
 
@@ -169,31 +176,31 @@ async def open_services(
         DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
-        connected = await _connect(stack, settings, engines, first)
+        connected = await connect(stack, settings, engines, first)
         database, cache, jobs = connected.database, connected.cache, connected.jobs
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault)
-        memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
-        summaries = _make_summaries(settings, connected, memory)
+        memory = memory_services(settings, database, cache, connected.milvus, embedder, jobs)
+        summaries = summary_services(settings, connected, memory)
         stack.push_async_callback(memory.working_sets.close)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
-        removal = _make_removal(settings, connected, memory, leases, events)
+        removal = removal_services(settings, connected, memory, leases, events)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        knowledge = _make_knowledge(settings, connected, memory)
-        routing = _knowledge_routing(settings, connected, knowledge, memory)
+        knowledge = knowledge_services(settings, connected, memory)
+        routing = knowledge_routing(settings, connected, knowledge, memory)
         stack.push_async_callback(routing.close)
-        days = _past_days(settings, database, summaries)
+        days = past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http), settings.tools_offered
+            ToolRegistry.of_builtin_tools, tool_services(settings, memory, days, http), settings.tools_offered
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
-        user_activity = _user_activity(database)
-        conversation, sources = _prompt_sources(settings, database, memory, user_activity, days)
-        background = _make_background(settings, connected, memory)
+        user_activity = user_activity_reader(database)
+        conversation, sources = prompt_sources(settings, database, memory, user_activity, days)
+        background = background_services(settings, connected, memory)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -248,10 +255,10 @@ async def open_services(
             spaces=Spaces(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
-            memory_inquiry=_memory_inquiry(memory, models),
+            memory_inquiry=memory_inquiry(memory, models),
             user_activity=user_activity,
             tones=tones,
-            tone_opinions=_tone_opinions(settings, tones, models, jobs),
+            tone_opinions=tone_opinions(settings, tones, models, jobs),
             past_days=days,
             memory_agent=background.memory_agent,
             compression=background.compression.compression,
@@ -270,176 +277,3 @@ async def open_services(
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )
-
-
-@dataclass(frozen=True)
-class _Connected:
-    """Connections to stores and models, closed at the end."""
-
-    database: Database
-    cache: RedisClient
-    milvus: Milvus
-    models: "ChatModels"
-    embedder: "Embedder"
-    authenticator: Authenticator
-    jobs: JobQueue
-    usage: UsageLedger
-
-
-async def _connect(
-    stack: AsyncExitStack, settings: Settings, engines: Engines, first: "Services | None"
-) -> _Connected:
-    database = make_database(settings, engines.database_url, engines.direct_url)
-    stack.push_async_callback(database.close)
-    await database.open()
-    cache = redis.connect(settings.redis_url)
-    stack.push_async_callback(redis.close, cache)
-    milvus = Milvus(engines.milvus_uri, settings.milvus_token)
-    stack.push_async_callback(milvus.close)
-    if first is None:
-        models, embedder = await asyncio.to_thread(_make_models, settings)
-        stack.push_async_callback(models.close)
-        stack.push_async_callback(embedder.close)
-        authenticator = Authenticator(settings, database)
-        stack.push_async_callback(authenticator.close)
-    else:
-        models, embedder, authenticator = first.models, first.embedder, first.authenticator
-    usage = UsageLedger(database)
-    usage.open()
-    stack.push_async_callback(usage.close)
-    delays = (settings.memory_agent_pause_s, settings.turn_events_keep_s)
-    timings = WorkerTimings(longest_delay_s=max(delays) + 5 * 60)
-    jobs = JobQueue(database, timings=timings, meter=usage.meter, at_once=settings.worker_jobs)
-    stack.push_async_callback(jobs.close)
-    await jobs.open()
-    return _Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)
-
-
-def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: OutgoingHttp) -> ToolServices:
-    return ToolServices(
-        core_memory=memory.core if settings.memory_core else None,
-        editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
-        proposals=memory.proposals,
-        archive=memory.archive if settings.memory_episodes else None,
-        past_days=days,
-        http=http,
-        weather_url=settings.weather_url,
-        weather_geocoding_url=settings.weather_geocoding_url,
-    )
-
-
-def _user_activity(database: Database) -> "UserActivityReader":
-    # Commands that answer nobody do without the words of feeling and the dictionaries below them.
-    from services.context.sources.user_activity import UserActivityReader  # noqa: PLC0415
-
-    return UserActivityReader(database)
-
-
-def _prompt_sources(
-    settings: Settings, database: Database, memory: "Memory", user_activity: "UserActivityReader", days: "PastDays"
-) -> "tuple[Conversation, Sequence[Source[Any]]]":
-    from services.context.wiring import make_conversation, make_sources  # noqa: PLC0415 — they need the embedder
-
-    return make_conversation(settings, database), make_sources(settings, database, memory, user_activity, days)
-
-
-def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
-    # Their client library takes a second to import: commands that ask no model do without.
-    from services.llm.chat_models import ChatModels  # noqa: PLC0415
-    from services.llm.embeddings import Embedder  # noqa: PLC0415
-
-    return ChatModels(settings), Embedder.of(settings)
-
-
-def _remaking() -> "RebuildTasks":
-    from services.memory.retraction import RebuildTasks  # noqa: PLC0415 — it needs the embedder
-
-    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
-
-
-def _make_removal(
-    settings: Settings, connected: _Connected, memory: "Memory", leases: TurnLeases, events: EventLog
-) -> "RemovalServices":
-    from services.removal import make_removal  # noqa: PLC0415 — it needs the embedder
-
-    return make_removal(settings, connected.database, memory, leases, events, connected.jobs, _remaking())
-
-
-def _make_memory(
-    settings: Settings,
-    database: Database,
-    cache: RedisClient,
-    milvus: Milvus,
-    embedder: "Embedder",
-    jobs: JobQueue,
-) -> "Memory":
-    from services.memory.wiring import make_memory  # noqa: PLC0415 — it needs the embedder
-
-    return make_memory(settings, database, cache, milvus, embedder, jobs, _remaking())
-
-
-def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory") -> "Knowledge":
-    from services.knowledge.wiring import make_knowledge  # noqa: PLC0415 — it needs the embedder
-
-    return make_knowledge(
-        settings,
-        connected.database,
-        connected.milvus,
-        connected.embedder,
-        connected.jobs,
-        memory.recall.embedding_quality,
-    )
-
-
-def _make_background(settings: Settings, connected: _Connected, memory: "Memory") -> "BackgroundServices":
-    from services.background import make_background  # noqa: PLC0415 — it needs the models
-
-    return make_background(
-        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs
-    )
-
-
-def _memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
-    from services.memory.inquiry import MemoryInquiry  # noqa: PLC0415 — it needs the models
-
-    return MemoryInquiry(memory.core, memory.episodes, memory.recall, models)
-
-
-def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":
-    from services.tone.opinion import ToneOpinions  # noqa: PLC0415 — it needs the models
-
-    return ToneOpinions(states, models, jobs, on=settings.tone and settings.tone_llm)
-
-
-def _past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
-    from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
-
-    return PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
-
-
-def _knowledge_routing(
-    settings: Settings, connected: _Connected, knowledge: "Knowledge", memory: "Memory"
-) -> "KnowledgeRouting":
-    from services.knowledge.routing import KnowledgeRouting  # noqa: PLC0415 — it needs the embedder
-
-    models = connected.models if settings.routing_llm else None
-    quality = memory.recall.embedding_quality
-    return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
-
-
-def _make_summaries(settings: Settings, connected: _Connected, memory: "Memory") -> "Summaries":
-    from services.summaries.wiring import make_summaries  # noqa: PLC0415 — it needs the models
-
-    return make_summaries(settings, connected.database, connected.models, connected.jobs, memory.core)
-
-
-def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
-    """Make the importer of lines; a command needs nothing else."""
-    return Importer(
-        database,
-        jobs,
-        summary_schedule(settings),
-        visit_schedule(settings),
-        episodes=settings.memory_episodes,
-        default_timezone=settings.default_timezone,
-    )

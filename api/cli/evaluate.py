@@ -56,9 +56,10 @@ def evaluate(
 
 
 async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
-    from services.bootstrap import make_importer, open_services  # noqa: PLC0415
+    from services.bootstrap import open_services  # noqa: PLC0415
     from services.evaluation.evaluation import Evaluation  # noqa: PLC0415
     from services.identity.tenants import Tenants  # noqa: PLC0415
+    from services.transfer.wiring import make_importer  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)

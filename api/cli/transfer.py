@@ -119,8 +119,8 @@ async def import_chunks(settings: Settings, tenant: str, chunks: AsyncIterator[b
     Raises:
         AnamnesisError: the database does not answer, or there is no such tenant.
     """
-    from services.bootstrap import make_importer  # noqa: PLC0415 — help needs none of it
     from services.jobs.queue import JobQueue  # noqa: PLC0415
+    from services.transfer.wiring import make_importer  # noqa: PLC0415 — help needs none of it
 
     async with open_database(await of_tenant(settings, tenant)) as database:
         owner = await named(Tenants(database), tenant)

@@ -1,0 +1,91 @@
+"""Connections of a process to stores and models."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from services.engines import Engines, make_database
+from services.identity.authentication import Authenticator
+from services.jobs.queue import JobQueue, WorkerTimings
+from services.platform import redis
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.redis import RedisClient
+from services.platform.settings import Settings
+from services.usage.ledger import UsageLedger
+
+if TYPE_CHECKING:
+    from services.llm.chat_models import ChatModels
+    from services.llm.embeddings import Embedder
+
+
+class Shared(Protocol):
+    """What the services of all shards have in common."""
+
+    @property
+    def models(self) -> "ChatModels":
+        """Language models."""
+
+    @property
+    def embedder(self) -> "Embedder":
+        """The embedding model."""
+
+    @property
+    def authenticator(self) -> Authenticator:
+        """Identifies callers."""
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Connections to stores and models, closed at the end."""
+
+    database: Database
+    cache: RedisClient
+    milvus: Milvus
+    models: "ChatModels"
+    embedder: "Embedder"
+    authenticator: Authenticator
+    jobs: JobQueue
+    usage: UsageLedger
+
+
+async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines, shared: Shared | None) -> Connected:
+    """Connect to the stores of a shard, and make what is not `shared` with another one; `stack` closes it.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    database = make_database(settings, engines.database_url, engines.direct_url)
+    stack.push_async_callback(database.close)
+    await database.open()
+    cache = redis.connect(settings.redis_url)
+    stack.push_async_callback(redis.close, cache)
+    milvus = Milvus(engines.milvus_uri, settings.milvus_token)
+    stack.push_async_callback(milvus.close)
+    if shared is None:
+        models, embedder = await asyncio.to_thread(_make_models, settings)
+        stack.push_async_callback(models.close)
+        stack.push_async_callback(embedder.close)
+        authenticator = Authenticator(settings, database)
+        stack.push_async_callback(authenticator.close)
+    else:
+        models, embedder, authenticator = shared.models, shared.embedder, shared.authenticator
+    usage = UsageLedger(database)
+    usage.open()
+    stack.push_async_callback(usage.close)
+    delays = (settings.memory_agent_pause_s, settings.turn_events_keep_s)
+    timings = WorkerTimings(longest_delay_s=max(delays) + 5 * 60)
+    jobs = JobQueue(database, timings=timings, meter=usage.meter, at_once=settings.worker_jobs)
+    stack.push_async_callback(jobs.close)
+    await jobs.open()
+    return Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)
+
+
+def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
+    # Their client library takes a second to import: commands that ask no model do without.
+    from services.llm.chat_models import ChatModels  # noqa: PLC0415
+    from services.llm.embeddings import Embedder  # noqa: PLC0415
+
+    return ChatModels(settings), Embedder.of(settings)

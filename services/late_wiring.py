@@ -1,0 +1,159 @@
+"""Parts of the service that are imported when they are made: commands that need none of them start faster."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from services.connected import Connected
+from services.conversations.event_log import EventLog
+from services.conversations.leases import TurnLeases
+from services.jobs.queue import JobQueue
+from services.memory.agent.triggers import REMEMBER
+from services.platform.milvus import Milvus
+from services.platform.outgoing import OutgoingHttp
+from services.platform.postgres import Database
+from services.platform.redis import RedisClient
+from services.platform.settings import Settings
+from services.summaries.past_transcript import PastTranscript
+from services.summaries.schedule import ARCHIVE, SUMMARISE
+from services.tone.states import ToneStates
+from services.tools.tool import ToolServices
+
+if TYPE_CHECKING:
+    from services.background import BackgroundServices
+    from services.context.conversation import Conversation
+    from services.context.source import Source
+    from services.context.sources.user_activity import UserActivityReader
+    from services.knowledge.routing import KnowledgeRouting
+    from services.knowledge.wiring import Knowledge
+    from services.llm.chat_models import ChatModels
+    from services.llm.embeddings import Embedder
+    from services.memory.inquiry import MemoryInquiry
+    from services.memory.retraction import RebuildTasks
+    from services.memory.wiring import Memory
+    from services.removal import RemovalServices
+    from services.summaries.past_days import PastDays
+    from services.summaries.wiring import Summaries
+    from services.tone.opinion import ToneOpinions
+
+
+def tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: OutgoingHttp) -> ToolServices:
+    """Return what tools may use."""
+    return ToolServices(
+        core_memory=memory.core if settings.memory_core else None,
+        editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
+        proposals=memory.proposals,
+        archive=memory.archive if settings.memory_episodes else None,
+        past_days=days,
+        http=http,
+        weather_url=settings.weather_url,
+        weather_geocoding_url=settings.weather_geocoding_url,
+    )
+
+
+def user_activity_reader(database: Database) -> "UserActivityReader":
+    """Return what reads when a user was there."""
+    # Commands that answer nobody do without the words of feeling and the dictionaries below them.
+    from services.context.sources.user_activity import UserActivityReader  # noqa: PLC0415
+
+    return UserActivityReader(database)
+
+
+def prompt_sources(
+    settings: Settings, database: Database, memory: "Memory", user_activity: "UserActivityReader", days: "PastDays"
+) -> "tuple[Conversation, Sequence[Source[Any]]]":
+    """Return what is known of a conversation, and the sources of its prompt."""
+    from services.context.wiring import make_conversation, make_sources  # noqa: PLC0415 — they need the embedder
+
+    return make_conversation(settings, database), make_sources(settings, database, memory, user_activity, days)
+
+
+def rebuild_tasks() -> "RebuildTasks":
+    """Return the tasks that make derived text again."""
+    from services.memory.retraction import RebuildTasks  # noqa: PLC0415 — it needs the embedder
+
+    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
+
+
+def removal_services(
+    settings: Settings, connected: Connected, memory: "Memory", leases: TurnLeases, events: EventLog
+) -> "RemovalServices":
+    """Return what removes."""
+    from services.removal import make_removal  # noqa: PLC0415 — it needs the embedder
+
+    return make_removal(settings, connected.database, memory, leases, events, connected.jobs, rebuild_tasks())
+
+
+def memory_services(
+    settings: Settings,
+    database: Database,
+    cache: RedisClient,
+    milvus: Milvus,
+    embedder: "Embedder",
+    jobs: JobQueue,
+) -> "Memory":
+    """Return the services of memory."""
+    from services.memory.wiring import make_memory  # noqa: PLC0415 — it needs the embedder
+
+    return make_memory(settings, database, cache, milvus, embedder, jobs, rebuild_tasks())
+
+
+def knowledge_services(settings: Settings, connected: Connected, memory: "Memory") -> "Knowledge":
+    """Return the services of knowledge bases."""
+    from services.knowledge.wiring import make_knowledge  # noqa: PLC0415 — it needs the embedder
+
+    return make_knowledge(
+        settings,
+        connected.database,
+        connected.milvus,
+        connected.embedder,
+        connected.jobs,
+        memory.recall.embedding_quality,
+    )
+
+
+def background_services(settings: Settings, connected: Connected, memory: "Memory") -> "BackgroundServices":
+    """Return what works on memory in the background."""
+    from services.background import make_background  # noqa: PLC0415 — it needs the models
+
+    return make_background(
+        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs
+    )
+
+
+def memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
+    """Return what answers questions about memory."""
+    from services.memory.inquiry import MemoryInquiry  # noqa: PLC0415 — it needs the models
+
+    return MemoryInquiry(memory.core, memory.episodes, memory.recall, models)
+
+
+def tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":
+    """Return what asks a model about tones."""
+    from services.tone.opinion import ToneOpinions  # noqa: PLC0415 — it needs the models
+
+    return ToneOpinions(states, models, jobs, on=settings.tone and settings.tone_llm)
+
+
+def past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
+    """Return what tells of past days."""
+    from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
+
+    return PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
+
+
+def knowledge_routing(
+    settings: Settings, connected: Connected, knowledge: "Knowledge", memory: "Memory"
+) -> "KnowledgeRouting":
+    """Return what finds the knowledge base of a message."""
+    from services.knowledge.routing import KnowledgeRouting  # noqa: PLC0415 — it needs the embedder
+
+    models = connected.models if settings.routing_llm else None
+    quality = memory.recall.embedding_quality
+    return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
+
+
+def summary_services(settings: Settings, connected: Connected, memory: "Memory") -> "Summaries":
+    """Return the services of summaries."""
+    from services.summaries.wiring import make_summaries  # noqa: PLC0415 — it needs the models
+
+    return make_summaries(settings, connected.database, connected.models, connected.jobs, memory.core)
