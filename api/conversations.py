@@ -14,14 +14,8 @@ from api.message_page import message_page
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.schemas import (
-    BranchList,
-    ConversationPage,
-    ConversationView,
-    ErasedConversationView,
-    MessagePage,
-    TurnPage,
-)
+from api.schemas import ErasedConversationView
+from api.turn_schemas import BranchList, ConversationPage, ConversationView, MessagePage, TurnPage
 from services.conversations.transcript import Message
 from services.conversations.values import Id, SpaceName
 from services.summaries.store import StoredSummary

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from api.chat_schemas import MemoryChangeView, SourceView
 from api.episode_schemas import SourceView as SourceMessageView
 from api.lineage import ValueView
-from api.schemas import MemoryChangeView, SourceView
 from services.conversations.turn import TurnStatus
 from services.lineage.origins import Origin
 from services.lineage.prompt import ShownItem

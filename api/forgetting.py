@@ -7,9 +7,9 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryWriter, ServicesOf
+from api.chat_schemas import MemoryChangeView
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.schemas import MemoryChangeView
 from services.conversations.values import Id, SpaceName, Text
 from services.memory.editor import EditContext
 from services.memory.operations import Trigger

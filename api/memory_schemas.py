@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from api.chat_schemas import MemoryChangeView
 from api.episode_schemas import Text
 from api.moments import ValidityView
-from api.schemas import MemoryChangeView
 from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS

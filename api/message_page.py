@@ -11,7 +11,7 @@ import structlog
 
 from api.long_json import pieces_of
 from api.paging import next_of
-from api.schemas import MessageView
+from api.turn_schemas import MessageView
 from services.conversations.transcript import Message
 from services.errors import DatabaseUnavailable
 

@@ -14,8 +14,8 @@ from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.replay_schemas import ReplayBody, ReplayView
 from api.request_bodies import JsonRoute
-from api.schemas import FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
 from api.streams import EventStream, sse_events
+from api.turn_schemas import FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
 from services.errors import InvalidInput

@@ -1,0 +1,226 @@
+"""What a chat request and its answer look like."""
+
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from services.conversations.values import (
+    MAX_IMAGES_BYTES,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_SPACE_CHARACTERS,
+    Id,
+    Images,
+    Locale,
+    SpaceName,
+    Text,
+    TimeZone,
+)
+from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetMeasure, RequestBudget
+from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
+from state.prompt import Finish
+
+MAX_EARLIER = 200
+
+IdempotencyKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,255}$")]
+"""1 to 255 visible ASCII characters."""
+OnConflict = Literal["queue", "reject", "interrupt"]
+OnDisconnect = Literal["continue", "cancel"]
+
+
+class EarlierMessageRequest(BaseModel):
+    """A message that was said before in a temporary conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: Text
+    images: Images = Field(default_factory=list)
+
+
+class BudgetRequest(BaseModel):
+    """What one turn may use; what is not named is not limited."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
+
+    model_calls: int | None = Field(None, ge=1, le=MOST_CALLS, description="Calls of the model that answers.")
+    seconds: float | None = Field(
+        None, gt=0, le=LONGEST_S, description="From the turn's beginning, once earlier turns have ended."
+    )
+    tokens: int | None = Field(
+        None, ge=1, le=MOST_TOKENS, description="That the model reads and writes in all calls of the turn."
+    )
+
+    def as_limits(self) -> RequestBudget:
+        """The limits that are named."""
+        named = self.model_dump(exclude_none=True)
+        return RequestBudget(**named)  # type: ignore[typeddict-item, no-any-return]
+
+
+class BudgetReportView(BaseModel):
+    """The limits of a turn, and what was done to keep within them."""
+
+    limits: dict[str, float]
+    measures: list[BudgetMeasure] = Field(
+        description="no_tools: a call without tools; smaller_context: a shorter prompt; shorter_answer: the "
+        "answer ended at the tokens left; cut_off: it ended before the model had finished, or was not asked again."
+    )
+
+
+class ChatRequest(BaseModel):
+    """One message of a user in a conversation."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
+    )
+
+    user_id: Id = Field(description="The caller's own name for the user.")
+    message: Text = Field(description=f"1 to {MAX_MESSAGE_CHARACTERS} characters.")
+    session_id: Id = Field(description="The caller's name for the conversation.")
+    kb_prefix: Id | None = Field(None, description="Knowledge base to answer from.")
+    agent_type: AgentType = "hybrid_agent"
+    debug: bool = Field(False, description="Also send what each node did.")
+    max_context_tokens: int | None = Field(
+        None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, without its message."
+    )
+    expert: Id | None = Field(None, description="Expert of a new conversation.")
+    space: SpaceName | None = Field(
+        None,
+        description=f"Space (a project, a folder) of a new conversation, 1 to {MAX_SPACE_CHARACTERS} characters: "
+        "what is said stays in it. A conversation that has begun keeps its space.",
+    )
+    temporary: bool = Field(
+        False,
+        description="Keep nothing of it: no message, no memory, no event. Memory may be read.",
+    )
+    earlier: list[EarlierMessageRequest] = Field(
+        default_factory=list,
+        max_length=MAX_EARLIER,
+        description="What was said before, oldest first; only of a temporary conversation, of which the service "
+        "keeps nothing.",
+    )
+    images: Images = Field(
+        default_factory=list,
+        description=f"http(s) addresses or data URLs; at most {MAX_IMAGES_BYTES} bytes of data in all.",
+    )
+    timezone: TimeZone | None = Field(None, description="IANA name or offset; null = the user's stored one.")
+    locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
+    compose: Compose | None = Field(
+        None,
+        description="When several tools run at once for the message itself: answer after all of them (single), or "
+        "begin with the first result (progressive); null = as the service is configured.",
+    )
+    filler: bool | None = Field(
+        None, description="Send the event filler when such tools start; null = as the service is configured."
+    )
+    budget: BudgetRequest | None = Field(
+        None, description="What this turn may use; null = as the service is configured."
+    )
+    on_conflict: OnConflict = Field(
+        "queue",
+        description="While a turn of the conversation is in progress: wait for it (up to 5 do), be refused "
+        "with 409, or end it as partial.",
+    )
+    on_disconnect: OnDisconnect = Field(
+        "continue", description="When the client disconnects: let the turn continue, or cancel it."
+    )
+    replaces: UUID | None = Field(
+        None,
+        description="A turn of the conversation that the message replaces: it and what follows it become a "
+        "branch. The same message regenerates the answer.",
+    )
+    without: list[UUID] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Ids of memories and messages to leave out of this answer, and with each memory the "
+        "messages it was made from. Memory is not changed.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.temporary and self.replaces is not None:
+            raise PydanticCustomError(
+                "temporary", "replaces: a temporary conversation has no stored turns to replace"
+            )
+        if self.earlier and not self.temporary:
+            raise PydanticCustomError(
+                "temporary", "earlier: only for a temporary conversation; others are stored and read from there"
+            )
+        return self
+
+    def as_input(self) -> TurnInput:
+        """The graph's input."""
+        shown = TurnInput(
+            user_id=self.user_id,
+            message=self.message,
+            images=self.images,
+            session_id=self.session_id,
+            agent_type=self.agent_type,
+            expert=self.expert,
+            space=self.space,
+            requested_kb_prefix=self.kb_prefix,
+            max_context_tokens=self.max_context_tokens,
+            compose=self.compose,
+            filler=self.filler,
+            debug=self.debug,
+            locale=self.locale,
+            timezone=self.timezone,
+        )
+        if self.budget is not None and (limits := self.budget.as_limits()):
+            shown["budget"] = limits
+        if self.earlier:
+            shown["earlier"] = [
+                EarlierMessage(role=each.role, content=each.content, images=each.images) for each in self.earlier
+            ]
+        return shown
+
+
+class SocketRequest(ChatRequest):
+    """The same over a WebSocket."""
+
+    idempotency_key: IdempotencyKey | None = Field(
+        None, description="The same key in the same conversation is the same turn."
+    )
+    request_id: Id | None = Field(None, description="Returned in every frame that answers this one.")
+
+
+class SourceView(BaseModel):
+    """Where a passage comes from that the answer's prompt showed."""
+
+    kb_prefix: str
+    document: str
+    position: int
+    heading: str
+    page: int | None
+    score: float
+
+
+class MemoryChangeView(BaseModel):
+    """A change of memory that the message asked for."""
+
+    kind: Literal["forget", "do_not_remember", "correct", "remember", "standing"]
+    summary: str = Field(description="One sentence in the message's language.")
+    operation_id: UUID | None = Field(
+        description="By which it can be undone; null = nothing matched, and nothing was changed."
+    )
+    items: list[str] = Field(description="What was removed, kept or corrected, in brief.")
+
+
+class ChatAnswer(BaseModel):
+    """A whole answer: the content of the event `done`."""
+
+    answer: str
+    conversation_id: UUID
+    turn_id: UUID
+    message_id: UUID
+    usage: dict[str, int]
+    timings: dict[str, float]
+    degraded: list[str]
+    sources: list[SourceView]
+    finish: Finish = Field("stop", description="Why the answer ends; length = it was as long as it may be.")
+    memory_changes: list[MemoryChangeView] = []
+    request_budget: BudgetReportView | None = Field(None, description="Null where the turn has no budget.")
+    trace_id: str | None = Field(None, description="Of the turn's trace; null while tracing is off.")
+    context_report: dict[str, Any] | None = None

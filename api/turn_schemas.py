@@ -1,0 +1,181 @@
+"""What turns, conversations, messages and feedback look like."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from api.chat_schemas import MemoryChangeView, SourceView
+from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
+from services.conversations.turn import TurnStatus
+from services.conversations.values import (
+    no_nul,
+    not_blank,
+)
+
+Comment = Annotated[
+    str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
+
+
+class FeedbackRequest(BaseModel):
+    """A user's opinion of an answer."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"rating": "up"}]})
+
+    rating: Rating | Literal[1, -1] = Field(description="up or down; 1 and -1 are the same.")
+    comment: Comment | None = Field(None, description=f"1 to {MAX_COMMENT_CHARACTERS} characters.")
+    tags: list[Tag] = Field(
+        default_factory=list, max_length=MAX_TAGS, description="Words of your own, each of 1 to 64 characters."
+    )
+
+    @property
+    def direction(self) -> Rating:
+        """The rating as a word."""
+        return {1: "up", -1: "down", "up": "up", "down": "down"}[self.rating]  # type: ignore[return-value]
+
+
+class FeedbackView(BaseModel):
+    """A user's opinion of an answer."""
+
+    rating: Rating
+    comment: str | None
+    tags: list[str]
+    updated_at: datetime
+
+
+class ListedTurnView(BaseModel):
+    """A turn of a conversation, without its texts."""
+
+    id: UUID
+    status: TurnStatus
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
+    degraded: list[str]
+    sources: list[SourceView] = Field(description="Passages that the answer's prompt showed.")
+    memory_changes: list[MemoryChangeView]
+    error: dict[str, Any] | None
+    accepted_at: datetime = Field(description="When its message came.")
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: FeedbackView | None
+    experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
+    branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
+
+
+class TurnOfAnyView(BaseModel):
+    """A turn in a list over conversations, without its texts."""
+
+    id: UUID
+    conversation_id: UUID
+    title: str = Field(description="Title of its conversation.")
+    user_id: str
+    expert: str
+    status: TurnStatus
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
+    degraded: list[str]
+    error: dict[str, Any] | None
+    accepted_at: datetime = Field(description="When its message came.")
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: FeedbackView | None
+
+
+class TurnOfAnyPage(BaseModel):
+    """Turns of any conversation, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[TurnOfAnyView]
+    next: str | None
+
+
+class TurnPage(BaseModel):
+    """Turns, oldest first. `next` is the `after` of the next page, or null."""
+
+    items: list[ListedTurnView]
+    next: str | None
+
+
+class TurnView(BaseModel):
+    """A turn: one user message and everything that answers it."""
+
+    id: UUID
+    conversation_id: UUID
+    status: TurnStatus
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    answer: str | None
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
+    degraded: list[str]
+    context_report: dict[str, Any] | None
+    error: dict[str, Any] | None
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: FeedbackView | None
+    experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
+
+
+class ConversationView(BaseModel):
+    """One thread between a user and an expert."""
+
+    id: UUID
+    session_id: str
+    user_id: str
+    expert: str
+    space: str | None = Field(description="The space that it belongs to; null = none.")
+    title: str
+    created_at: datetime
+
+
+class MessageView(BaseModel):
+    """One message. `completed` is false for an answer that broke off."""
+
+    id: UUID
+    turn_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    parts: list[dict[str, Any]]
+    completed: bool
+    created_at: datetime
+    external_id: str | None = Field(description="The caller's own id of a message that was imported.")
+    speaker: str | None = Field(description="Who said a message that was imported, if known.")
+
+
+class ConversationPage(BaseModel):
+    """Conversations, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[ConversationView]
+    next: str | None
+
+
+class BranchView(BaseModel):
+    """A tail of a conversation that was put aside: in no prompt and no memory, and it can be taken up again."""
+
+    id: UUID
+    after_turn_id: UUID | None = Field(description="The turn that it follows; null = it begins the conversation.")
+    reason: Literal["edit", "regenerate", "switch"]
+    created_at: datetime = Field(description="When it was put aside.")
+    first_turn_id: UUID
+    begins_with: str = Field(description="The beginning of its first message.")
+    messages: int
+
+
+class BranchList(BaseModel):
+    """All branches of a conversation."""
+
+    items: list[BranchView]
+
+
+class MessagePage(BaseModel):
+    """Messages, oldest first. `next` is the `after` of the next page, or null."""
+
+    items: list[MessageView]
+    next: str | None
