@@ -12,7 +12,8 @@ from services.errors import Unavailable
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
-from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
+from services.memory.recall.unit_arrays import KeptUnit, UnitContent
+from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
 from services.search.collection import terms_that_fit
 from services.search.columns import kinds_of

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
+from services.memory.recall.unit_arrays import KeptUnit, UnitContent
+from services.memory.recall.working_set import WorkingSet
 from services.search.columns import kinds_of
 from services.search.index_terms import indexed_terms, marked, sought_terms
 from services.search.queries import make_queries

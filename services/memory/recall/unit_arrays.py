@@ -1,0 +1,298 @@
+"""Units of one user with one expert as arrays: what is added, changed and removed.
+
+The texts stay in PostgreSQL; here a unit has its terms as numbers, its concepts, its embedding as bytes, and a few
+numbers.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.memory.recall.growable_array import GrowableArray, GrowableRows
+from services.memory.recall.postings import Postings
+from services.search.columns import WAITING
+from services.search.meaning import rows_of
+from services.search.passages import passages_of
+from services.search.sequences import Places
+
+Mask = NDArray[np.bool_]
+
+_LARGEST = 127
+_HALF = 64
+_LOW = (1 << _HALF) - 1
+_BYTES_OF_A_TERM = 130
+"""Approximate bytes of a term in the vocabulary: the string, the number and the table entry."""
+_LEAST_GONE, _SHARE_GONE = 64, 0.2
+"""Removed units that trigger compaction: in number, and as a share."""
+BLOCK = 2_048
+"""Embeddings converted to floats at once, so that they stay in the CPU cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitContent:
+    """Data derived from the text of a unit.
+
+    Attributes:
+        words: Terms of its text, including the speaker's name.
+        marks: Additional index terms (`services.search.index_terms`).
+        kinds: Bits (`services.search.columns`), except `WAITING`, which is in `KeptUnit`.
+        named: Number of initial terms that name the speaker.
+        concepts: Concepts in its text.
+    """
+
+    words: Sequence[str]
+    marks: Sequence[str]
+    kinds: int
+    named: int
+    concepts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptUnit:
+    """A unit to add to a working set.
+
+    Attributes:
+        waiting: Whether it is not indexed yet.
+        text_hash: Hash of what its content and its embedding depend on.
+        content: None if the set already has the unit with this hash.
+        vector: Its embedding, if known.
+    """
+
+    unit_id: UUID
+    episode_id: UUID
+    conversation_id: UUID | None
+    episode_type: str
+    said_at: datetime
+    importance: float
+    waiting: bool
+    text_hash: int
+    content: UnitContent | None = None
+    vector: Sequence[float] | None = None
+
+
+class UnitArrays:
+    """Units of one user with one expert. A unit keeps its place as long as it is there."""
+
+    def __init__(self, dimension: int) -> None:
+        """Take the dimensions of embeddings."""
+        self.conversations: dict[UUID | None, int] = {}
+        self._types: dict[str, int] = {}
+        self._vocabulary: dict[str, int] = {}
+        self._names: list[str] = []
+        self._concept_numbers: dict[str, int] = {}
+        self._concept_names: list[str] = []
+        self._units = GrowableArray(np.uint64, 2)
+        self._episodes = GrowableArray(np.uint64, 2)
+        self._terms = GrowableRows(np.int32)
+        self._concepts = GrowableRows([("name", np.int16), ("weight", np.float16)])
+        self._word_rows = GrowableArray(np.int32)
+        self._word_lengths = GrowableRows(np.float32)
+        self._columns = GrowableArray(
+            [
+                ("said_at", np.float64),
+                ("importance", np.float64),
+                ("text_hash", np.int64),
+                ("conversation", np.int32),
+                ("marks", np.uint16),
+                ("kinds", np.uint16),
+                ("type", np.uint8),
+                ("named", np.uint8),
+                ("living", np.bool_),
+                ("embedded", np.bool_),
+            ]
+        )
+        self._vectors = GrowableArray(np.int8, dimension)
+        self._scales = GrowableArray(np.float32)
+        self._postings = Postings()
+        self._previous: Places | None = None
+        self.in_use = asyncio.Lock()
+        """Held while it changes, and while a thread searches it."""
+
+    def __len__(self) -> int:
+        return int(self._column("living").sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate size in bytes."""
+        arrays = (
+            self._units, self._episodes, self._terms, self._concepts, self._columns, self._vectors, self._scales,
+            self._word_rows, self._word_lengths, self._postings,
+        )  # fmt: skip
+        return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._names)
+
+    def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
+        """Replace the units of some episodes; episodes without units are removed.
+
+        A unit whose text is unchanged keeps its content and its embedding.
+        """
+        wanted = {unit.unit_id: unit for unit in units}
+        for episode_id in episode_ids if len(self._columns) else ():
+            for place in self._places_of_episode(episode_id):
+                unit = wanted.get(self.unit_id(place))
+                if unit is not None and unit.content is None:
+                    self._note([place], [wanted.pop(unit.unit_id)])
+                else:
+                    self._column("living")[place] = False
+        self._append([unit for unit in wanted.values() if unit.content is not None])
+        self._previous = None
+        gone = len(self._columns) - len(self)
+        if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
+            self._compact()
+
+    def embed(self, vectors: Mapping[UUID, Sequence[float]]) -> None:
+        """Store the embeddings of units; those of unknown units are ignored."""
+        ids = self._units.values
+        low = np.array([unit_id.int & _LOW for unit_id in vectors], dtype=ids.dtype)
+        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living)
+        places = {self.unit_id(place): place for place in near.tolist()}
+        if known := places.keys() & vectors.keys():
+            self._embed([places[unit_id] for unit_id in known], [vectors[unit_id] for unit_id in known])
+
+    def knows(self, unit_id: UUID, text_hash: int) -> bool:
+        """Whether it has the unit with that text."""
+        place = self.place_of(unit_id)
+        return place is not None and int(self._column("text_hash")[place]) == text_hash
+
+    def without_vector(self) -> list[UUID]:
+        """Return indexed units whose embedding is not known here."""
+        places = (self._living & ~self._column("embedded") & ~self._are(WAITING)).nonzero()[0]
+        return [self.unit_id(place) for place in places.tolist()]
+
+    def unit_id(self, place: int) -> UUID:
+        """The unit at a place."""
+        return _uuid(self._units.values[place])
+
+    def episode_id(self, place: int) -> UUID:
+        """The episode of the unit at a place."""
+        return _uuid(self._episodes.values[place])
+
+    def place_of(self, unit_id: UUID) -> int | None:
+        """Return the place of a unit; None if it is not in the set."""
+        ids = self._units.values
+        found = np.flatnonzero(
+            (ids[:, 1] == unit_id.int & _LOW) & (ids[:, 0] == unit_id.int >> _HALF) & self._living
+        )
+        return int(found[0]) if len(found) else None
+
+    @property
+    def _living(self) -> Mask:
+        return self._column("living")
+
+    def _column(self, name: str) -> NDArray[Any]:
+        column: NDArray[Any] = self._columns.values[name]
+        return column
+
+    def _are(self, kind: int) -> Mask:
+        found: Mask = (self._column("kinds") & kind) != 0
+        return found
+
+    def _places_of_episode(self, episode_id: UUID) -> list[int]:
+        ids = self._episodes.values
+        same = (ids[:, 1] == episode_id.int & _LOW) & (ids[:, 0] == episode_id.int >> _HALF)
+        return np.flatnonzero(same & self._living).tolist()
+
+    def _append(self, units: Sequence[KeptUnit]) -> None:
+        contents = [unit.content for unit in units if unit.content is not None]
+        if not contents:
+            return
+        begin = len(self._columns)
+        rows = [[*content.marks, *content.words] for content in contents]
+        self._terms.append([self._number(term) for row in rows for term in row], [len(row) for row in rows])
+        self._word_rows.append(rows_of(self._names[len(self._word_rows) :]))
+        spoken = [
+            (self._number_of_concept(name), weight)
+            for content in contents
+            for name, weight in content.concepts.items()
+        ]
+        self._concepts.append(
+            np.array(spoken, dtype=self._concepts.dtype), [len(content.concepts) for content in contents]
+        )
+        passages = passages_of(np.array([len(content.words) for content in contents]))
+        self._word_lengths.append(np.full(int(passages.sum()), np.nan), passages)
+        self._units.append([_halves(unit.unit_id) for unit in units])
+        self._episodes.append([_halves(unit.episode_id) for unit in units])
+        self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
+        self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
+        self._scales.append(np.zeros(len(units), dtype=np.float32))
+        fresh = self._columns.values[begin:]
+        fresh["marks"] = [len(content.marks) for content in contents]
+        fresh["named"] = [min(content.named, 255) for content in contents]
+        fresh["kinds"] = [content.kinds for content in contents]
+        fresh["kinds"] &= ~np.uint16(WAITING)
+        self._note(slice(begin, None), units)
+
+    def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
+        """Update what may change while the texts of some units stay the same."""
+        columns = self._columns.values
+        conversations, types = self.conversations, self._types
+        columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
+        columns["importance"][places] = [unit.importance for unit in units]
+        columns["text_hash"][places] = [unit.text_hash for unit in units]
+        columns["conversation"][places] = [
+            conversations.setdefault(unit.conversation_id, len(conversations)) for unit in units
+        ]
+        waiting = np.array([WAITING * unit.waiting for unit in units], dtype=np.uint16)
+        columns["kinds"][places] = columns["kinds"][places] & ~np.uint16(WAITING) | waiting
+        columns["type"][places] = [types.setdefault(unit.episode_type, len(types)) for unit in units]
+        columns["living"][places] = True
+        at = np.arange(len(columns))[places]
+        embedded = [
+            (place, unit.vector) for place, unit in zip(at.tolist(), units, strict=True) if unit.vector is not None
+        ]
+        for begin in range(0, len(embedded), BLOCK):
+            part = embedded[begin : begin + BLOCK]
+            self._embed([place for place, _ in part], [vector for _, vector in part])
+
+    def _embed(self, places: list[int], vectors: Sequence[Sequence[float]]) -> None:
+        values = np.asarray(vectors, dtype=np.float32)
+        largest = np.abs(values).max(axis=1)
+        told = largest > 0
+        values, at = values[told], np.array(places, dtype=np.intp)[told]
+        # Quantised to bytes: a step is 1/127 of the largest value, and the scale converts back to cosines.
+        rounded = np.rint(values * (_LARGEST / largest[told])[:, np.newaxis]).astype(np.int8)
+        self._vectors.values[at] = rounded
+        self._scales.values[at] = 1.0 / np.linalg.norm(rounded.astype(np.float32), axis=1)
+        self._column("embedded")[places] = True
+
+    def _number(self, term: str) -> int:
+        number = self._vocabulary.get(term)
+        if number is None:
+            number = self._vocabulary[term] = len(self._names)
+            self._names.append(term)
+        return number
+
+    def _number_of_concept(self, name: str) -> int:
+        number = self._concept_numbers.get(name)
+        if number is None:
+            number = self._concept_numbers[name] = len(self._concept_names)
+            self._concept_names.append(name)
+        return number
+
+    def _compact(self) -> None:
+        """Release the places of removed units, and renumber the terms still in use."""
+        kept = self._living.nonzero()[0]
+        for rows in (self._terms, self._concepts, self._word_lengths):
+            rows.keep(kept)
+        used, renumbered = np.unique(self._terms.values, return_inverse=True)
+        self._terms.values[:] = renumbered
+        self._names = [self._names[number] for number in used.tolist()]
+        self._vocabulary = {name: number for number, name in enumerate(self._names)}
+        self._word_rows.become(self._word_rows.values[used])
+        for each in (self._units, self._episodes, self._columns, self._vectors, self._scales):
+            each.become(each.values[kept])
+        self._postings.make(self._terms, len(self._names))
+        self._previous = None
+
+
+def _halves(unit_id: UUID) -> tuple[int, int]:
+    return unit_id.int >> _HALF, unit_id.int & _LOW
+
+
+def _uuid(halves: NDArray[np.uint64]) -> UUID:
+    return UUID(int=int(halves[0]) << _HALF | int(halves[1]))
