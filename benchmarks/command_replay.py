@@ -31,7 +31,7 @@ from services.text.tokenizer import simplified_text
 from state.memory import PlannedChange, Recognised
 
 DATA = Path(__file__).parent / "data"
-SETS = ("dev", "others", *(f"others-{number}" for number in range(2, 10)), "targets-2")
+SETS = ("dev", "others", *(f"others-{number}" for number in range(2, 11)), "targets-2")
 _BEFORE = 8
 _PER_CONVERSATION = 10
 _OWNER = Owner(uuid4(), uuid4(), uuid4())

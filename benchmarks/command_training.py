@@ -36,7 +36,7 @@ from services.memory.commands.text import folded, masked
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
-SETS = ("dev", "others", *(f"others-{number}" for number in range(2, 10)), "targets", "targets-2")
+SETS = ("dev", "others", *(f"others-{number}" for number in range(2, 11)), "targets", "targets-2")
 _WEIGHTS = _HERE.parent / "services" / "memory" / "commands" / "model.npz"
 _KIND_PLACES = 1 << 16
 _PART_PLACES = 1 << 15

@@ -42,6 +42,7 @@ _WEIGHT_UNTOLD = 0.2
 _BEFORE = 60
 _LEAST = (0.3, 0.6)
 _LITTLE = 1e-3
+_DECAY = {"forget": 1e-2, "change": 1e-2, "beside": 3e-2}
 
 
 @dataclass(frozen=True)
@@ -180,21 +181,37 @@ def _of_conversations() -> Iterator[Case]:
 def _of_extents(name: str) -> Iterator[Case]:
     """Which of the other clauses of a text go with the one that is forgotten."""
     for line in _lines(_DATA / "memory_commands" / "extents.jsonl"):
-        command = _command(line["message"], {"forget", "do_not_remember"}) if line["set"] == name else None
-        if command is None:
-            continue
-        parts, message = pieces(line["text"]), line["message"]
-        sought = sought_by(command, message)
-        held = Held(parts, np.zeros(len(parts), dtype=np.intp), np.zeros(len(parts), dtype=bool))
-        shares = np.array([part in line["goes"] for part in parts]) * _shares(sought, held)
-        gone = {int(shares.argmax())}
-        columns = beside(parts, gone, sought)
-        for at, part in enumerate(parts):
-            if at not in gone and part in (*line["goes"], *line["stays"]):
-                right = np.array([float(part in line["goes"])])
-                values = np.array([[values[at] for values in columns.values()]])
-                choice = Choice(values, np.ones(1), right)
-                yield Case(name, "beside", "beside", choice, (tuple(columns), ("always",)))
+        if line["set"] == name:
+            yield from _beside(name, line["message"], line["text"], line["goes"], line["stays"])
+    for language in ("en", "zh"):
+        for line in _lines(_DATA / "memory_commands" / name / f"{language}.jsonl"):
+            for said in _said_by_user(line) if line["expect"] == "forget" else ():
+                text = said["text"]
+                goes, kept = (
+                    [p for p in pieces(text) if _has_any(p, line.get(each, ()))] for each in ("gone", "kept")
+                )
+                yield from _beside(name, line["message"], text, goes, [each for each in kept if each not in goes])
+
+
+def _has_any(piece: str, words: Sequence[str]) -> bool:
+    return any(_folded(each) in _folded(piece) for each in words)
+
+
+def _beside(name: str, message: str, text: str, goes: Sequence[str], stays: Sequence[str]) -> Iterator[Case]:
+    """The clauses of a text beside the one that is most likely meant of those that go."""
+    command, parts = _command(message, {"forget", "do_not_remember"}), pieces(text)
+    if command is None or not goes or len(parts) == 1:
+        return
+    sought = sought_by(command, message)
+    held = Held(parts, np.zeros(len(parts), dtype=np.intp), np.zeros(len(parts), dtype=bool))
+    shares = np.array([part in goes for part in parts]) * _shares(sought, held)
+    gone = {int(shares.argmax())}
+    columns = beside(parts, gone, sought)
+    for at, part in enumerate(parts):
+        if at not in gone and part in (*goes, *stays):
+            values = np.array([[values[at] for values in columns.values()]])
+            choice = Choice(values, np.ones(1), np.array([float(part in goes)]))
+            yield Case(name, "beside", "beside", choice, (tuple(columns), ("always",)))
 
 
 def _shares(sought: Sought, held: Held) -> Values:
@@ -233,7 +250,7 @@ def weights_of(found: Sequence[Case]) -> dict[str, dict[str, dict[str, float]]]:
     weights = {}
     for kind in ("forget", "change", "beside"):
         own = [case for case in found if case.kind == kind]
-        model = train([case.choice for case in own])
+        model = train([case.choice for case in own], decay=_DECAY[kind])
         weights[kind] = {
             part: {name: round(float(weight), 4) for name, weight in zip(names, values, strict=True)}
             for part, names, values in zip(
@@ -248,7 +265,7 @@ def _check(found: Sequence[Case]) -> None:
     for kind in ("forget", "change"):
         own = [case for case in found if case.kind == kind]
         for source in sorted({case.source for case in own}):
-            model = train([case.choice for case in own if case.source != source])
+            model = train([case.choice for case in own if case.source != source], decay=_DECAY[kind])
             groups: defaultdict[str, list[tuple[bool, float]]] = defaultdict(list)
             for case in own:
                 if case.source == source:

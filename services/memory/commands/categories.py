@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from services.memory.commands.holdings import Holdings, Place
 from services.memory.commands.pieces import Content, content_of
+from services.memory.commands.text import folded
 from services.text.concepts import Facet, facets, widened
 from services.text.mentions import BEINGS, Subject, is_of_kin, is_of_speaker
 
@@ -34,7 +35,8 @@ _EVERYDAY = 0.3
 
 def asks_for_all(message: str) -> bool:
     """Whether a message asks for all of something to be forgotten."""
-    return (_ENGLISH if message.isascii() else _CHINESE).search(message) is not None
+    text = folded(message)
+    return (_ENGLISH if text.isascii() else _CHINESE).search(text) is not None
 
 
 def all_of(words: str, holdings: Holdings) -> list[Place]:

@@ -52,7 +52,7 @@ _STANDS_OUT = 0.5
 """Share of all that may be meant, from which on less probability does."""
 _TOLD_HERE = 0.9
 """Probability of a request to forget from which on its message is left out, where it tells what memory lacks."""
-_AS_WELL = 0.6
+_AS_WELL = 0.8
 """Share of the likeliest one's probability from which on another piece is meant as well."""
 _MEANT_AS_WELL = 0.15
 """Probability from which on a piece goes where everything about a subject goes."""
@@ -200,7 +200,9 @@ class Resolution:
         sought = sought_by(command, asking.message)
         likely = await _beside(asking, lambda: holdings.likely(sought), holdings)
         best = likely[0][0] if likely else 0.0
-        if not _is_meant(likely, command, asking.message):
+        # What was said last is meant rather than what is only a little likelier than the rest.
+        may_be_last = command.scope == "previous" and any(each.role == "user" for each in before)
+        if not _is_meant(likely, command, asking.message, may_be_last=may_be_last):
             near = [place.text.strip() for share, place in likely if share >= _MAY_BE_MEANT]
             found.candidates = list(dict.fromkeys(near))[:_MOST_NAMED]
             return found
@@ -352,10 +354,11 @@ async def _of_text(text: str, work: Callable[[], Result]) -> Result:
     return await beside_the_loop(work, characters=len(text), most=_LONG)
 
 
-def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: str) -> bool:
-    """Whether the likeliest piece is what is to be forgotten.
+def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: str, *, may_be_last: bool) -> bool:
+    """Whether the text with the likeliest piece is what is to be forgotten, or a part of it.
 
-    Of a command beyond doubt something is meant: there it does to be clearly ahead of everything else.
+    Its pieces share the probability that it is meant. Of a command beyond doubt something is meant: there it does
+    to be clearly ahead of everything else.
     """
     if not likely:
         return False
@@ -364,8 +367,9 @@ def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: 
         asks = content_of(first.text).asks or asks_about_something(folded(message).lower())
         is_likely = command.probability >= _DOUBTFUL and best * command.probability >= _MEANT_BY_DOUBTFUL
         return is_likely and not asks
+    best = sum(share for share, place in likely if place.of is first.of)
     tells_itself = command.tells and _ANNOUNCES.search(folded(message)) is not None
-    stands_out = not tells_itself and best >= _STANDS_OUT * sum(share for share, _ in likely)
+    stands_out = not tells_itself and not may_be_last and best >= _STANDS_OUT * sum(share for share, _ in likely)
     return best >= _MEANT or (best >= _MAY_STAND_OUT and stands_out)
 
 
