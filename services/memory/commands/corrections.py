@@ -45,6 +45,8 @@ _MISSPELT = 0.6
 """Share of letters in order from which on two words may be one that was misspelt."""
 _NEAR_BEST = 0.3
 """Share of the likeliest one's probability from which on the piece with that value is corrected."""
+_COMPARED = frozenset(("weekday", "date", "month", "day", "time", "measure", "ordinal", "number", "colour"))
+"""Kinds of values of which a message may set one against another."""
 _MOST_DENIED = 3
 """Likeliest pieces among which the one is sought that a message denies in its own words."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
@@ -54,6 +56,9 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 """A denial about a subject: “not allergic to cats after all”."""
+_VAGUELY = re.compile(r"^(?:什么|啥|那个|这个)")
+_PLACED = re.compile(r" (?:on|in|at|for|with|of|from|to) ", re.IGNORECASE)
+"""What goes on about a value behind it: “maize on the big field”."""
 _NO_LONGER = re.compile(r"\b(?:any ?more|any longer|no longer|after all)\b|了\W*$|不再|其实", re.IGNORECASE)
 
 
@@ -84,7 +89,9 @@ def correction_of(
     found = _of_old_value(command, likely, just_said, message)
     if found or command.reach == "told" or not likely:
         return found
-    share, meant = likely[0]
+    best, meant = likely[0]
+    # What is held twice shares the probability that it is meant.
+    share = best + sum(each for each, place in likely[1:] if place.says_the_same(meant))
     if denied := next(filter(None, (_denied_member(place, message) for _, place in likely[:_MOST_DENIED])), None):
         return denied if share >= _least(command, denied, just_said, message) else None
     slot = _slot(command, likely, message) or _misspelt(command, likely, just_said, message)
@@ -114,7 +121,9 @@ def _of_old_value(
         return None
     least = 0.0 if command.certainty == "plain" else _LEAST_TOLD
     literal = [*just_said, *(place for share, place in likely if share >= least)]
-    return _first(literal, command.replacement, old=command.target)
+    olds = dict.fromkeys((command.target, _VAGUELY.sub("", command.target), _PLACED.split(command.target)[0]))
+    found = (_first(literal, command.replacement, old=old) for old in olds if old)
+    return next(filter(None, found), None)
 
 
 def _slot(command: Command, likely: Sequence[tuple[float, Place]], message: str) -> Correction | None:
@@ -134,7 +143,7 @@ def _slot(command: Command, likely: Sequence[tuple[float, Place]], message: str)
         if not kinds.isdisjoint(content_of(place.text).values):
             by_value = (_first([place], value) for value in said)
             corrected = _with_value(place, command, message) or next(filter(None, by_value), None)
-            if corrected and corrected.by == "a value of its kind":
+            if corrected and corrected.by in {"a value of its kind", "the old value"}:
                 found.append(corrected)
     alike = [each for each in found if _is_of_one_form(each)]
     beside = (
@@ -202,6 +211,8 @@ def _with_value(meant: Place, command: Command, message: str) -> Correction | No
         and (found := _first([meant], command.replacement, old=command.target))
     ):
         return found
+    if command.certainty == "plain" and (found := _set_against(meant, message)):
+        return found
     for new in _new_values(command, meant.text, message):
         if found := _first([meant], new):
             # News says by itself what holds; a name that is put into other words may say what nobody said.
@@ -210,6 +221,20 @@ def _with_value(meant: Place, command: Command, message: str) -> Correction | No
             return replace(found, change=None, by="nothing" if command.reach == "statement" else found.by)
         if not command.is_news and (found := _most_like([meant], new)):
             return found
+    return None
+
+
+def _set_against(meant: Place, message: str) -> Correction | None:
+    """A value of a piece that the message has as well, beside the only other one of its kind: “110, not 85”."""
+    known, own = content_of(meant.text).values, content_of(message).values
+    for kind in sorted((_COMPARED & own.keys()) - {"number"} or {"number"} & own.keys()):
+        said = {value.strip(" .,") for value in own[kind]}
+        olds = said & {value.strip(" .,") for value in known.get(kind, ())}
+        is_plain = kind != "number" or all(map(str.isdigit, said))
+        if is_plain and len(olds) == 1 and len(said) == 2:  # noqa: PLR2004
+            (old,), (new,) = olds, said - olds
+            if found := _first([meant], new, old=old):
+                return found
     return None
 
 

@@ -12,6 +12,7 @@ from services.memory.commands.pieces import Stored, pieces
 from services.memory.commands.targets import Sought, likelihood, observe
 from services.memory.content import FIELD_LABELS
 from services.memory.items import item_text
+from services.text.tokenizer import informative_terms
 from state.memory import PlannedItem
 
 CoreContent = Mapping[str, Mapping[str, Any]]
@@ -92,6 +93,14 @@ class Place:
     def said(self) -> str:
         """Its text without the marks and spaces around it."""
         return self.text.strip(" \n.,;!?。，；！？").casefold()
+
+    def says_the_same(self, other: "Place") -> bool:
+        """Whether one of two pieces is an item of core memory with no other words than the other one."""
+        if isinstance(self.of, CoreItem) == isinstance(other.of, CoreItem):
+            return False
+        item, piece = (self.of, other) if isinstance(self.of, CoreItem) else (other.of, self)
+        words = informative_terms(item.text) if isinstance(item, CoreItem) else frozenset()
+        return bool(words) and words <= informative_terms(piece.text)
 
 
 @dataclass(frozen=True)

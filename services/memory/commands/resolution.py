@@ -183,9 +183,9 @@ class Resolution:
                 gone = _gone(stored.content, rest) if rest else stored.content
                 told = found.told if stored.role == "user" else answered
                 told.append(command.target if without_member(gone, subject) else gone)
+            found.items = items_about(core, subject) or _items_of(found.told, command, core)
             found.told = found.told or answered
             await self._answers_of(asking, found, subject)
-            found.items = items_about(core, subject)
             found.told = [
                 command.target if item["action"] == "replace" else str(item["old"]) for item in found.items
             ] or found.told
@@ -222,19 +222,13 @@ class Resolution:
             found.gives_away = " ".join(
                 place.of.text if isinstance(place.of, CoreItem) else place.text for place in chosen
             )
-            gone = Subject.of(found.gives_away)
-            return found, gone, items_about(core, gone)
+            return found, Subject.of(found.gives_away), _items_of([found.gives_away], command, core)
 
         held = {place.of.text if isinstance(place.of, CoreItem) else place.of.content for place in chosen}
         characters = len(asking.message) + sum(map(len, held))
         found, gone, items = await beside_the_loop(removed, characters=characters, most=_LONG)
         await self._answers_of(asking, found, gone)
-        again = [
-            item
-            for item in items
-            if item["action"] == "remove" and not _is_of_another_matter(item, command.target)
-        ]
-        found.items += [item for item in again if item not in found.items]
+        found.items += [item for item in items if item not in found.items]
         return found
 
     async def _previous(self, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]) -> Effects:
@@ -367,10 +361,18 @@ def _is_meant(likely: Sequence[tuple[float, Place]], command: Command, message: 
         asks = content_of(first.text).asks or asks_about_something(folded(message).lower())
         is_likely = command.probability >= _DOUBTFUL and best * command.probability >= _MEANT_BY_DOUBTFUL
         return is_likely and not asks
-    best = sum(share for share, place in likely if place.of is first.of)
+    best = sum(share for share, place in likely if place.of is first.of or place.says_the_same(first))
     tells_itself = command.tells and _ANNOUNCES.search(folded(message)) is not None
     stands_out = not tells_itself and not may_be_last and best >= _STANDS_OUT * sum(share for share, _ in likely)
     return best >= _MEANT or (best >= _MAY_STAND_OUT and stands_out)
+
+
+def _items_of(statements: Sequence[str], command: Command, core: CoreContent) -> list[PlannedItem]:
+    """Removals of the items of core memory that say what some forgotten statements say."""
+    found = [item for each in statements for item in items_about(core, Subject.of(each))]
+    return [
+        item for item in found if item["action"] == "remove" and not _is_of_another_matter(item, command.target)
+    ]
 
 
 def _is_of_another_matter(item: PlannedItem, target: str) -> bool:
