@@ -1,13 +1,15 @@
 """Memory commands planned over what was said before them, without the service around it: seconds for a set.
 
-`python -m benchmarks.command_replay [SET ...] [--talk]`
+`python -m benchmarks.command_replay [SET ...] [--left-out | --talk]`
 
 Plays the sets in `data/memory_commands` by the recogniser and the resolution alone, with messages held in a list
-and no core memory but wishes; `benchmarks.memory_commands` plays them through the service. For experiments.
+and no core memory but wishes; `benchmarks.memory_commands` plays them through the service. For experiments. With
+`--left-out` each set is read by weights that were trained without it.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,15 +19,18 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from benchmarks import command_training, target_training
 from benchmarks.command_training import ordinary_of
 from benchmarks.memory_commands import Line, load
 from services.encryption.search import like_any
 from services.memory.blocks import Owner
 from services.memory.commands.holdings import CoreSections
+from services.memory.commands.model import reading_by
 from services.memory.commands.pieces import Stored
 from services.memory.commands.reading import CommandReader, ResolutionRequest
 from services.memory.commands.recogniser import recognise
 from services.memory.commands.resolution import Resolution
+from services.memory.commands.targets import weighing_by
 from services.text.language import language_of
 from services.text.tokenizer import simplified_text
 from state.memory import PlannedChange, Recognised
@@ -186,24 +191,35 @@ def changes_in_talk() -> tuple[int, list[str]]:
     return said, changed
 
 
+def _report(name: str, *, with_misses: bool) -> None:
+    for language in ("en", "zh"):
+        lines = load(DATA / "memory_commands" / name, language)
+        wrong = {line.id: (line, found) for line in lines if (found := play(line))}
+        obeyed: defaultdict[str, list[bool]] = defaultdict(list)
+        for line in lines:
+            obeyed[line.expect].append(line.id not in wrong)
+        shares = {kind: f"{sum(each)} of {len(each)}" for kind, each in sorted(obeyed.items())}
+        print(name, language, shares, *(f"alarm: {each}" for each in alarms(name, language)), sep="\n  ")
+        for line, found in wrong.values() if with_misses else ():
+            print(f"  {line.id} ({line.expect}): {line.message}\n    {'; '.join(found)}")
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=SETS)
     parser.add_argument("--misses", action="store_true", help="print what was not obeyed")
+    parser.add_argument("--left-out", action="store_true", help="leave each set out of the training")
     parser.add_argument("--talk", action="store_true", help="play the everyday conversations, and print changes")
     options = parser.parse_args()
+    known = target_training.cases() if options.left_out and not options.talk else None
     for name in () if options.talk else options.sets:
-        for language in ("en", "zh"):
-            lines = load(DATA / "memory_commands" / name, language)
-            wrong = {line.id: (line, found) for line in lines if (found := play(line))}
-            obeyed: defaultdict[str, list[bool]] = defaultdict(list)
-            for line in lines:
-                obeyed[line.expect].append(line.id not in wrong)
-            shares = {kind: f"{sum(each)} of {len(each)}" for kind, each in sorted(obeyed.items())}
-            print(name, language, shares, *(f"alarm: {each}" for each in alarms(name, language)), sep="\n  ")
-            for line, found in wrong.values() if options.misses else ():
-                print(f"  {line.id} ({line.expect}): {line.message}\n    {'; '.join(found)}")
+        with contextlib.ExitStack() as weights:
+            if known is not None:
+                weights.enter_context(reading_by(command_training.weights_without(name)))
+                own = target_training.weights_of([case for case in known if case.source != name])
+                weights.enter_context(weighing_by(own))
+            _report(name, with_misses=options.misses)
     if options.talk:
         said, changed = changes_in_talk()
         print(f"{len(changed)} of {said} messages", *changed, sep="\n")

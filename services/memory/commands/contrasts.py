@@ -34,7 +34,8 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_MEMORY = re.compile(
-    r"\b(?:change|correct|update|fix|amend|sorry|please|from now on|always)\b|请|改一下|更正|抱歉|不好意思|错",
+    r"\b(?:change|correct|update|fix|amend|sorry|please|from now on|always|mistakes?|wrong|typo)\b"
+    r"|请|改一下|更正|抱歉|不好意思|错",
     re.IGNORECASE,
 )
 _CHINESE_NEGATION = re.compile(

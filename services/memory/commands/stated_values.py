@@ -46,7 +46,7 @@ _TURNS_OUT = re.compile(
 )
 """A clause that most likely says what holds."""
 _SAYS_WHETHER = re.compile(
-    r"(?:wrong|off|right|true|afraid|sure|sorry|fine|correct|incorrect|mistaken|outdated|done|ok|okay|it|that|this"
+    r"(?:wrong|mistakes?|typo|off|right|true|afraid|sure|sorry|fine|correct|incorrect|mistaken|outdated|done|ok|okay|it|that|this"
     r"|back|错|对|不对|的|这样|那样|他|她|它|我|你)(?:\W.*)?",
     re.IGNORECASE,
 )

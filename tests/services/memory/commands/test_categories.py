@@ -40,6 +40,7 @@ def _all(words: str, texts: list[str]) -> list[str]:
         "把我家里人的事都忘掉",
         "凡是关于前公司的，一概不要了",
         "健康方面的信息请删除",
+        "跟前公司有關的，全部清掉",
     ],
 )
 def test_a_request_for_all_of_a_subject_is_read_as_one(message: str) -> None:

@@ -89,6 +89,15 @@ def test_a_request_is_never_corrected(request_: str) -> None:
     assert _corrected("Sorry, I meant Thursday for the dentist.", [request_]) is None
 
 
+def test_what_follows_an_old_value_is_no_part_of_it() -> None:
+    found = _corrected(
+        "No, it's not maize on the big field, it's barley.", ["I sow maize on three acres.", *_UNRELATED]
+    )
+    assert found is not None
+    assert found.change is not None
+    assert found.change.text == "I sow barley on three acres."
+
+
 def test_a_denied_name_in_latin_letters_is_found_within_chinese_words() -> None:
     found = _corrected("不是Lisa，是Nina，我打错了。", ["我同桌叫Lisa，坐窗边。", *_UNRELATED_IN_CHINESE])
     assert found is not None
@@ -101,6 +110,8 @@ def test_a_denied_name_in_latin_letters_is_found_within_chinese_words() -> None:
     [
         ("Correction, it is 640 euros.", "The deposit for the flat is 460 euros.", "640 euros"),
         ("我说错了，押金是六百四十块。", "这间房押金四百六十块。", "六百四十块"),
+        ("I got that wrong: make that 110 people, not 85.", "The street party is for 85 people.", "110 people"),
+        ("我说的86不对，奶奶今年88。", "奶奶今年86了。", "88"),
     ],
 )
 def test_a_sure_correction_replaces_the_only_value_of_its_kind(message: str, told: str, corrected: str) -> None:

@@ -69,3 +69,17 @@ def test_an_item_of_core_memory_is_found_by_its_field() -> None:
 
 def test_nothing_is_meant_where_nothing_is_held() -> None:
     assert _holdings([]).likely(sought_by(Command("forget", "stated", target="my ex"), "Forget my ex.")) == []
+
+
+def test_an_item_without_other_words_says_what_its_message_says() -> None:
+    at_home, of_taste = (
+        CoreItem("human", field, text) for field, text in (("home", "lives in Berlin"), ("likes", "rye bread"))
+    )
+    said, home, taste = (
+        _holdings(["I live in Berlin."], at_home, of_taste).places[2],
+        *_holdings([], at_home, of_taste).places,
+    )
+    assert said.says_the_same(home)
+    assert home.says_the_same(said)
+    assert not said.says_the_same(taste)
+    assert not home.says_the_same(taste)
