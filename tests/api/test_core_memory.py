@@ -56,7 +56,8 @@ async def test_a_change_of_mind_is_known_in_the_next_conversation_and_the_old_is
     model_server.script(*_remembers(home=["lives in Lisbon"], preferences=["no longer likes horror films"]))
     await _say(client, "I moved to Lisbon, and I have had enough of horror films.", "s-2")
     same = await _say(client, "And where now?", "s-2")
-    assert same["context_report"]["epoch_reason"] == "core memory replaced"
+    # The message itself may have made the earlier one untrue, before the model replaced anything
+    assert same["context_report"]["epoch_reason"] in {"core memory replaced", "memory retracted"}
     for session in ("s-2", "s-3", "s-1"):
         await _say(client, "What should I watch?", session)
         shown = _core_memory(model_server)
