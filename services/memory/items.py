@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from services.errors import InvalidInput
 from services.memory.merge import canonical
-from services.text.contradictions import normalised
+from services.text.contradictions import ends_in_negation, normalised
 
 SINGLE_FIELDS = frozenset(
     [
@@ -192,12 +192,16 @@ def _contain_each_other(one: str, other: str) -> bool:
 
 
 def _contains(text: str, part: str) -> bool:
-    """Whether a text contains another, in Latin script at the ends of words: `cat` is no part of `caterpillar`."""
+    """Whether a text contains another, in Latin script at the ends of words: `cat` is no part of `caterpillar`.
+
+    What denies the other text does not contain it: “no longer likes tea” says nothing of “likes tea”.
+    """
     if not part:
         return False
     start = r"\b" if _WORD.match(part[0]) else ""
     end = r"\b" if _WORD.match(part[-1]) else ""
-    return re.search(f"{start}{re.escape(part)}{end}", text, re.ASCII) is not None
+    found = re.search(f"{start}{re.escape(part)}{end}", text, re.ASCII)
+    return found is not None and not ends_in_negation(text[: found.start()])
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -98,6 +98,7 @@ _LEADING = _pattern(
     r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*",
 )
 _TRAILING = _pattern(_AT_THE_END, r"\s*(?:\b(?:{english})|(?:{chinese}))$")
+_NEGATION_AT_END = _pattern(_NEGATIONS, r"(?:\b(?:{english})|(?:{chinese}))\s*$")
 _TIME = _pattern(_SPEAKERS + _DEGREES, r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*")
 
 
@@ -138,6 +139,11 @@ class Claim:
         if self.text == other.text:
             return False
         return self.subject == other.subject or (self.relation is not None and self.relation == other.relation)
+
+
+def ends_in_negation(text: str) -> bool:
+    """Whether what follows a text is denied by its last words: “no longer”, 不再."""
+    return _NEGATION_AT_END.search(text) is not None
 
 
 def claim_of(sentence: str) -> Claim:

@@ -43,6 +43,12 @@ _QUESTION_AT_ITS_END = re.compile(
     r"|怎么[读写念拼说做用治选买煮洗]|几画|[反近同]义词|造句|成语|作者|导演|歌词|哪[些个位家种里年]|多少|是否"
     r"|还是.{1,20})[吗呢?？。]*\s*$"
 )
+_TELL = re.compile(
+    rf"{_POLITE_ENGLISH}"
+    r"(?:(?:tell|remind|show|read) (?:me|us)|(?:list|explain|describe|look up|summari[sz]e|recap)\b)"
+    rf"|{_POLITE_CHINESE}(?:再|把.{{1,20}}?)?(?:跟我|给我|对我)?"
+    r"(?:告诉我|提醒我一?下|说说|说一下|讲讲|讲一下|念|列出|列一下|查一?下|查查|看一?下|看看|总结|解释)"
+)
 
 
 def asks_for_work(sentence: str) -> bool:
@@ -53,3 +59,8 @@ def asks_for_work(sentence: str) -> bool:
 def asks_about_something(sentence: str) -> bool:
     """Tell whether a folded sentence is a question about a thing, a fact or a way to do something."""
     return (_QUESTION.match(sentence) or _QUESTION_AT_ITS_END.search(sentence)) is not None
+
+
+def asks_to_be_told(sentence: str) -> bool:
+    """Tell whether a folded sentence asks for something that is known or written, and so states nothing."""
+    return _TELL.match(sentence) is not None or asks_about_something(sentence)

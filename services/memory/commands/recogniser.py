@@ -18,7 +18,7 @@ from services.text.clauses import statements
 from services.text.language import language_of
 from services.text.sentences import Span
 from services.text.tokenizer import informative_terms
-from services.text.work_requests import asks_about_something, asks_for_work
+from services.text.work_requests import asks_about_something, asks_for_work, asks_to_be_told
 from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
 
 _PLAIN: dict[MemoryChangeKind, float] = {
@@ -120,6 +120,8 @@ def recognise(message: str) -> Recognised:
     told = emptied(message, foreign)
     if foreign and opinion.kind != "correct" and all(_is_order(told, span) for span in sentences_of(told)):
         return Recognised((), rest=message)
+    if opinion.probability < _PLAIN[opinion.kind] and all(_only_asks(shown, span) for span in sentences):
+        return Recognised((), rest=message)
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
@@ -168,6 +170,10 @@ def _is_task(text: str, sentences: Sequence[Span]) -> bool:
 def _is_order(text: str, sentence: Span) -> bool:
     own = text[sentence.start : sentence.end].lower()
     return asks_for_work(own) or asks_about_something(own)
+
+
+def _only_asks(text: str, sentence: Span) -> bool:
+    return asks_to_be_told(text[sentence.start : sentence.end].lower().strip())
 
 
 def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:

@@ -45,7 +45,7 @@ SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MEANT = 0.3
 """Probability from which on what is to be forgotten is removed; it is reported and can be undone."""
-_DOUBTFUL, _MEANT_BY_DOUBTFUL = 0.3, 0.22
+_DOUBTFUL, _MEANT_BY_DOUBTFUL = 0.4, 0.3
 """The same where it is not sure that anything is to be forgotten: of that, and of both multiplied."""
 _MAY_STAND_OUT = 0.05
 _STANDS_OUT = 0.5
@@ -147,7 +147,8 @@ class Resolution:
         found = Effects()
         if asks_for_all(asking.message) and command.certainty == "plain":
             found = await self._all(command, asking, core, before)
-        found = found or await self._named(command, asking, core)
+        if command.certainty == "plain" or command.probability >= _DOUBTFUL:
+            found = found or await self._named(command, asking, core)
         return found or await self._meant(command, asking, core, before)
 
     async def _all(

@@ -68,6 +68,8 @@ def test_one_item_changes_and_the_others_stay(
         ({}, _change("remove", "allergies", old="cats")),
         ({}, _change("replace", "allergies", "dust", "cats")),
         ({"allergies": ["cats"]}, _change("remove", "allergies", old="。")),
+        ({"preferences": ["no longer likes tea"]}, _change("remove", "preferences", old="likes tea")),
+        ({"preferences": ["不再喜欢喝茶"]}, _change("remove", "preferences", old="喜欢喝茶")),
     ],
 )
 def test_what_names_no_item_or_several_is_reported_and_changes_nothing(

@@ -67,6 +67,9 @@ def test_a_request_to_memory_is_recognised_with_what_it_names(kind: str, message
         "他总是跟我道歉。",
         "垃圾桶里的文件怎么清除？",
         "请翻译成英文：忘掉我说过的话。",
+        "Please remind me what it says about shellfish.",
+        "Show me what the clinic wrote about my knee, and list the exercises.",
+        "给我念一下上面关于膝盖的那段。",
     ],
 )
 def test_what_only_sounds_like_one_is_none(message: str) -> None:
