@@ -37,7 +37,7 @@ async def test_too_many_turns_and_requests_get_429_by_every_way_in(client: httpx
     begun = time.monotonic()
     assert (await client.post("/api/v1/chat", json=ASK)).status_code == 200
     assert "event: done" in (await client.post("/api/v1/chat/stream", json=ASK)).text
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30, "they did not wait for their share of a minute"
     for path in ("/api/v1/chat", "/api/v1/chat/stream"):
         _assert_limited(await client.post(path, json=ASK))
     async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:

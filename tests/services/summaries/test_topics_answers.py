@@ -162,11 +162,11 @@ async def test_before_an_answer_a_failure_is_logged_and_not_raised(
 async def test_an_answer_waits_for_its_topics_only_so_long(
     services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:
-    model_server.script(Reply([TWO], delay_s=4))
+    model_server.script(Reply([TWO], delay_s=30))
     archive = TopicArchive(services.topics.store, services.models, JobQueue(services.database), in_time_s=0.2)
     begun = time.monotonic()
     assert not await archive.archive_in_time(DEFAULT_TENANT, conversation)
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20
     assert await services.topics.store.topics(DEFAULT_TENANT, conversation, limit=10) == []
 
 
