@@ -43,18 +43,9 @@ async def persist(
     # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
-    remembers = "memory_agent" in state["features"] and asks_model
-    recognised = state.get("memory_commands", Recognised())
-    kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
-    # What the turn itself has kept is not filed again; anything else in the message is.
-    unfiled = recognised.rest if kept & {"remember", "standing"} else state["message"]
-    said = len(state["message"]) + len(state["answer"])
-    own_jobs: list[str] = []
-    if remembers and unfiled.strip():
-        work = partial(jobs_of_turn, unfiled, state["answer"])
-        own_jobs += await beside_the_loop(work, characters=said, most=_LONG)
     planned = state.get("memory_plan", [])
-    held = recognised.unclear and not planned
+    held = state.get("memory_commands", Recognised()).unclear and not planned
+    own_jobs = await _own_jobs(state, remembers=asks_model and "memory_agent" in state["features"])
     if held:
         own_jobs.insert(0, DECIDE_COMMAND)
     if tone_opinion and state.get("tone"):
@@ -79,7 +70,7 @@ async def persist(
         tone=state.get("tone"),
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
-        origin=await beside_the_loop(partial(foreign_origin, state), characters=said, most=_LONG),
+        origin=await beside_the_loop(partial(foreign_origin, state), characters=_said(state), most=_LONG),
         reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
         memory=[*planned, *repeated],
@@ -92,3 +83,20 @@ async def persist(
     if working_sets is not None:
         working_sets.follow(Scope.of(owner_of(context)))
     return {"assistant_message_id": answer_message_id, "timings": {"total_ms": total_ms}}
+
+
+async def _own_jobs(state: ConversationState, *, remembers: bool) -> list[str]:
+    """Return the jobs by which what a turn says is filed, if it says something worth remembering."""
+    recognised = state.get("memory_commands", Recognised())
+    kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
+    # What the turn itself has kept is not filed again; anything else in the message is.
+    unfiled = recognised.rest if kept & {"remember", "standing"} else state["message"]
+    if not remembers or not unfiled.strip():
+        return []
+    work = partial(jobs_of_turn, unfiled, state["answer"])
+    return [*await beside_the_loop(work, characters=_said(state), most=_LONG)]
+
+
+def _said(state: ConversationState) -> int:
+    """Count the characters of a turn."""
+    return len(state["message"]) + len(state["answer"])
