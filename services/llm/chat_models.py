@@ -17,7 +17,7 @@ from services.llm.offline import OfflineChatModel
 from services.llm.plain_messages import without_tool_messages
 from services.llm.refusals import OPTION_OF, Option, Refusals
 from services.llm.sampling import limited
-from services.platform.breaker import CircuitBreaker
+from services.platform.breaker import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from state.conversation import Sampling
 
@@ -69,8 +69,25 @@ class _Asked:
 class ChatModels:
     """Answers through the configured endpoint, or through the built-in offline model."""
 
-    def __init__(self, settings: Settings, refusals: Refusals | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        refusals: Refusals | None = None,
+        *,
+        first_pause_s: float = _FIRST_PAUSE_S,
+        rest_s: float = REST_S,
+    ) -> None:
+        """Take the settings.
+
+        Args:
+            settings: of the endpoint and its models.
+            refusals: what models refused earlier; None = nothing yet.
+            first_pause_s: seconds before a failed call is repeated; doubled before each further time.
+            rest_s: seconds for which a model that keeps failing is not asked.
+        """
         self._settings = settings
+        self._first_pause_s = first_pause_s
+        self._rest_s = rest_s
         self._endpoint = ModelEndpoint(settings)
         self._refusals = refusals or Refusals()
         self._breakers: dict[str, CircuitBreaker] = {}
@@ -221,7 +238,9 @@ class ChatModels:
     def _breaker(self, name: str) -> CircuitBreaker:
         breaker = self._breakers.get(name)
         if breaker is None:
-            breaker = self._breakers[name] = CircuitBreaker(name, failures=_FAILED_TURNS, counts=_is_away)
+            breaker = self._breakers[name] = CircuitBreaker(
+                name, failures=_FAILED_TURNS, rest_s=self._rest_s, counts=_is_away
+            )
         return breaker
 
     async def _with_retries(self, name: str, asked: _Asked) -> AIMessage:
@@ -240,7 +259,7 @@ class ChatModels:
                         advice=failure.message,
                     )
                     raise
-            await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
+            await asyncio.sleep(self._first_pause_s * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
         raise AssertionError("unreachable")
 
     async def _once(self, name: str, asked: _Asked) -> AIMessage:

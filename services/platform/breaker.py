@@ -9,7 +9,7 @@ from purgatory.domain.model import OpenedState
 
 from services.errors import Unavailable
 
-_REST_S = 5.0
+REST_S = 5.0
 
 
 class CircuitBreaker:
@@ -20,7 +20,7 @@ class CircuitBreaker:
         name: str,
         *,
         failures: int = 3,
-        rest_s: float = _REST_S,
+        rest_s: float = REST_S,
         counts: Callable[[Exception], bool] = lambda _: True,
     ) -> None:
         """Take the number of consecutive failures to tolerate, and the exceptions that count as failures."""

@@ -7,6 +7,7 @@ import openai
 import pytest
 
 from services.llm.chat_models import ChatModels
+from services.platform.breaker import REST_S
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
 from tests.support.model_server import ModelServer
@@ -44,9 +45,10 @@ def api(request: pytest.FixtureRequest) -> str:
 async def make() -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
-        def make_one(base_url: str, api: str, **more: Any) -> ChatModels:
+        def make_one(base_url: str, api: str, *, rest_s: float = REST_S, **more: Any) -> ChatModels:
             settings = {"llm_model": "first", "llm_base_url": base_url, "llm_api_key": SECRET, "llm_api": api}
-            models = ChatModels(load_settings(_env_file=None, **{**settings, **more}))
+            values = load_settings(_env_file=None, **{**settings, **more})
+            models = ChatModels(values, first_pause_s=0.01, rest_s=rest_s)
             stack.push_async_callback(models.close)
             return models
 

@@ -242,7 +242,7 @@ async def test_a_refusal_is_the_answer_that_a_person_reads(
 
 
 async def test_a_model_that_was_away_for_five_turns_is_left_alone(make: Make, model_server: ModelServer) -> None:
-    models = make(model_server.base_url, "responses")
+    models = make(model_server.base_url, "responses", rest_s=1.0)
     model_server.default = Reply(status=500)
     failures = [await failure_of(models.answer(QUESTION, on_text=lambda _: None)) for _ in range(5)]
     assert {failure.failure for failure in failures} == {"llm_server_error"}
@@ -252,7 +252,7 @@ async def test_a_model_that_was_away_for_five_turns_is_left_alone(make: Make, mo
     assert len(model_server.requests) == before
 
     model_server.default = Reply(TEXT)
-    await asyncio.sleep(5.1)
+    await asyncio.sleep(1.1)
     assert (await models.answer(QUESTION, on_text=lambda _: None)).text == "At nine."
     assert models.failing == []
 
