@@ -52,8 +52,6 @@ _AT_ONCE = 2
 _BEFORE_ANOTHER_START_S = 1.0
 _MOST_POSTPONEMENTS = 120
 """Postponements, ten minutes in total, after which a job runs however busy the process is."""
-_STORE_AWAY_S = 15.0
-"""Pause before a job whose store did not answer is queued again."""
 _FIRST = 100  # priority of the queue's own maintenance
 
 # The library's own statement fails where a job is waiting, and would need a savepoint: two more round trips.
@@ -86,6 +84,8 @@ class WorkerTimings:
     """Schedule of the search for lost jobs: a cron expression, its last field the seconds."""
     grace_s: float = 5.0
     """Time for running jobs to end when their worker stops."""
+    store_away_s: float = 15.0
+    """Pause before a job whose store did not answer is queued again."""
     longest_delay_s: float = 900.0
     """Longest time for which a job is put off; one that waits longer dates from before a clock was set back."""
 
@@ -221,7 +221,8 @@ class JobQueue:
         except Unavailable as error:
             log.warning(left, job_id=job.id, reason=error.message)
             async with job.transaction() as connection:
-                await self.defer(connection, task_name, tenant_id=job.tenant_id, delay_s=_STORE_AWAY_S, **ids)
+                delay_s = self._timings.store_away_s
+                await self.defer(connection, task_name, tenant_id=job.tenant_id, delay_s=delay_s, **ids)
 
     async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
         """Remove the records of a frequent periodic task's earlier runs.

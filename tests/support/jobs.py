@@ -64,9 +64,9 @@ def wait_for_line(process: ForkedProcess, beginning: str) -> None:
 
 
 @asynccontextmanager
-async def hurried_queue(database: Database) -> AsyncIterator[JobQueue]:
+async def hurried_queue(database: Database, timings: WorkerTimings = HURRIED) -> AsyncIterator[JobQueue]:
     """A queue whose worker is stopped at the end."""
-    jobs = JobQueue(database, timings=HURRIED)
+    jobs = JobQueue(database, timings=timings)
     await jobs.open()
     try:
         yield jobs
