@@ -11,7 +11,7 @@ import pytest
 from services.engines import Engines
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
-from tests.support.command import environment_of, run_command
+from tests.support.command import PATIENCE_S, environment_of, run_command, start_command
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.fork_server import ForkedProcess
 from tests.support.model_server import ModelServer, Reply
@@ -74,12 +74,14 @@ def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engine
     nowhere = {
         "ANAMNESIS_DATABASE_URL": "postgresql://anamnesis@127.0.0.1:1/nothing",
         "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
-        "ANAMNESIS_PORT": str(free_port()),
     }
-    for command in ("doctor", "serve"):
-        done = _anamnesis(command, **nowhere)
-        assert done.returncode == 1
-        assert done.stderr == "anamnesis: The database does not answer; try again in a moment.\n"
+    # Both at once, as each tries for some seconds; on ports of their own, or the one finds the other
+    serve = start_command("serve", variables={**nowhere, "ANAMNESIS_PORT": str(free_port())})
+    doctor = _anamnesis("doctor", **nowhere, ANAMNESIS_PORT=str(free_port()))
+    _, written = serve.communicate(PATIENCE_S)
+    for code, said in ((doctor.returncode, doctor.stderr), (serve.wait(), written)):
+        assert code == 1
+        assert said == "anamnesis: The database does not answer; try again in a moment.\n"
 
 
 def test_chat_without_a_service_says_how_to_start_one() -> None:

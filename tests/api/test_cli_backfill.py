@@ -193,7 +193,6 @@ async def test_with_nothing_to_do_it_ends_well(engines: Engines, model_server: M
     [
         (("--tenant", "nobody"), {}, 1, "anamnesis: There is no tenant nobody; see: anamnesis tenants list"),
         ((), {"ANAMNESIS_MEMORY_SUMMARIES": "off"}, 2, "anamnesis: ANAMNESIS_MEMORY_SUMMARIES is off"),
-        ((), {"ANAMNESIS_DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, 1, "anamnesis: The database does not"),
     ],
 )
 async def test_what_is_wrong_is_said_in_one_line(

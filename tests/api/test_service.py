@@ -9,9 +9,11 @@ from pathlib import Path
 
 import httpx
 import psutil
+import psycopg
 import pytest
 
 from services.platform import child_process
+from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply
@@ -66,7 +68,7 @@ def test_a_conversation_survives_a_restart(service: ServiceProcess, model_server
 
 
 def test_killed_in_mid_stream_it_keeps_the_message_and_goes_on(
-    service: ServiceProcess, model_server: ModelServer
+    service: ServiceProcess, data_dir: Path, model_server: ModelServer
 ) -> None:
     answer_of(chat(service.url, "Before."))
     model_server.script(Reply(["half ", "an ", "answer"], gap_s=20))
@@ -94,6 +96,8 @@ def test_killed_in_mid_stream_it_keeps_the_message_and_goes_on(
         ("assistant", "Certainly, here is the answer.", True),
         ("user", "In the middle.", True),
     ]
+    with psycopg.connect(EmbeddedPostgres(data_dir).url("postgres")) as superuser:  # as if its time had passed
+        superuser.execute("UPDATE turns SET lease_expires_at = now() WHERE id = %s", [opened["turn_id"]])
     answer_of(chat(service.url, "After."))
     assert child_process.wait_until(
         lambda: httpx.get(f"{service.url}/api/v1/turns/{opened['turn_id']}").json()["status"] == "failed",
