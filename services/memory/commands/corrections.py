@@ -10,7 +10,7 @@ from services.memory.commands.holdings import CoreItem, Place
 from services.memory.commands.likeness import place_like
 from services.memory.commands.pieces import content_of
 from services.memory.commands.stated_values import values_said
-from services.memory.commands.substitution import Substitution, substitute, values_by_kind
+from services.memory.commands.substitution import Substitution, substitute, values_by_kind, with_its_unit
 from services.text.mentions import worth_keeping
 from services.text.tokenizer import informative_terms, lone_characters
 from state.memory import Command
@@ -21,7 +21,7 @@ _LEAST: dict[Evidence, dict[_Sureness, float]] = {
     "the old value": {"plain": 0.0, "likely": 0.0, "news": 0.6, "statement": 0.7},
     "a value of its kind": {"plain": 0.35, "likely": 0.6, "news": 0.6, "statement": 0.6},
     "likeness": {"plain": 0.4, "likely": 0.9, "news": 1.0, "statement": 1.0},
-    "nothing": {"plain": 0.6, "likely": 0.8, "news": 0.8, "statement": 0.9},
+    "nothing": {"plain": 0.8, "likely": 0.8, "news": 0.8, "statement": 0.9},
     "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.5, "statement": 0.8},
 }
 """Probability from which on a piece is corrected, by what tells the words that are replaced, and by how sure it is
@@ -101,8 +101,7 @@ def correction_of(
     only_states = command.reach == "statement" and found.by == "nothing"
     if only_states and (_is_of_another(meant, message) or _counts_on(meant, message)):
         return None
-    says_nothing = not worth_keeping(meant.text) or all(map(str.isdigit, informative_terms(meant.text)))
-    if found.by == "nothing" and says_nothing:
+    if found.by == "nothing" and _says_nothing(meant):
         return None
     return found if slot or share >= _least(command, found, just_said, message) else None
 
@@ -137,7 +136,8 @@ def _slot(command: Command, likely: Sequence[tuple[float, Place]], message: str)
     if command.certainty != "plain" or not kinds or not likely:
         return None
     best, likeliest = likely[0]
-    said = [value.strip(" .,") for kind in sorted(kinds) if len(values[kind]) == 1 for value in values[kind]]
+    alone = [values[kind][0].strip(" .,") for kind in sorted(kinds) if len(values[kind]) == 1]
+    said = [with_its_unit(value, message) for value in alone]
     found: list[Correction] = []
     for _, place in likely:
         if not kinds.isdisjoint(content_of(place.text).values):
@@ -154,7 +154,7 @@ def _slot(command: Command, likely: Sequence[tuple[float, Place]], message: str)
         return None
     corrected = only[0]
     share = max(share for share, place in likely if place.of is corrected.place.of)
-    least = _LEAST_ONLY_ELSEWHERE if only is not alike and _is_elsewhere(corrected, message) else _LEAST_ONLY
+    least = _LEAST_ONLY_ELSEWHERE if _is_elsewhere(corrected, message) else _LEAST_ONLY
     is_near = share >= max(least, _NEAR_BEST * best)
     return corrected if is_near and not _is_a_name(corrected) else None
 
@@ -253,6 +253,14 @@ def _is_a_number(found: Correction) -> bool:
     return change is not None and values_by_kind(change.old).keys() & values_by_kind(change.new).keys() <= {
         "number"
     }
+
+
+def _says_nothing(meant: Place) -> bool:
+    """Whether a piece is a word out of a sentence, or a few words of no matter: nothing in it could be untrue."""
+    text = meant.text
+    is_fragment = not isinstance(meant.of, CoreItem) and text.strip() != meant.of.content.strip()
+    is_one_word = is_fragment and text.isascii() and len(text.split()) == 1
+    return is_one_word or not worth_keeping(text) or all(map(str.isdigit, informative_terms(text)))
 
 
 def _is_of_another(meant: Place, message: str) -> bool:

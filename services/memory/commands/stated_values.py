@@ -28,7 +28,9 @@ _AFTERTHOUGHT = re.compile(
     r"(?:since )?last \w+|(?:\w+ )?\w+ ago|since \w+|from now on|as of \w+|again|too|by the way|obviously)+\W*$",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"\s+(?:he|she|it|they|we|i|you|that|which|who|because|since|as|so)\b.*$", re.IGNORECASE)
+_GOES_ON = re.compile(
+    r"\s+(?:and |or )?(?:he|she|it|they|we|i|you|that|which|who|because|since|as|so)\b.*$", re.IGNORECASE
+)
 _ARTICLE = re.compile(r"^(?:a|an|the|my|our)\s+", re.IGNORECASE)
 _DOING = re.compile(r"^(?:[a-z]+ing|really|actually|now|just)\s+(?=\S)")
 _CHINESE_BEING = re.compile(r"(?:应该|其实|写)?(?:的?是|叫做?|姓|换成|改成|改为|改到|变成|挪到)|现在(?:在|住)")

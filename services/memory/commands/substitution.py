@@ -24,8 +24,9 @@ _UNITS = (
 )
 _CAPITALISED = "[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]+"
 _KINDS: dict[str, str] = {
-    "weekday": r"\b(?:(?:next|this|last) )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
-    r"|(?:下下|下|上|这|本)?个?(?:周|星期|礼拜)[一二三四五六日天末]",
+    "weekday": r"\b(?:(?:next|this|last|first|second|third|fourth) )?"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|(?:第[一二三四]|最后一|下下|下|上|这|本)?个?(?:周|星期|礼拜)[一二三四五六日天末]",
     "date": rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
     rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b|\d{{4}}-\d\d-\d\d"
     rf"|{_CHINESE_NUMBER}月(?:初?{_CHINESE_NUMBER}[日号]?)?|{_CHINESE_NUMBER}[日号](?![码线楼院])",
@@ -55,6 +56,7 @@ _PART_OF_DAY = re.compile(r"^(?:上午|下午|早上|晚上|中午|凌晨|傍晚
 _UNIT = re.compile(rf"^(?:第)?{_CHINESE_NUMBER}|^{_NUMBER} ?", re.IGNORECASE)
 _ATTACHED = re.compile(r"[a-z%°]+|[\u4e00-\u9fff]", re.IGNORECASE)
 """What stands at once after a number."""
+_ENDS_IN_NUMBER = re.compile(rf"(?:\d|{_CHINESE_NUMBER})$")
 _FRAME = re.compile(
     r"^(?P<head>\b(?:i|we) (?!am|was|were|have|had|do|did|can|could|will|would|want|need|think|should|go)\w+"
     r" (?:in|at|on|to|from|with|for|as)|\b(?:my|our) [\w-]+(?: [\w-]+)? is|(?:我|我们|我家)(?:住|姓|学|养)|"
@@ -99,7 +101,7 @@ def substitute(statement: str, new: str, old: str = "") -> Substitution | None:
         if place and (not new or _place_of(statement, new)):
             return _dropped(statement, place)
         if place:
-            bare = bare_value(new)
+            bare = _without_what_precedes(bare_value(new), statement[: place[0]])
             value = bare if _is_as_short(bare, old) else _value_like(old, new) or _fitting(bare, statement, place)
             return _replaced(statement, place, value) if value and not _is_misplaced(value, old) else None
         return _typed(statement, bare_value(new), only=old)
@@ -113,6 +115,14 @@ def values_by_kind(text: str) -> dict[str, tuple[str, ...]]:
         kind: tuple(each.group().casefold() for each in rule.finditer(comparable)) for kind, rule in _RULES.items()
     }
     return {kind: values for kind, values in found.items() if values}
+
+
+def with_its_unit(value: str, text: str) -> str:
+    """A value of a text, with what stands at once after it if it ends in a number: “3” of “3mm” is no 3."""
+    if not _ENDS_IN_NUMBER.search(value):
+        return value
+    written = re.search(rf"{re.escape(value)}(?:[a-z%°]+|[\u4e00-\u9fff])?", text, re.IGNORECASE)
+    return written.group() if written else value
 
 
 def _same_frame(statement: str, new: str) -> Substitution | None:
@@ -243,8 +253,11 @@ def _is_misplaced(value: str, old: str) -> bool:
 
 
 def _is_of_another_kind(name: str) -> bool:
-    """Whether what is written like a name is a month, a weekday or another value."""
-    return any(rule.fullmatch(name) for kind, rule in _RULES.items() if kind != "name")
+    """Whether what is written like a name is a month, a weekday or other values, and nothing else."""
+    rest = name
+    for kind, rule in _RULES.items():
+        rest = rule.sub(" ", rest) if kind != "name" else rest
+    return not rest.strip()
 
 
 def _each_typed(statement: str, new: str) -> Substitution | None:
@@ -304,3 +317,15 @@ def _replaced(statement: str, span: tuple[int, int], value: str) -> Substitution
     if following and value.endswith(following):
         value = value.removesuffix(following)  # “在阿斯麦上班” for 飞利浦 in “在飞利浦上班”
     return Substitution(f"{statement[: span[0]]}{value.strip()}{statement[span[1] :]}", old.strip(), value.strip())
+
+
+def _without_what_precedes(value: str, before: str) -> str:
+    """A value without the first words that stand before it already: “York to Hull” behind “from York to”."""
+    for end in range(len(value) - 1, 1, -1):
+        if before.rstrip().endswith(value[:end].strip()) and _ends_a_word(value, end):
+            return value[end:].lstrip()
+    return value
+
+
+def _ends_a_word(text: str, end: int) -> bool:
+    return not text[end - 1 : end + 1].isascii() or not text[end - 1 : end + 1].isalnum()

@@ -15,6 +15,7 @@ from services.memory.commands.recogniser import recognise
         ("The course is at the town hall and not the library.", "library", "town hall"),
         ("I don't work for Aldwych any more, since Monday I'm with Tamar Boats.", "Aldwych", "Tamar Boats"),
         ("It's the oboe she plays, not the flute.", "flute", "oboe"),
+        ("The drill isn't in the cellar, it's in the garage and you may take it.", "cellar", "garage"),
         ("展览不在宁波，在绍兴。", "宁波", "绍兴"),
         ("我学的不是德语，是意大利语。", "德语", "意大利语"),
         ("是在东门集合，不是西门。", "西门", "东门集合"),

@@ -127,6 +127,27 @@ def test_a_number_does_not_take_the_place_of_one_with_another_unit(statement: st
     assert substitute(statement, new) is None
 
 
+@pytest.mark.parametrize(
+    ("statement", "new", "old", "left"),
+    [
+        ("每月最后一个周三盘点。", "第三个周五", "", "每月第三个周五盘点。"),
+        ("The vet comes on the first Tuesday.", "third Friday", "", "The vet comes on the third Friday."),
+        ("我跑宁波到温州的船。", "宁波到台州", "温州", "我跑宁波到台州的船。"),
+        ("The ferry goes from Oban to Mull.", "Oban to Islay", "Mull", "The ferry goes from Oban to Islay."),
+    ],
+)
+def test_a_value_is_replaced_as_a_whole_and_no_word_stands_twice(
+    statement: str, new: str, old: str, left: str
+) -> None:
+    change = substitute(statement, new, old)
+    assert change is not None
+    assert change.text == left
+
+
+def test_a_time_does_not_take_the_place_of_a_thing() -> None:
+    assert substitute("The ladder is in the shed.", "Friday evening", "shed") is None
+
+
 def test_a_doubtful_denial_of_a_common_word_changes_nothing() -> None:
     message = "Suggest a garden plant: not tall, not blue, not sold by a supermarket."
     assert _corrected(message, ["My tall cousin bakes bread.", *_UNRELATED]) is None
