@@ -329,7 +329,7 @@ def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     wait_for_port(port)
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
-    process.wait(5)
+    process.wait(60)
 
 
 def free_port() -> int:
@@ -339,7 +339,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for_port(port: int, seconds: float = 10) -> None:
+def wait_for_port(port: int, seconds: float = 60) -> None:
     """Wait until something listens."""
     end = time.monotonic() + seconds
     while True:

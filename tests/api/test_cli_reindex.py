@@ -133,7 +133,7 @@ async def test_after_its_folder_was_deleted_the_index_answers_as_before(
     async def answers() -> bool:
         return (await _search(services, turns[0], QUESTIONS[0]))[0] == []
 
-    await until(answers, seconds=30)  # its connection to the server that was has to be noticed as broken
+    await until(answers)  # its connection to the server that was has to be noticed as broken
     assert await _answers(services, turns[0]) == before
 
 

@@ -34,7 +34,7 @@ async def _ended(services: Services, runs: int) -> None:
     async def done() -> bool:
         return await statuses(services.database, COMPRESS) == ["succeeded"] * runs
 
-    await until(done, seconds=20)
+    await until(done)
 
 
 async def test_a_run_is_asked_for_told_and_undone(client: httpx.AsyncClient, services: Services) -> None:

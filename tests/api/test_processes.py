@@ -56,7 +56,7 @@ def test_a_process_that_dies_is_replaced_while_the_other_answers(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
     service.start()
-    assert wait_until(lambda: len(serving(service)) == 2, seconds=30)
+    assert wait_until(lambda: len(serving(service)) == 2, seconds=60)
     for number in range(6):
         assert answer_of(chat(service.url, "Hello.", session_id=f"s-{number}"))
     assert metric(service.url, "anamnesis_turns_total") == 6
@@ -67,7 +67,7 @@ def test_a_process_that_dies_is_replaced_while_the_other_answers(
     for number in range(6):
         assert answer_of(chat(service.url, "Hello.", session_id=f"t-{number}"))
     assert metric(service.url, "anamnesis_turns_total") == 12
-    assert wait_until(lambda: len(serving(service)) == 2 and killed not in serving(service), seconds=30)
+    assert wait_until(lambda: len(serving(service)) == 2 and killed not in serving(service), seconds=60)
     assert re.search(r"process ended and is started again.*-9", service.text)
 
     left = serving(service)

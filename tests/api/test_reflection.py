@@ -37,7 +37,7 @@ async def test_what_is_thought_is_told_to_its_own_expert_alone(
     async def thought() -> bool:
         return "succeeded" in await statuses(services.database, REFLECT)
 
-    await until(thought, seconds=20)
+    await until(thought)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         kept = await connection.execute("SELECT inner_voice FROM messages WHERE inner_voice IS NOT NULL")
         assert await kept.fetchall() == [(VOICE,)]

@@ -88,7 +88,7 @@ def address(members: dict[str, ServiceProcess]) -> Iterator[str]:
         wait_for_port(port)
         yield f"http://127.0.0.1:{port}"
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def _probe(process: ServiceProcess) -> int:

@@ -54,7 +54,7 @@ def studio() -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            assert child_process.wait_until(lambda: not any(c.is_running() for c in children), seconds=10)
+            assert child_process.wait_until(lambda: not any(c.is_running() for c in children), seconds=60)
 
 
 async def _run(client: Any, thread_id: str, message: str, **context: Any) -> dict[str, Any]:

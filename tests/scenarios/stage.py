@@ -75,7 +75,7 @@ class House:
         if task not in queue.tasks:
             raise KeyError(f"no task {task}; there are {sorted(queue.tasks)}")
         arguments = {"tenant_id": str(tenant_id), **ids} if ids else {"timestamp": int(time.time())}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (job_id := await _deferred(queue, task, arguments)) is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             while (status := await self._status(job_id)) in {"todo", "doing"}:  # noqa: ASYNC110
@@ -92,7 +92,7 @@ class House:
         ids = [[str(tenant_id) for tenant_id in tenants]]
         async with await psycopg.AsyncConnection.connect(self.superuser_url, autocommit=True) as connection:
             await connection.execute(_FORGET_JOBS, ids)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await self._count(_RUNNING, ids):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         for tenant_id in tenants:

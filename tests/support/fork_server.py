@@ -166,7 +166,7 @@ def _connection() -> socket.socket:
 
 def _end(connection: socket.socket, process: "subprocess.Popen[bytes]") -> None:
     connection.close()
-    process.wait(10)
+    process.wait(60)
 
 
 def _serve(control: socket.socket) -> None:

@@ -50,4 +50,4 @@ def pgbouncer(postgres: EmbeddedPostgres, *, sessions: int = 3) -> Iterator[int]
             yield port
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)

@@ -295,4 +295,4 @@ def own_redis(redis_port: int) -> Iterator["subprocess.Popen[bytes]"]:
     yield process
     process.send_signal(signal.SIGCONT)
     process.terminate()
-    process.wait(5)
+    process.wait(60)

@@ -56,4 +56,4 @@ async def test_the_index_follows_a_run_and_its_undoing(
         async def restored() -> bool:
             return of_user(milvus_uri, owner.user_id) == Counter(units)
 
-        await until(restored, seconds=30)
+        await until(restored)

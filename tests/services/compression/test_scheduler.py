@@ -116,7 +116,7 @@ async def test_a_worker_does_what_a_round_found(services: Services) -> None:
     async def done() -> bool:
         return await statuses(services.database, COMPRESS) == ["succeeded"]
 
-    await until(done, seconds=20)
+    await until(done)
     assert await living(services, owner) == [TEA[-1]]
     (run,) = await services.compression.store.runs(DEFAULT_TENANT, owner.user_id)
     assert (run.reason, run.status) == ("night", "done")

@@ -52,7 +52,7 @@ async def test_a_worker_does_what_a_round_found(services: Services) -> None:
     async def done() -> bool:
         return await statuses(services.database, MAINTAIN) == ["succeeded"]
 
-    await until(done, seconds=20)
+    await until(done)
     (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
     assert proposal.text == "The user lives in Lisbon"
 

@@ -49,7 +49,7 @@ async def test_a_turn_of_an_expert_who_reflects_is_thought_over_by_a_job(
     async def done() -> bool:
         return await statuses(services.database, REFLECT) == ["succeeded"]
 
-    await until(done, seconds=20)
+    await until(done)
     assert await _voice(services, turn) == VOICE
     assert await _voice(services, other) is None
     asked = model_server.requests[-1].prompt[-1][1]

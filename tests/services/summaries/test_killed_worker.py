@@ -66,7 +66,7 @@ def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProce
         yield process
     finally:
         process.kill()
-        process.wait(5)
+        process.wait(60)
         if process.stdout:
             process.stdout.close()
 
@@ -123,13 +123,13 @@ async def test_a_killed_worker_loses_nothing_and_asks_at_most_once_more(
         holding.execute(held)  # while the model thinks
         await until(is_blocked)
         process.kill()
-        process.wait(5)
+        process.wait(60)
     written = await store.get(DEFAULT_TENANT, turn.conversation_id)
     assert (written is None) == (asked == 2)
 
     async with summarising_queue(settings, services.database) as jobs:
         jobs.start_worker()
-        await until(lambda: has_ended(services.database, SUMMARISE, "succeeded"), seconds=20)
+        await until(lambda: has_ended(services.database, SUMMARISE, "succeeded"))
     summary = await store.get(DEFAULT_TENANT, turn.conversation_id)
     assert summary is not None
     assert (summary.summary, summary.summary_version, summary.covered_message_count) == ("They talk.", 1, 4)

@@ -192,7 +192,7 @@ async def test_a_second_call_about_the_user_within_the_pause_is_put_off_and_then
         await remember(services, turns[0])
         jobs.start_worker()
         await defer(services.database, jobs, REMEMBER, turn_id=turns[1].turn_id)
-        await until(lambda: _prefers_tea(services, turns[1]), seconds=20)
+        await until(lambda: _prefers_tea(services, turns[1]))
     assert len(await statuses(services.database, REMEMBER)) == 2  # one put it off
     first, second = [each for each in await logged(services) if each.type == "memory_agent"]
     assert second.at - first.at >= timedelta(seconds=2)

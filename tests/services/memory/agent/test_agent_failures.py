@@ -96,7 +96,7 @@ async def test_the_jobs_of_a_user_run_in_order_and_none_is_left_out(
     async def ended() -> bool:
         return await statuses(services.database, REMEMBER) == ["succeeded"] * len(towns)
 
-    await until(ended, seconds=30)
+    await until(ended)
     changes = await services.memory.core.history(owner(turn), "human", limit=10)
     assert [change.new["home"] for change in changes][::-1] == [f"lives in {town}" for town in towns]
 

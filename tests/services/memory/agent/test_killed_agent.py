@@ -83,7 +83,7 @@ def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProce
         yield process
     finally:
         process.kill()
-        process.wait(5)
+        process.wait(60)
         if process.stdout:
             process.stdout.close()
 
@@ -134,14 +134,14 @@ async def test_a_killed_worker_doubles_nothing_and_asks_at_most_once_more(
         holding.execute(held)  # while the model thinks
         await until(is_blocked)
         process.kill()
-        process.wait(5)
+        process.wait(60)
     before = [each.type for each in await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)]
     assert before == ([] if asked == 2 else ["episode_insert", "memory_agent"])
 
     async with hurried_queue(services.database) as jobs:
         remembering_agent(services, jobs)
         jobs.start_worker()
-        await until(lambda: has_ended(services.database, REMEMBER, "succeeded"), seconds=20)
+        await until(lambda: has_ended(services.database, REMEMBER, "succeeded"))
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     (written,) = await services.memory.episodes.written(owner, limit=10)
     assert written.content == "The user decided to learn Dutch."

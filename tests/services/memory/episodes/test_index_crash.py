@@ -86,7 +86,7 @@ async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_
         await services.memory.indexing.index_waiting()
         return await _unindexed(services) == 0
 
-    await until(indexed_again, seconds=30)
+    await until(indexed_again)
     assert of_user(milvus_server.uri, turns[0].user_id) == expected
 
 

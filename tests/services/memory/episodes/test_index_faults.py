@@ -133,7 +133,7 @@ async def test_stopped_and_started_again_nothing_is_lost_and_nothing_there_twice
         found = await search(services, turns[0], "Bruno the dog")
         return list(found.degraded) == [] and "My dog number 0 is Bruno" in texts(found)
 
-    await until(whole, seconds=30)
+    await until(whole)
 
 
 async def test_paused_it_is_left_alone_and_what_waits_is_recalled(
@@ -155,7 +155,7 @@ async def test_paused_it_is_left_alone_and_what_waits_is_recalled(
         found = await recall(services, turns[0], "Bruno the dog")
         return list(found.degraded) == [] and "My dog number 0 is Bruno" in texts(found)
 
-    await until(answers, seconds=30)
+    await until(answers)
 
 
 async def test_killed_it_has_again_what_was_not_flushed(services: Services, milvus_server: MilvusServer) -> None:
@@ -185,7 +185,7 @@ async def test_an_index_that_was_lost_heals_by_being_asked_and_by_being_written(
         found = await search(services, turns[0], "Bruno the dog")
         return list(found.degraded) == ["milvus"] and await waiting(services) == len(turns)
 
-    await until(seen, seconds=30)  # the client has to find the new server first
+    await until(seen)  # the client has to find the new server first
     await index_soon(services)
     found = await search(services, turns[0], "Bruno the dog")
     assert (list(found.degraded), texts(found)) == ([], before)

@@ -72,7 +72,7 @@ async def _until_removed(services: Services, task: str) -> None:
     async def done() -> bool:
         return "succeeded" in await statuses(services.database, task)
 
-    await until(done, seconds=30)
+    await until(done)
 
 
 def _asked(model_server: ModelServer) -> int:
