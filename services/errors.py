@@ -82,6 +82,15 @@ class NotFound(CallerError):
     code = "not_found"
 
 
+class BrokenReference(NotFound):
+    """What this belongs to was removed at this moment, or what is to be removed is in use; nothing was changed."""
+
+    def __init__(self, constraint: str | None = None) -> None:
+        """Take the name of the database's constraint that it would violate."""
+        self.constraint = constraint
+        super().__init__("What this belongs to was removed at this moment; nothing was changed.")
+
+
 class RateLimited(CallerError):
     """Too many requests."""
 

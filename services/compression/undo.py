@@ -12,6 +12,7 @@ from services.errors import Conflict, NotFound
 from services.jobs.queue import JobQueue
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, OperationLog
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 
 _RUNS_AT_ONCE = 100
@@ -25,6 +26,7 @@ class CompressionUndo:
         self._log = log
         self._jobs = jobs
 
+    @again_if_contended
     async def undo(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> int:
         """Restore what a run superseded, and remove what it made; return how many were restored.
 
@@ -83,6 +85,7 @@ class CompressionUndo:
             await self._forget(tenant_id, user_id, run_id)
         return len(old)
 
+    @again_if_contended
     async def _forget(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> None:
         values = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:

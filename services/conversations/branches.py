@@ -17,6 +17,7 @@ from services.errors import Conflict, NotFound
 from services.memory.blocks import Owner
 from services.memory.branching import BranchMemory
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 _LOCK: LiteralString = """
@@ -134,6 +135,7 @@ class Branches:
         rows = await self._database.fetch(tenant_id, _TAIL, values, tuple_row)
         return list(dict.fromkeys(row[1] for row in reversed(rows) if row[2]))
 
+    @again_if_contended
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
@@ -149,6 +151,7 @@ class Branches:
             owner = await self._lock(connection, values)
             return await self._put_aside(connection, owner, conversation_id, turn_id, reason)
 
+    @again_if_contended
     async def switch(self, tenant_id: UUID, conversation_id: UUID, branch_id: UUID) -> None:
         """Restore a branch; the current tail is put aside.
 

@@ -5,12 +5,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import class_row, tuple_row
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
-from services.errors import Conflict, InvalidInput, NotFound
+from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
 from state.prompt import ContextStrategy, Feature
@@ -210,7 +209,7 @@ class Experts:
         values = {"tenant_id": tenant_id, "name": name}
         try:
             found = await self._database.fetch(tenant_id, _DELETE, values, tuple_row)
-        except psycopg.errors.ForeignKeyViolation:
+        except BrokenReference:
             raise Conflict(f"The expert {name} has conversations, or core memory of a user.") from None
         _only(name, found)
 

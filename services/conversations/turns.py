@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
@@ -37,7 +36,7 @@ from services.conversations.turn_opening import (
     refuse_conflict,
 )
 from services.conversations.turn_records import TurnRecords
-from services.errors import Conflict, ConversationExists, DatabaseContended, InvalidInput
+from services.errors import BrokenReference, Conflict, ConversationExists, DatabaseContended, InvalidInput
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
@@ -135,7 +134,7 @@ class Turns(TurnRecords):
                 found = await self._database.fetch(
                     new.tenant_id, turn_sql.OPEN, values, class_row(OpeningRow), lock=lock
                 )
-            except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and is created again
+            except BrokenReference:  # the user was erased at this moment, and is created again
                 continue
             if not found:
                 raise await self._not_found(new)

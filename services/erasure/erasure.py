@@ -18,6 +18,7 @@ from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
 from services.jobs.tasks import RunningJob
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S
 from services.search.vector_index import WRITING
 
@@ -150,6 +151,7 @@ class Erasure:
         self._on_erased = on_erased
         stores.jobs.task(ERASE_TRACES)(self._erase_traces)
 
+    @again_if_contended
     async def erase(self, tenant_id: UUID, user: str) -> Erased:
         """Remove a user, with all that is stored for them, from every store.
 

@@ -19,6 +19,7 @@ from services.errors import NotFound, Unavailable
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S
 
 _FIND: LiteralString = """
@@ -117,6 +118,7 @@ class SpaceErasure:
         self._stores = stores
         self._on_erased = on_erased
 
+    @again_if_contended
     async def erase(self, tenant_id: UUID, user: str, space: str) -> ErasedSpace:
         """Remove a space of a user from every store; its turns that are under way are cancelled first.
 

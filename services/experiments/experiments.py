@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.experiments.assignment import Variant
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 Status = Literal["draft", "running", "stopped"]
@@ -142,6 +143,7 @@ class Experiments:
         assert made is not None  # noqa: S101 — it was just inserted
         return made
 
+    @again_if_contended
     async def change(self, tenant_id: UUID, name: str, changes: Mapping[str, Any]) -> Experiment:
         """Change what is given; `status` starts and stops it.
 

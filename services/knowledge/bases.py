@@ -21,6 +21,7 @@ from services.knowledge.base import (
     NewBase,
 )
 from services.llm.tokens import count_tokens
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database, Row
 
 FORGET_PASSAGES = "forget_passages"
@@ -167,6 +168,7 @@ class KnowledgeBases:
         only(prefix, await self._database.fetch(tenant_id, _UPDATE, values, tuple_row))
         return await self.get(tenant_id, prefix)
 
+    @again_if_contended
     async def delete(self, tenant_id: UUID, prefix: str) -> None:
         """Remove a base with its documents; a job removes its chunks from the index.
 

@@ -12,6 +12,7 @@ from services.jobs.queue import JobQueue
 from services.knowledge.bases import FORGET_PASSAGES, only
 from services.knowledge.document import Chunk, StoredDocument
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 _CHUNKS_AT_ONCE = 500
@@ -107,6 +108,7 @@ class DocumentStore:
         values = {"tenant_id": tenant_id, "base_id": base_id}
         return {row[0] for row in await self._database.fetch(tenant_id, _SOURCES, values, tuple_row)}
 
+    @again_if_contended
     async def put(
         self, tenant_id: UUID, base_id: UUID, document: dict[str, Any], chunks: Sequence[tuple[Chunk, str]]
     ) -> None:
@@ -130,6 +132,7 @@ class DocumentStore:
                 part = chunks[start : start + _CHUNKS_AT_ONCE]
                 await connection.execute(_ADD_CHUNKS, {**values, **_columns(start, part)})
 
+    @again_if_contended
     async def delete(
         self, tenant_id: UUID, base_id: UUID, *, document_id: UUID | None = None, sources: Sequence[str] = ()
     ) -> int:

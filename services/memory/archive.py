@@ -9,9 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import psycopg
-
-from services.errors import NotFound
+from services.errors import BrokenReference, NotFound
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, NewEpisode, Source, StoredUnit
 from services.memory.episodes.scope import Scope
@@ -19,6 +17,7 @@ from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.search.hits import Ranked
 from services.search.queries import Utterance
@@ -98,6 +97,7 @@ class Archive:
         items = [_found(units, ranked, sources) for units, ranked in chosen]
         return FoundEpisodes(items, list(recalled.degraded))
 
+    @again_if_contended
     async def note_search(self, owner: Owner, query: str, found: Sequence[UUID], trigger: Trigger) -> None:
         """Log that a tool searched, with the ids of the episodes that it was shown.
 
@@ -133,8 +133,9 @@ class Archive:
             DatabaseUnavailable: the database does not answer.
         """
         if connection is None:
-            async with self._database.tenant(owner.tenant_id) as own:
-                return await self.supersede(owner, episode_id, by, trigger, connection=own)
+            return await self._database.transact(
+                owner.tenant_id, lambda own: self.supersede(owner, episode_id, by, trigger, connection=own)
+            )
         content = await self._episodes.supersede(connection, owner, episode_id, by)
         if content is None:
             return None
@@ -146,6 +147,7 @@ class Archive:
         )
         return await self._append(connection, owner, operation, trigger)
 
+    @again_if_contended
     async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
         """Write a memory; return its id.
 
@@ -161,10 +163,11 @@ class Archive:
                 value = {"id": str(episode_id), **_logged(new)}
                 operation = Operation("episode_insert", field=new.episode_type, new_value=value)
                 await self._append(connection, owner, operation, trigger)
-        except psycopg.errors.ForeignKeyViolation:
+        except BrokenReference:
             raise NotFound("There is no such user, expert or conversation any more.") from None
         return episode_id
 
+    @again_if_contended
     async def change(
         self, owner: Owner, episode_id: UUID, content: str, trigger: Trigger, *, sources: Sequence[UUID] = ()
     ) -> None:

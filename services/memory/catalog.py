@@ -16,6 +16,7 @@ from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, Origin, Source, WrittenType
 from services.memory.episodes.store import checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 # The text of a turn is that of its complete messages.
@@ -193,6 +194,7 @@ class EpisodeCatalog:
         values = {"tenant_id": tenant_id, "message_ids": found[0].source_message_ids}
         return found[0], await self._database.fetch(tenant_id, _SOURCES, values, class_row(Source))
 
+    @again_if_contended
     async def edit(
         self,
         tenant_id: UUID,

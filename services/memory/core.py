@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
 
-from services.errors import Conflict, NotFound
+from services.errors import BrokenReference, Conflict, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
 from services.memory.blocks import Block, Change, ItemsChanged, Owner, SectionChange, stored_of
@@ -26,6 +25,7 @@ from services.memory.merge import canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among, without_removals_of
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from state.prompt import CoreMemorySections
 
@@ -124,6 +124,7 @@ class CoreMemory:
         await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id, key=key)
         return stored.sections
 
+    @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
         """Merge a patch into a section (`merge.py`), which is created if needed.
 
@@ -175,8 +176,9 @@ class CoreMemory:
             # Not cached: the caller may yet roll back. Turns believe no copy older than the stored generation.
             return (await self._change_items(connection, owner, changes, trigger))[0]
         with _erased_is_not_found():
-            async with self._database.tenant(owner.tenant_id) as own:
-                result, changed = await self._change_items(own, owner, changes, trigger)
+            result, changed = await self._database.transact(
+                owner.tenant_id, lambda own: self._change_items(own, owner, changes, trigger)
+            )
         for changing in changed:
             await self._keep(changing)
         return result
@@ -189,6 +191,7 @@ class CoreMemory:
         """
         return (await self._locked(connection, owner, section)).content or {}
 
+    @again_if_contended
     async def replace(
         self,
         owner: Owner,
@@ -213,6 +216,7 @@ class CoreMemory:
                 await changing.write(content, "core_memory_replace", trigger, whole=True)
         return changing.block
 
+    @again_if_contended
     async def rollback(self, owner: Owner, section: str, version: int, trigger: Trigger) -> Block:
         """Give a section the content that it had at a version, as a new version; it starts new epochs.
 
@@ -228,6 +232,7 @@ class CoreMemory:
             await changing.write(row[0], "core_memory_rollback", trigger, whole=True)
         return changing.block
 
+    @again_if_contended
     async def forget(self, owner: Owner, section: str, trigger: Trigger) -> None:
         """Remove a section with its history; the log keeps that there were changes, and not what they were.
 
@@ -341,7 +346,7 @@ async def _sparing_pinned(
 def _erased_is_not_found() -> Iterator[None]:
     try:
         yield
-    except psycopg.errors.ForeignKeyViolation:
+    except BrokenReference:
         raise NotFound("There is no such expert or conversation any more.") from None
 
 

@@ -15,6 +15,7 @@ from services.memory.commands.recogniser import kind_of
 from services.memory.commands.resolution import Resolution
 from services.memory.operations import Trigger
 from services.memory.retraction import Retraction
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
 from state.memory import Command, MemoryChange, PlannedChange, Recognised
@@ -138,6 +139,7 @@ class MemoryEditor:
             asking, "forget", what
         )
 
+    @again_if_contended
     async def _commit(self, editing: EditContext, planned: PlannedChange) -> None:
         planned["own"] = "keep"
         if planned["change"]["operation_id"] is None:

@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.memory.episodes.episode import StoredUnit
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 EXCLUDED_IDS: LiteralString = """
@@ -109,6 +110,7 @@ class Exclusions:
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": MOST}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Exclusion))
 
+    @again_if_contended
     async def add(
         self, tenant_id: UUID, conversation_id: UUID, what: UUID, *, user: str | None = None
     ) -> Exclusion:

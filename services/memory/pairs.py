@@ -19,6 +19,7 @@ from services.memory.items import ItemChange
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 PairKind = Literal["duplicate", "contradiction"]
@@ -54,6 +55,7 @@ class Pairs:
         self._archive = archive
         self._log = log
 
+    @again_if_contended
     async def add(self, owner: Owner, kind: PairKind, kept: Side, dropped: Side) -> UUID | None:
         """Let it wait that one takes another's place; None if the two were proposed before.
 
@@ -89,6 +91,7 @@ class Pairs:
         values = {"tenant_id": tenant_id, "user_id": user_id}
         return _sides(await self._database.fetch(tenant_id, sql.PAIRS, values, tuple_row))
 
+    @again_if_contended
     async def carry_out(self, owner: Owner, kept: Side, dropped: Side, trigger: Trigger) -> None:
         """Have the dropped one go: a memory is superseded, a value is removed from its section.
 

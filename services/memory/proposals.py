@@ -24,6 +24,7 @@ from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog,
 from services.memory.pairs import Pairs, Side
 from services.memory.undo import Undo
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from state.memory import MemoryChange
 
@@ -118,6 +119,7 @@ class Proposals:
         self._values = values
         self.pairs = pairs
 
+    @again_if_contended
     async def add(self, editing: EditContext, kind: EditKind, text: str, replaces: str = "") -> UUID:
         """Let a change wait; return its id, or that of the same one if the turn has proposed it before.
 

@@ -18,6 +18,7 @@ from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND, Retraction
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 UNDO = "memory_undo"
@@ -57,6 +58,7 @@ class Undo:
         self._retraction = retraction
         self._log = log
 
+    @again_if_contended
     async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
         """Undo an operation, all of it or nothing; one that was undone before stays as it is.
 

@@ -1,18 +1,25 @@
 """Errors of PostgreSQL's driver as the service's own, and transactions that are tried again."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from functools import wraps
+from random import random
+from typing import Any, ParamSpec, TypeVar
 
 import psycopg
 import psycopg_pool
 
-from services.errors import DatabaseContended, DatabaseUnavailable, TenantElsewhere
+from services.errors import BrokenReference, DatabaseContended, DatabaseUnavailable, TenantElsewhere
 
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _TRIES = 3
 """Attempts at a transaction while others hold locks that it needs."""
+
+_PAUSE_S = 0.1
+"""At most as long is waited between them."""
 
 _TRANSIENT = (
     psycopg.OperationalError,
@@ -29,12 +36,14 @@ _CLOSED = "AN001"
 async def driver_errors_made_ours() -> AsyncIterator[None]:
     """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`.
 
-    Programming errors stay unchanged.
+    A row that refers to one that is gone is `BrokenReference`. Programming errors stay unchanged.
     """
     try:
         yield
     except psycopg.errors.DiskFull as error:
         raise DatabaseUnavailable("The database's disk is full; free some space, then try again.") from error
+    except psycopg.errors.ForeignKeyViolation as error:
+        raise BrokenReference(error.diag.constraint_name) from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
         raise DatabaseContended from error
     except (*_TRANSIENT, TimeoutError) as error:
@@ -53,4 +62,18 @@ async def despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Re
         except DatabaseContended:
             if not tries_left:
                 raise
+            # Of several that met, each comes back at another moment.
+            await asyncio.sleep(random() * _PAUSE_S)  # noqa: S311 — no secret
     raise AssertionError
+
+
+def again_if_contended(
+    method: Callable[Arguments, Awaitable[Result]],
+) -> Callable[Arguments, Coroutine[Any, Any, Result]]:
+    """Make a method run again if others were in the way, up to three times; it changes data in one transaction."""
+
+    @wraps(method)
+    async def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return await despite_contention(lambda: method(*args, **kwargs))
+
+    return repeated

@@ -230,7 +230,7 @@ class Database(Connections):
                     await cursor.execute(*positional(statement, values))
                 return await _all_rows(cursor)
 
-        return await self._to_its_end(fetched())
+        return await despite_contention(lambda: self._to_its_end(fetched()))
 
     async def fetch_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True

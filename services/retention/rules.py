@@ -6,6 +6,7 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.retention import statements as sql
 
@@ -37,6 +38,7 @@ class RetentionRules:
         days: dict[str, int] = dict(rows)
         return {kind: days[kind] for kind in KINDS if kind in days}
 
+    @again_if_contended
     async def change(self, tenant_id: UUID, rules: Mapping[Kind, int | None]) -> dict[Kind, int]:
         """Set the rules that are named, remove those that are None, and return all that hold then.
 

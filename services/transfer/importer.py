@@ -11,6 +11,7 @@ import structlog
 
 from services.jobs.queue import JobQueue
 from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
 from services.transfer.batch import Batch, Numbered
@@ -99,6 +100,7 @@ class Importer:
             raise BadLine("user_id: there is no such user")
         return line
 
+    @again_if_contended
     async def _store(self, tenant_id: UUID, lines: Sequence[Numbered]) -> ImportReport:
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             batch = Batch(connection, tenant_id, lines, default_timezone=self._default_timezone)

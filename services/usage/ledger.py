@@ -13,11 +13,11 @@ from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 import structlog
-from psycopg import errors, sql
+from psycopg import sql
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
-from services.errors import DatabaseUnavailable, TenantElsewhere, Unavailable
+from services.errors import BrokenReference, DatabaseUnavailable, TenantElsewhere, Unavailable
 from services.platform.postgres import Database
 from services.usage.meter import Counts, Spender, UsageMeter
 
@@ -129,8 +129,8 @@ class UsageLedger:
             try:
                 values = {"tenant_id": tenant_id, "counts": Jsonb(rows)}
                 await self._database.fetch(tenant_id, _WRITE, values, tuple_row)
-            except errors.ForeignKeyViolation as error:
-                if error.diag.constraint_name == _OF_TENANT:
+            except BrokenReference as error:
+                if error.constraint == _OF_TENANT:
                     log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))
                 else:  # a user or an expert was removed at this moment: the next statement does not find them
                     self._count_again(counts)

@@ -12,6 +12,7 @@ from psycopg.rows import class_row, tuple_row
 
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
+from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.visits.grouping import VisitGrouping
 from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule
@@ -106,6 +107,7 @@ class Visits:
         values = {"tenant_id": tenant_id, "user": user, "limit": limit, "after_at": after_at, "after_id": after_id}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Visit))
 
+    @again_if_contended
     async def close(self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None) -> Closed:
         """End the open visit of a conversation, of any user or only when it is this one's.
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import aiohttp
 import httpx
@@ -57,6 +57,8 @@ TENANTS = 10
 OPERATIONS = 600
 MANY_OPERATIONS = 14_000
 AT_ONCE = 64
+KEPT_S = 2
+"""Shorter than the server keeps an idle connection, so that none is used that it closes at this moment."""
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def settings(request: pytest.FixtureRequest, model_server: ModelServer, tmp_path
 async def walk(url: str) -> AsyncIterator[Walk]:
     """A walk over every endpoint of the document."""
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=AT_ONCE), timeout=aiohttp.ClientTimeout(60)
+        connector=aiohttp.TCPConnector(limit=AT_ONCE, keepalive_timeout=KEPT_S), timeout=aiohttp.ClientTimeout(60)
     ) as http:
         document = await (await http.get(f"{url}/openapi.json")).json()
         listed = _endpoints(document)
@@ -216,6 +218,13 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
     party.add("running turn", turn_id)
 
 
+async def _keep_owners(whose: dict[str, tuple[UUID, str]], superuser_url: str) -> None:
+    """Note whose each id is, also of what is removed again during a walk."""
+    while True:
+        whose.update(await asyncio.to_thread(owners, superuser_url))
+        await asyncio.sleep(0.3)
+
+
 async def _prove(
     walk: Walk, parties: list[Party], operations: int, superuser_url: str, model_server: ModelServer
 ) -> None:
@@ -223,7 +232,9 @@ async def _prove(
     having = {owner[0 if parties[0].user is None else 1] for owner in before.values()}
     assert {party.user or party.tenant_id for party in parties} <= having
     chance = Random(11)
+    looking = asyncio.create_task(_keep_owners(before, superuser_url))
     await walk.run(walk.plan(parties, operations, chance), at_once=AT_ONCE)
+    looking.cancel()
     for party in parties:  # its slow turn has ended
         slow = Ask({"turn_id": party.things["running turn"][0]}, headers={"Last-Event-ID": "0"})
         await walk.make(Operation(("GET", "/api/v1/turns/{turn_id}/stream"), "own", party, slow))

@@ -81,6 +81,15 @@ async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 60
             await asyncio.sleep(0.02)
 
 
+async def waits_for_a_lock(database: Database) -> bool:
+    """Whether a transaction waits for another at this moment."""
+    async with database.pool.connection() as connection:
+        waiting = await connection.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return await waiting.fetchone() is not None
+
+
 async def statuses(database: Database, task: str) -> list[str]:
     """The queue's own word for each job of a task, oldest first."""
     async with database.pool.connection() as connection:

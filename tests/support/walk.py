@@ -220,6 +220,7 @@ UNION ALL SELECT m.id, m.tenant_id, u.external_id FROM messages m JOIN conversat
     JOIN users u ON u.id = user_id
 UNION ALL SELECT o.id, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
 UNION ALL SELECT e.id, e.tenant_id, external_id FROM episodes e JOIN users u ON u.id = user_id
+UNION ALL SELECT b.id, b.tenant_id, external_id FROM core_memory_blocks b JOIN users u ON u.id = user_id
 UNION ALL SELECT v.id, v.tenant_id, external_id FROM visits v JOIN users u ON u.id = user_id
 UNION ALL SELECT d.id, d.tenant_id, external_id FROM daily_summaries d JOIN users u ON u.id = user_id
 UNION ALL SELECT r.id, r.tenant_id, external_id FROM compression_runs r JOIN users u ON u.id = user_id

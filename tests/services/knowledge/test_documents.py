@@ -1,7 +1,6 @@
 """Documents taken in, replaced and removed: both stores agree in the end, and no search finds nothing."""
 
 import asyncio
-from functools import partial
 from uuid import UUID
 
 import psycopg
@@ -14,7 +13,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.document import BadDocument
 from services.knowledge.wiring import make_knowledge
-from tests.support.jobs import HURRIED, until
+from tests.support.jobs import HURRIED, until, waits_for_a_lock
 from tests.support.knowledge import a_base, found, pdf, put
 from tests.support.milvus_server import indexed_chunks
 
@@ -149,15 +148,6 @@ async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(re
         removing = asyncio.create_task(
             remembering.knowledge.documents.remove(DEFAULT_TENANT, base.id, ["leave.md"])
         )
-        await until(partial(_waits_for_a_lock, remembering))
+        await until(lambda: waits_for_a_lock(remembering.database))
         await replacing.execute("SELECT FROM kb_documents WHERE base_id = %s FOR UPDATE NOWAIT", [base.id])
     assert await removing == 1
-
-
-async def _waits_for_a_lock(services: Services) -> bool:
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        found = await connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        row = await found.fetchone()
-    return bool(row and row[0])

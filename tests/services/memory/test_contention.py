@@ -1,0 +1,71 @@
+"""Changes of memory that meet another transaction in a deadlock are made all the same."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import LiteralString
+from uuid import UUID
+
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.memory.operations import Trigger
+from tests.support.jobs import until, waits_for_a_lock
+from tests.support.retracting import SECRET, WHOLE, forget
+from tests.support.turns import exchange
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+_REMEMBERED = "SELECT count(*) FROM remembered_messages WHERE content LIKE %(what)s"
+
+
+async def _in_a_deadlock(
+    services: Services, locked: LiteralString, change: Callable[[], Awaitable[object]]
+) -> None:
+    """Make a change while another transaction has what it waits for, and waits for the user whom it has."""
+    database = services.database
+    async with database.tenant(DEFAULT_TENANT) as other:
+        await other.execute(locked)
+        changing = asyncio.ensure_future(change())
+        await until(lambda: waits_for_a_lock(database))
+        await other.execute("SELECT id FROM users FOR UPDATE")
+        await other.execute("UPDATE users SET locale = 'xx'")
+    await asyncio.wait_for(changing, 60)
+    assert await database.fetch(DEFAULT_TENANT, "SELECT locale FROM users", {}, tuple_row) == [("xx",)]
+
+
+async def test_what_is_forgotten_and_brought_back_despite_a_deadlock(services: Services) -> None:
+    turn = await exchange(services.turns, WHOLE, "Noted.")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    operations: list[str | None] = []
+
+    async def remembered() -> int:
+        values = {"what": f"%{SECRET}%"}
+        return int((await services.database.fetch(DEFAULT_TENANT, _REMEMBERED, values, tuple_row))[0][0])
+
+    async def forgotten() -> None:
+        operations.append((await forget(services, owner))["operation_id"])
+
+    async def undone() -> None:
+        await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(operations[0]))
+
+    assert await remembered() == 1
+    await _in_a_deadlock(services, "SELECT id FROM conversations FOR UPDATE", forgotten)
+    assert await remembered() == 0
+    await _in_a_deadlock(services, "SELECT id FROM memory_operations FOR UPDATE", undone)
+    assert await remembered() == 1
+
+
+async def test_core_memory_is_changed_despite_a_deadlock(services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    core = services.memory.core
+    await core.update(owner, "human", {"name": "Wang"}, Trigger("user"))
+
+    async def replaced() -> None:
+        await core.replace(owner, "human", {"name": "Li"}, Trigger("user"))
+
+    await _in_a_deadlock(services, "SELECT FROM core_memory_generations FOR UPDATE", replaced)
+    assert [block.content for block in await core.read(owner)] == [{"name": "Li"}]
