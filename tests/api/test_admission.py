@@ -12,7 +12,7 @@ from graph.turns.runner import TurnRunner
 from services.platform.settings import Settings
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 MOST = 2
 
@@ -54,6 +54,7 @@ async def _as_many_as_may(
     await _until(runner, busy=False)
 
 
+@pytest.mark.traced
 async def test_requests_beyond_the_limit_are_refused_and_nothing_is_stored(
     client: httpx.AsyncClient, runner: TurnRunner, model_server: ModelServer
 ) -> None:

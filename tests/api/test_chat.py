@@ -9,7 +9,7 @@ from websockets.asyncio.client import connect
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.service_process import answer_of, events_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
@@ -156,6 +156,7 @@ async def test_a_prompt_shows_the_newest_images_that_fit(
     assert replayed.json()["same_prompt"]
 
 
+@pytest.mark.traced
 async def test_images_reach_the_model(client: httpx.AsyncClient, model_server: ModelServer) -> None:
     await client.post(
         "/api/v1/chat", json={**ASK, "images": ["https://example.org/a.png", "data:image/png;base64,AAAA"]}

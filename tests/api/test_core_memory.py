@@ -14,7 +14,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ADDRESS = "/api/v1/users/u-1/core-memory"
 

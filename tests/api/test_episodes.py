@@ -12,7 +12,7 @@ from services.bootstrap import Services
 from services.memory.operations import Trigger
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 EPISODES = "/api/v1/users/u-1/episodes"
 
@@ -228,6 +228,7 @@ async def test_an_edited_memory_is_found_as_it_is_now(
     assert len((await client.get("/api/v1/users/u-1/memory-operations")).json()["items"]) == len(operations)
 
 
+@pytest.mark.traced
 async def test_a_turn_is_not_rewritten_and_the_error_says_what_to_do(
     client: httpx.AsyncClient, services: Services
 ) -> None:

@@ -21,7 +21,7 @@ from tests.support.talks import new_expert
 from tests.support.transfer import export, message, ndjson, send
 from tests.support.turns import exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 WORDS = (
@@ -175,6 +175,7 @@ async def test_imported_elsewhere_an_export_gives_an_equal_export(
         assert await export(client, **side) == whole
 
 
+@pytest.mark.traced
 async def test_pins_of_turns_and_values_come_back_with_an_import(
     client: httpx.AsyncClient, services: Services, here: dict[str, str], elsewhere: dict[str, str]
 ) -> None:

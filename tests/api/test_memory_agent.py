@@ -16,7 +16,7 @@ from tests.support.archiving import with_small_model
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 USER = "/api/v1/users/u-1"
 

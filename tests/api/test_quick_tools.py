@@ -19,7 +19,7 @@ from tests.support.service_process import answer_of
 from tests.support.visits import import_lines, said
 from tests.support.weather_server import WeatherServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 BOTH = "北京和上海今天天气怎么样？"
 ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": BOTH}
@@ -295,6 +295,7 @@ async def test_fields_are_checked(client: httpx.AsyncClient) -> None:
 OFFLINE: dict[str, Any] = {"llm_model": None, "tools_compose": "progressive", "tools_filler": False}
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("settings", [OFFLINE], indirect=True)
 async def test_the_offline_model_quotes_each_result_once(
     client: httpx.AsyncClient, weather: WeatherServer

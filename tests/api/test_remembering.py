@@ -8,7 +8,7 @@ import pytest
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 _HEADINGS = ("From earlier conversations", "以往对话中可能")
 

@@ -15,7 +15,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 QUESTION = "What is my dog called?"
 IMAGE = "https://example.org/dog.png"
@@ -116,6 +116,7 @@ async def test_today_s_memory_answers_and_nothing_is_stored(
     assert "Bruno" not in str(model_server.requests[-1].body)
 
 
+@pytest.mark.traced
 async def test_another_expert_and_another_model_answer(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from services.platform.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 MB = 1024 * 1024
 _ESTABLISHED = 1
@@ -99,6 +99,7 @@ async def test_a_large_body_arrives_whole_whether_or_not_it_declares_its_length(
         assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.traced
 async def test_undeclared_bytes_count_as_they_arrive(client: httpx.AsyncClient) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(80):

@@ -10,7 +10,7 @@ from services.bootstrap import Services
 from tests.support.knowledge import a_base, put
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 COFFEE = """# Care
 
@@ -107,6 +107,7 @@ async def test_a_handler_that_answers_from_documents_alone_says_when_there_are_n
     assert "Nothing was found in the knowledge base" in model_server.requests[0].prompt[-2][1]
 
 
+@pytest.mark.traced
 @pytest.mark.usefixtures("bases")
 async def test_a_question_that_goes_on_is_searched_for_with_the_one_before(client: httpx.AsyncClient) -> None:
     await _events(client, "入职满一年年假有几天？")

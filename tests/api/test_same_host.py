@@ -7,7 +7,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 

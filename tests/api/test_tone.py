@@ -12,7 +12,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 TONE = "/api/v1/users/{user}/tone"
 PERSONA = "/api/v1/users/{user}/persona"
@@ -129,6 +129,7 @@ async def test_the_trajectory_is_read_page_by_page_and_by_conversation(client: h
     assert (await client.get(TONE.format(user="u-1"), params={"after": "x"})).status_code == 422
 
 
+@pytest.mark.traced
 async def test_users_do_not_see_each_other_and_an_unknown_one_is_not_found(client: httpx.AsyncClient) -> None:
     await _say(client, "I'm so worried")
     await _say(client, "Hello", user="u-2")

@@ -15,7 +15,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, talk_at
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 NOON = datetime(2026, 3, 10, 4, tzinfo=UTC)
 """In Shanghai."""
@@ -30,6 +30,7 @@ async def _days(client: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.traced
 async def test_a_visit_is_closed_and_listed(client: httpx.AsyncClient, services: Services) -> None:
     turn = await exchange(services.turns, "Hello", "Hi")
     closing = f"/api/v1/conversations/{turn.conversation_id}/close"

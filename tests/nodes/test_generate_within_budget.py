@@ -15,7 +15,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.prompts import sections_of
 from tests.support.turns import Written, runtime, state
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 _LONG = "The harbour of Porto lies at the mouth of the Douro, and barges carry its wine. "
 
@@ -102,6 +102,7 @@ async def test_an_answer_ends_at_the_tokens_left(services: Services, model_serve
     assert (update["answer"], update["context_report"]["finish"]) == ("Part of an answer", "length")
 
 
+@pytest.mark.traced
 async def test_an_answer_is_cut_off_when_the_server_ignores_its_length(
     services: Services, model_server: ModelServer
 ) -> None:

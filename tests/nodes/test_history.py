@@ -38,7 +38,7 @@ from state.section import section_named
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 TOPIC = '{"topics": [{"title": "Dog", "summary": "Bruno is ill.", "start": 1, "end": 12, "keywords": ["dog"]}]}'
 
@@ -226,6 +226,7 @@ async def test_a_full_prompt_has_its_topics_archived_before_the_answer(
     assert "degraded" not in update
 
 
+@pytest.mark.traced
 async def test_when_no_topic_is_found_the_turn_goes_on_and_says_so(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -349,6 +350,7 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
     assert _text(update, "core_memory_changes") == ""
 
 
+@pytest.mark.traced
 async def test_a_database_that_is_away_is_raised_as_itself(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     await services.database.close()

@@ -9,7 +9,7 @@ from services.health import Dependency, check_dependencies, overall
 from services.platform.settings import Settings
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> None:

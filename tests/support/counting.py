@@ -1,10 +1,11 @@
 """Coverage that is measured where it adds lines.
 
-On Python 3.11 tracing costs a third of a test's processor time. Whole dialogues, browsers, attacks and generated
-inputs run what narrower tests have reached line by line, so tracing pauses for them and for tests marked
-`untraced`, with their fixtures; the threads that they start are not traced either. What is imported when tests are
-collected is the same in every process of tests: the first one traces it for all. It also imports the modules that
-the service imports when it needs them, as that may happen first while tracing pauses.
+On Python 3.11 tracing costs a third of a test's processor time. Whole dialogues, browsers, attacks and
+generated inputs run what narrower tests have reached line by line, so tracing pauses for them and for tests
+marked `untraced`, with their fixtures, unless one is marked `traced`; the threads that they start are not
+traced either. What is imported when tests are collected is the same in every process of tests: the first one
+traces it for all. It also imports the modules that the service imports when it needs them, as that may happen
+first while tracing pauses.
 """
 
 import importlib
@@ -82,6 +83,8 @@ def _import_product() -> None:
 
 def _adds_lines(item: pytest.Item) -> bool:
     folder = item.path.relative_to(Path(__file__).parents[1]).parts[0]
+    if item.get_closest_marker("traced"):
+        return True
     if folder in FOLDERS or item.get_closest_marker("untraced") or item.get_closest_marker("slow"):
         return False
     return not hasattr(getattr(item, "function", None), "hypothesis")

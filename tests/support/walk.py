@@ -202,7 +202,8 @@ def said_in(operation: Operation) -> Said | None:
         return Said(me.tenant_id, body["user_id"], body["session_id"], body["message"])
     if "messages" in body:
         session = operation.ask.headers["X-Session-Id"]
-        return Said(me.tenant_id, me.user or body["user"], session, body["messages"][-1]["content"])
+        user = (me.user or body["user"]).strip()  # as headers are
+        return Said(me.tenant_id, user, session, body["messages"][-1]["content"])
     return None
 
 

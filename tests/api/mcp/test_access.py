@@ -14,7 +14,7 @@ from tests.api.mcp.conftest import Connect
 from tests.api.mcp.test_tools import DOG, refused, told
 from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 MODE: tuple[Scope, ...] = ("memory:read", "memory:write")
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -143,6 +143,7 @@ async def test_another_sites_page_is_kept_out(client: httpx.AsyncClient) -> None
     assert rebound.status_code == 421
 
 
+@pytest.mark.traced
 async def test_what_is_no_request_is_refused(client: httpx.AsyncClient) -> None:
     assert (await client.get("/mcp", headers=ACCEPTS)).status_code == 405
     for body in (b"", b"{", b"[]", b'{"jsonrpc": "2.0"}'):

@@ -12,7 +12,7 @@ from tests.api.mcp.test_tools import DOG, told
 from tests.conftest import free_port
 from tests.support.command import COMMAND, environment_of, run_command
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
 
 def _program(*arguments: str, **variables: str) -> StdioServerParameters:
@@ -44,6 +44,7 @@ async def test_in_front_of_a_running_service(url: str, connect: Connect, service
         assert "Bruno" in str(await told(assistant, "profile"))
 
 
+@pytest.mark.traced
 def test_wrong_options_end_the_program_with_one_line() -> None:
     for arguments, named in (
         (["--user", "a b"], "--user"),

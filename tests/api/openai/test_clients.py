@@ -14,7 +14,7 @@ from tests.api.openai.test_wrappers import RAG, TITLE
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 @pytest.fixture
@@ -105,6 +105,7 @@ async def test_a_gateway_that_names_nobody_is_not_remembered(sdk: Any, services:
     assert await contents(services) == []
 
 
+@pytest.mark.traced
 async def test_without_a_key_the_refusal_has_the_same_form(sdk: Any) -> None:
     with pytest.raises(openai.AuthenticationError) as refused:
         await sdk.chat.completions.create(model="default", messages=[{"role": "user", "content": "Hi"}])

@@ -15,7 +15,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import Chat, OpenWebUi, contents
 from tests.support.talks import new_expert
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +109,7 @@ async def test_an_edit_puts_the_tail_aside_and_out_of_memory(
     assert "Minka" in str(model_server.requests[-1].body)
 
 
+@pytest.mark.traced
 async def test_a_branch_is_taken_up_again_by_showing_it(
     sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
 ) -> None:

@@ -31,7 +31,7 @@ from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.shards import CHAT, Sharded, say, variables_of, with_shards
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
 SAID = (
     "My dog is called Bruno and he is nine.",
@@ -239,6 +239,7 @@ async def test_running_turns_end_first_and_new_ones_are_refused(
         assert (await _everything(sharded, "north", tenant))["messages"][0] == 4
 
 
+@pytest.mark.traced
 async def test_turns_that_do_not_end_in_time_stop_the_move(sharded: Sharded) -> None:
     tenant, client = await sharded.tenant("shop")
     async with client:
@@ -372,6 +373,7 @@ async def test_readiness_names_the_stores_of_every_shard(sharded: Sharded) -> No
         assert (await anybody.get("/api/v1/conversations", params={"user_id": "mia"})).status_code == 401
 
 
+@pytest.mark.traced
 async def test_commands_reach_the_tenants_database(sharded: Sharded, engines: Engines) -> None:
     _, client = await sharded.tenant("shop")
     variables = variables_of(sharded, engines)

@@ -27,7 +27,7 @@ from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, first_token, new_turn, some_uuid
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 Process = tuple[Services, TurnRunner]
 SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.3)

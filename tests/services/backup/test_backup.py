@@ -29,7 +29,7 @@ from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
 from tests.support.turns import exchange, remember
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 class Place:
@@ -275,6 +275,7 @@ async def test_rows_that_break_a_constraint_are_refused_and_leave_everything(
     assert _content(superuser) == before
 
 
+@pytest.mark.traced
 async def test_data_is_only_replaced_when_that_is_asked_for(
     engines: Engines, superuser: str, tmp_path: Path
 ) -> None:

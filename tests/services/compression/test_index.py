@@ -15,7 +15,7 @@ from tests.support.milvus_server import of_user
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def test_the_index_follows_a_run_and_its_undoing(

@@ -26,7 +26,7 @@ from tests.support.compressing import (
 )
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 BY_USER = Trigger("user")
 
@@ -101,6 +101,7 @@ async def test_what_a_lost_run_staged_is_swept_up(services: Services) -> None:
     assert await living(services, owner) == sorted(TEA)
 
 
+@pytest.mark.traced
 async def test_how_to_undo_is_forgotten_and_texts_between_go(services: Services) -> None:
     owner = await someone(services)
     leaves = await write(services, owner, *TEA)

@@ -25,7 +25,7 @@ from tests.support.jobs import (
     worker_process,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def test_a_stop_puts_a_running_job_back_with_all_its_tries(database: Database) -> None:

@@ -24,7 +24,7 @@ from tests.support.jobs import HURRIED
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 QUESTION, ANSWER = "How many days of holidays?", "Thirty days of holidays."
 
@@ -74,6 +74,7 @@ async def test_what_is_replaced_while_it_is_indexed_does_not_come_back(
     assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
 
 
+@pytest.mark.traced
 async def test_what_is_removed_while_the_index_is_made_anew_does_not_come_back(
     alone: Services, milvus_server: MilvusServer
 ) -> None:

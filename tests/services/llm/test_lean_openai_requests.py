@@ -16,7 +16,7 @@ from tests.services.llm.clients import Facts, lean, stock, streamed
 from tests.services.llm.recorded import BODIES, ENGLISH, MIXED, TWO_CALLS
 from tests.support.model_server import ModelServer, Reply, ToolCall, responses_events
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 both_apis = pytest.mark.parametrize("api", BODIES)
 

@@ -15,7 +15,7 @@ from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 QUESTION = [SystemMessage("You are kind."), HumanMessage("When does the train leave?")]
 NO_TOOLS = "registry.ollama.ai/library/gemma2:2b does not support tools"
@@ -167,6 +167,7 @@ async def test_results_of_tools_reach_a_model_that_takes_none_as_text(
     assert "09:00" in request.prompt[-1][1]
 
 
+@pytest.mark.traced
 def test_what_the_model_said_before_it_called_tools_stays_in_its_place() -> None:
     call = AIMessage("Let me look.", tool_calls=[{"name": "timetable", "args": {}, "id": "c"}])
     result = ToolMessage("09:00", name="timetable", tool_call_id="c")

@@ -18,7 +18,7 @@ from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
 
 @pytest.fixture

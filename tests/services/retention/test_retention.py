@@ -15,7 +15,7 @@ from services.memory.operations import Operation, Trigger
 from services.retention.retention import RetentionReport
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def _rows(services: Services, statement: Any, *values: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 SHANGHAI, NEW_YORK = "Asia/Shanghai", "America/New_York"
 DAY = date(2026, 3, 10)

@@ -14,7 +14,7 @@ from services.tools.tool import ToolServices
 from state.context import TurnContext
 from tests.support.turns import exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 async def _context(services: Services) -> TurnContext:

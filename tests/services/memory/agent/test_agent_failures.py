@@ -13,7 +13,7 @@ from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ async def test_a_bad_answer_is_asked_for_once_more(services: Services, model_ser
     assert await human(services, turn) == {"home": "lives in Lisbon", "moved": "from Berlin"}
 
 
+@pytest.mark.traced
 async def test_what_core_memory_refuses_costs_the_others_nothing(
     services: Services, model_server: ModelServer
 ) -> None:

@@ -19,7 +19,7 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 _INDEX_AND_HANG = """
 import asyncio, sys
