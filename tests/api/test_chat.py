@@ -193,6 +193,7 @@ async def test_several_turns_run_at_once_over_one_socket(url: str, model_server:
         assert answer_of(own) == "ab"
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize(
     ("sent", "code", "says"),
     [

@@ -17,7 +17,7 @@ from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 

@@ -13,7 +13,7 @@ from tests.support.command import run_command
 from tests.support.knowledge import pdf, word
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 def _anamnesis(variables: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":

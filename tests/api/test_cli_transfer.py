@@ -13,7 +13,7 @@ from tests.support.command import run_command
 from tests.support.service_process import ServiceProcess, answer_of, chat
 from tests.support.transfer import message, ndjson
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 def _anamnesis(

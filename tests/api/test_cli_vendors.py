@@ -10,7 +10,7 @@ from services.engines import Engines
 from tests.services.transfer.exports import EXPORTS, INSTRUCTION, chatgpt, written
 from tests.support.command import run_command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ async def test_an_addition_stands_in_the_tail_and_the_beginning_stays(
     assert done["degraded"] == []
 
 
+@pytest.mark.traced
 async def test_a_section_is_put_read_rolled_back_and_forgotten(client: httpx.AsyncClient) -> None:
     await _say(client, "Hello", "s-1")
     assert (await client.get(ADDRESS)).json() == {"items": [], "next": None}

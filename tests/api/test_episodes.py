@@ -150,6 +150,7 @@ async def test_a_wrong_search_is_refused_with_the_field(
     assert field in answer.text
 
 
+@pytest.mark.traced
 async def test_an_unknown_user_or_expert_has_no_memory(client: httpx.AsyncClient, services: Services) -> None:
     assert (await client.post(f"{EPISODES}/search", json={"query": "x"})).status_code == 404
     await exchange(services.turns, "Hello", "Hi")

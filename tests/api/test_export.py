@@ -203,6 +203,7 @@ async def test_pins_of_turns_and_values_come_back_with_an_import(
     assert "no value c in a" in error["reason"]
 
 
+@pytest.mark.traced
 async def test_erased_and_imported_again_all_is_back(
     client: httpx.AsyncClient, services: Services, here: dict[str, str]
 ) -> None:

@@ -67,6 +67,7 @@ async def test_a_failed_job_is_retried_and_no_other(client: httpx.AsyncClient, s
     assert (await client.post(f"/api/v1/jobs/{2**63}/retry")).status_code == 422
 
 
+@pytest.mark.traced
 async def test_a_job_waiting_for_the_same_makes_a_retry_a_conflict(
     client: httpx.AsyncClient, services: Services
 ) -> None:

@@ -124,6 +124,7 @@ async def test_a_kept_connection_is_not_closed_between_its_requests(client: http
             await asyncio.sleep(0.5)
 
 
+@pytest.mark.traced
 async def test_a_client_that_reads_nothing_loses_its_connection(client: httpx.AsyncClient) -> None:
     line = {"user_id": "u-1", "session_id": "s-1", "role": "user", "created_at": "2025-01-01T00:00:00Z"}
     lines = b"\n".join(orjson.dumps({**line, "content": f"{number} " + "x" * 60_000}) for number in range(200))

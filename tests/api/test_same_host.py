@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[bad"])
 async def test_a_name_that_is_not_ours_is_refused(shared_client: httpx.AsyncClient, host: str) -> None:
     response = await shared_client.get("/api/v1/conversations", headers={"Host": host})

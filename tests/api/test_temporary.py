@@ -55,6 +55,7 @@ def _temporary(message: str = f"What is my dog called? I am thinking of {CANARY}
     return {**HELLO, "session_id": f"s-{CANARY}", "message": message, "temporary": True, **more}
 
 
+@pytest.mark.traced
 @pytest.mark.in_clear
 @pytest.mark.usefixtures("remembered")
 async def test_no_byte_of_a_temporary_conversation_is_in_any_store_or_log_however_it_ends(

@@ -55,6 +55,7 @@ async def test_a_visit_is_closed_and_listed(client: httpx.AsyncClient, services:
     }
 
 
+@pytest.mark.traced
 async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient, services: Services) -> None:
     await exchange(services.turns, "Hello", "Hi")
     assert (await client.post(f"/api/v1/conversations/{uuid4()}/close")).status_code == 404

@@ -95,6 +95,7 @@ async def test_few_tokens_leave_out_tools_then_context_and_limit_the_answer(
     assert any(entry["section"] == "history" for entry in update["context_report"]["dropped"])
 
 
+@pytest.mark.traced
 async def test_an_answer_ends_at_the_tokens_left(services: Services, model_server: ModelServer) -> None:
     model_server.script(Reply(["Part of an answer"], ending="length"))
     update = await _generate(services, {"tokens": 300})

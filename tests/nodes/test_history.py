@@ -241,6 +241,7 @@ async def test_when_no_topic_is_found_the_turn_goes_on_and_says_so(
     assert len(model_server.requests) == 2
 
 
+@pytest.mark.traced
 async def test_the_topics_themselves_count_towards_the_threshold(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -368,6 +369,7 @@ async def test_a_turn_that_waited_sees_what_the_one_before_it_did(services: Serv
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
 
 
+@pytest.mark.traced
 async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Services) -> None:
     turn = await services.turns.open(new_turn("昨天我们聊了什么？"))
     day = date(2026, 5, 2)

@@ -28,6 +28,7 @@ async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> N
     assert "does not answer" in milvus.detail
 
 
+@pytest.mark.traced
 async def test_without_its_database_the_service_is_down(services: Services) -> None:
     await services.database.close()
     found = await check_dependencies(services)

@@ -39,6 +39,7 @@ async def _key(services: Services, *scopes: Scope, tenant: str | None = None, **
     return bearer(key)
 
 
+@pytest.mark.traced
 async def test_a_connection_that_names_no_user_is_told_how_to(connect: Connect) -> None:
     async with connect() as nobody:
         assert "X-User-Id" in await refused(nobody, "recall", query="dog")

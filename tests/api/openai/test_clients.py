@@ -57,6 +57,7 @@ async def test_requests_for_titles_go_to_the_small_model_and_leave_nothing(
     assert await contents(services) == stored
 
 
+@pytest.mark.traced
 async def test_what_the_client_adds_is_shown_and_not_remembered(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:

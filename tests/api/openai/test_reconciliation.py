@@ -79,6 +79,7 @@ async def test_a_conversation_that_began_elsewhere_is_continued_by_its_name(
     assert await contents(services) == chat.pairs == [("user", "One"), ("assistant", "Answer 2.")]
 
 
+@pytest.mark.traced
 async def test_two_models_asked_at_once_in_one_chat_have_a_conversation_each(sdk: Any, services: Services) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("guide"))
 
@@ -226,6 +227,7 @@ async def test_small_changes_of_what_is_shown_are_none(sdk: Any, services: Servi
     assert [text for _, text in await contents(services)][1:] == ["Answer 1.", "Two", "Answer 2."]
 
 
+@pytest.mark.traced
 async def test_ids_of_open_webui_decide_what_texts_cannot(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:

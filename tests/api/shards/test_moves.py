@@ -321,6 +321,7 @@ async def test_a_command_that_is_killed_while_it_copies_is_run_again(sharded: Sh
         await say(client, "Hello.")
 
 
+@pytest.mark.traced
 async def test_an_open_socket_is_closed_when_its_tenant_has_moved(sharded: Sharded) -> None:
     tenant, client = await sharded.tenant("shop")
     turn = {"user_id": "mia", "session_id": "s", "message": "Hello.", "request_id": "1"}
@@ -338,6 +339,7 @@ async def test_an_open_socket_is_closed_when_its_tenant_has_moved(sharded: Shard
         await say(client, "Hello.")
 
 
+@pytest.mark.traced
 async def test_a_shard_is_found_again_by_its_mark_and_begins_empty(
     sharded: Sharded, databases: Databases, postgres: EmbeddedPostgres, engines: Engines, tmp_path: Path
 ) -> None:
@@ -363,6 +365,7 @@ async def test_a_process_without_addresses_does_not_serve_tenants_that_are_elsew
     await alone.close()
 
 
+@pytest.mark.traced
 async def test_readiness_names_the_stores_of_every_shard(sharded: Sharded) -> None:
     found = {each.name: each.state for each in await check_shards(sharded.shards)}
     assert found["north: postgres"] == "ok"

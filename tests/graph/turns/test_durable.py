@@ -72,6 +72,7 @@ async def test_a_message_to_another_process_waits_for_the_same_conversation(
     assert answers == ["It is late now.", "Second.", "Third."]
 
 
+@pytest.mark.traced
 async def test_interrupt_ends_the_running_turn_as_partial_in_whichever_process(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:
@@ -101,6 +102,7 @@ async def test_a_running_turn_is_cancelled_long_before_its_lease_ends_and_keeps_
     assert (last.content["code"], last.content["answer"]) == ("cancelled", "It ")
 
 
+@pytest.mark.traced
 async def test_a_waiting_turn_is_cancelled_and_a_turn_that_has_ended_stays(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:
@@ -232,6 +234,7 @@ async def test_without_redis_turns_answer_and_say_what_they_went_without(
     assert (await _stored(runner_without_redis, second)).degraded == ["redis"]
 
 
+@pytest.mark.traced
 async def test_closing_hands_waiting_turns_to_another_process(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:

@@ -256,6 +256,7 @@ async def test_what_does_not_fit_is_refused_and_leaves_everything(
     assert _content(superuser) == before
 
 
+@pytest.mark.traced
 async def test_rows_that_break_a_constraint_are_refused_and_leave_everything(
     engines: Engines, superuser: str, tmp_path: Path
 ) -> None:
@@ -324,6 +325,7 @@ async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
     assert _back_up(engines.database_url, tmp_path / "c.zip").revision == newest_revision()
 
 
+@pytest.mark.traced
 def test_what_cannot_be_backed_up_leaves_no_file(engines: Engines, empty: Place, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="nothing to back up"):
         _back_up(empty.url, tmp_path / "b.zip")

@@ -78,6 +78,7 @@ async def _drafts(services: Services) -> list[str]:
     return [row[0] for row in rows]
 
 
+@pytest.mark.traced
 async def test_a_staged_text_goes_with_a_source_that_is_removed(services: Services) -> None:
     owner = await someone(services)
     sources = await write(services, owner, *TEA)

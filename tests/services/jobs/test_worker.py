@@ -28,6 +28,7 @@ from tests.support.jobs import (
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
+@pytest.mark.traced
 async def test_a_stop_puts_a_running_job_back_with_all_its_tries(database: Database) -> None:
     started = asyncio.Event()
     async with hurried_queue(database) as jobs:
@@ -73,6 +74,7 @@ async def test_a_job_that_can_end_within_the_grace_ends(database: Database) -> N
     assert await statuses(database, "look") == ["succeeded"]
 
 
+@pytest.mark.traced
 async def test_under_pressure_a_job_that_can_wait_makes_room_and_others_run(database: Database) -> None:
     pressed, ran = True, asyncio.Event()
     async with hurried_queue(database) as jobs:
@@ -136,6 +138,7 @@ async def test_a_job_that_loses_every_worker_fails_in_the_end(database: Database
     assert await jobs.records.requeue_stalled(stalled_s=1, asking=None) == []
 
 
+@pytest.mark.traced
 async def test_a_lost_job_that_was_replaced_meanwhile_is_not_run_twice(database: Database) -> None:
     jobs = JobQueue(database)
     await jobs.open()
@@ -217,6 +220,7 @@ async def test_the_worker_starts_again_when_it_was_taken_for_lost(database: Data
         await until(lambda: has_ended(database, "look", "succeeded"))
 
 
+@pytest.mark.traced
 async def test_a_stop_ends_though_the_database_is_away(database: Database) -> None:
     async with hurried_queue(database) as jobs:
         jobs.start_worker()

@@ -105,6 +105,7 @@ async def test_image_is_sent_as_a_part_of_the_content(
         assert (image["type"], image["image_url"]) == ("input_image", url)
 
 
+@pytest.mark.traced
 async def test_usage_can_be_left_out_for_one_call(model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     for model in (stock(model_server, http, "chat"), lean(model_server, http, "chat")):
         await streamed(model, stream_usage=False)

@@ -73,6 +73,7 @@ async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(da
     assert await _users(database) == 2
 
 
+@pytest.mark.traced
 async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_alone(database: Database) -> None:
     moment: LiteralString = "SELECT %(name)s::text, now(), '100%%'"
     fails: LiteralString = "SELECT 1 / %(zero)s::integer"
@@ -229,6 +230,7 @@ async def test_of_two_transactions_in_a_deadlock_both_are_done(database: Databas
     assert [sorted(marks) for (marks,) in marked] == [["a", "b"], ["a", "b"]]
 
 
+@pytest.mark.traced
 async def test_a_transaction_that_others_keep_from_its_locks_is_given_up_in_the_end(database: Database) -> None:
     attempts = 0
 

@@ -95,6 +95,7 @@ async def test_a_short_visit_is_told_in_the_users_own_words(services: Services, 
     assert model_server.requests == []
 
 
+@pytest.mark.traced
 async def test_of_answers_that_broke_off_alone_there_is_no_summary(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -267,6 +268,7 @@ async def test_without_a_model_the_day_is_told_by_rules(offline: Services) -> No
     assert day["key_topics"] == ["我搬到了成都。", "今天学会了做麻婆豆腐。"]
 
 
+@pytest.mark.traced
 async def test_a_long_visit_is_summarised_in_parts(
     settings: Settings, engines: Engines, model_server: ModelServer
 ) -> None:

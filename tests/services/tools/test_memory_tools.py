@@ -94,6 +94,7 @@ async def test_a_memory_is_forgotten_by_its_id(services: Services) -> None:
     assert gone.text == "记忆里没有相符的内容。"
 
 
+@pytest.mark.traced
 async def test_what_matches_nothing_is_said(services: Services) -> None:
     (nothing,) = await _call(services, await _context(services), ("forget", {"what": "my yacht"}))
     assert nothing.text == "Nothing matching “my yacht” was found in memory; nothing was changed."
@@ -110,6 +111,7 @@ async def test_a_search_can_be_limited_to_days(services: Services) -> None:
     assert (wrong.text, wrong.status) == ("Dates are written as 2026-12-24.", "error")
 
 
+@pytest.mark.traced
 async def test_what_the_turn_itself_does_is_not_done_again(services: Services) -> None:
     context = replace(await _context(services), memory_changes=("Saved to memory: my locker is 218.",))
     (told,) = await _call(services, context, ("remember", {"text": "The locker is 218."}))
