@@ -3,15 +3,19 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
+from typing import LiteralString, TypeVar
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import all_words
+from services.errors import DatabaseContended
 from services.transfer.statements import BatchStatements
 
 DEFAULT_EXPERT = "default"
+
+Name = TypeVar("Name")
+Known = TypeVar("Known")
 
 # In the order of names, so that two imports cannot deadlock.
 _MAKE_USERS: LiteralString = """
@@ -46,6 +50,7 @@ ON CONFLICT (user_id, name) DO NOTHING
 _SPACES: LiteralString = """
 SELECT s.user_id, s.name, s.id FROM unnest(%(user_ids)s::uuid[], %(names)s::text[]) AS g (user_id, name)
 JOIN spaces s ON s.tenant_id = %(tenant_id)s AND s.user_id = g.user_id AND s.name = g.name
+FOR KEY SHARE OF s
 """
 
 _MAKE_CONVERSATIONS: LiteralString = """
@@ -62,6 +67,7 @@ _CONVERSATIONS: LiteralString = """
 SELECT c.id, c.user_id, c.session_key, c.space_id
 FROM unnest(%(user_ids)s::uuid[], %(keys)s::text[]) AS g (user_id, session_key)
 JOIN conversations c ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
+FOR KEY SHARE OF c
 """
 
 
@@ -114,7 +120,11 @@ class KnownConversation:
 
 
 class Owners(BatchStatements):
-    """Finds or creates the owners of lines, for one tenant."""
+    """Finds or creates the owners of lines, for one tenant.
+
+    What was found stays until the transaction ends. What others remove in the moment before raises
+    `DatabaseContended`: begun again, the transaction creates it.
+    """
 
     async def users(self, wanted: Iterable[NewUser], default_timezone: str) -> dict[str, KnownUser]:
         """The users by name; until the transaction ends no other import touches them, and they are not erased."""
@@ -129,7 +139,8 @@ class Owners(BatchStatements):
         }
         await self._run(_MAKE_USERS, values)
         rows = await self._rows(_LOCK_USERS, values)
-        return {row[1]: KnownUser(row[0], row[2], made=row[0] in news) for row in rows}
+        known = {row[1]: KnownUser(row[0], row[2], made=row[0] in news) for row in rows}
+        return _complete(known, {user.name for user in news.values()})
 
     async def experts(self, names: Collection[str]) -> dict[str, UUID]:
         """Ids of the existing experts."""
@@ -143,7 +154,8 @@ class Owners(BatchStatements):
             "names": [name for _, name in wanted],
         }
         await self._run(_MAKE_SPACES, values)
-        return {(row[0], row[1]): row[2] for row in await self._rows(_SPACES, values)}
+        known = {(row[0], row[1]): row[2] for row in await self._rows(_SPACES, values)}
+        return _complete(known, wanted)
 
     async def conversations(self, wanted: Mapping[Session, NewConversation]) -> dict[Session, KnownConversation]:
         """The conversations; missing ones are created."""
@@ -159,4 +171,11 @@ class Owners(BatchStatements):
         }
         await self._run(_MAKE_CONVERSATIONS, values)
         rows = await self._rows(_CONVERSATIONS, values)
-        return {(row[1], row[2]): KnownConversation(row[0], row[3], made=row[0] in news) for row in rows}
+        known = {(row[1], row[2]): KnownConversation(row[0], row[3], made=row[0] in news) for row in rows}
+        return _complete(known, wanted)
+
+
+def _complete(known: dict[Name, Known], wanted: Iterable[Name]) -> dict[Name, Known]:
+    if not known.keys() >= set(wanted):
+        raise DatabaseContended
+    return known
