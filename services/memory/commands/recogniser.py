@@ -5,10 +5,32 @@ A learned model tells which kind of command a message is, and which of its words
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby
+from itertools import accumulate
 
+from services.memory.commands.clauses import (
+    announces,
+    beside_removal,
+    clauses_of,
+    joined,
+    kept_clauses,
+    names_something,
+    spans_of_commands,
+    tells_beside,
+    tells_of_user,
+    whole_clauses,
+)
+from services.memory.commands.command_words import (
+    EDGES,
+    about_of,
+    blanked,
+    replacement_of,
+    stated_behind,
+    without,
+    words_of_part,
+    words_within,
+)
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
 from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
@@ -63,19 +85,10 @@ _FAMILY: dict[MemoryChangeKind, str] = {
 }
 """Kinds that one request may be taken for."""
 _OF_SENTENCE = 0.5
-_OF_TELLING = frozenset(("remove", "keep", "memory", "said", "secret"))
-"""Classes of words that make a clause one about what is told."""
 _BESIDE = 2
 """Informative words of a clause beside a command that is told in it."""
 _TELLING = 3
 """Informative words of a target that the message itself states."""
-_ABOUT_MEMORY = ("remove", "keep", "memory", "said", "secret", "stays")
-_OF_COMMANDS = frozenset((*_ABOUT_MEMORY, "not", "ask", "you", "this", "just_now", "wrong", "always", "ask_about"))
-"""Classes of words that tell nothing of what a command is about."""
-_OF_THE_REST = re.compile(
-    r"(?:但|而|不过)?(?:别的|其他|其它|其余|剩下)|(?:but|and)?(?:the)?(?:rest|others?|everythingelse)"
-)
-"""How a clause begins that says what is to become of all that is not named."""
 _CUES: dict[MemoryChangeKind, frozenset[str]] = {
     "correct": frozenset(("wrong", "change", "not", "just_now", "said")),
     "forget": frozenset(("remove", "keep", "memory", "said")),
@@ -85,13 +98,6 @@ _CUES: dict[MemoryChangeKind, frozenset[str]] = {
 """Classes of words of which a command of a kind has one, unless it is beyond doubt."""
 _POINTS_BACK = frozenset(("just_now", "this", "said"))
 _REMOVES = frozenset(("remove", "keep"))
-_EDGES = " ,，:：;；、—–-.。!！“”\"'「」\n"
-_WORD = 4
-"""Characters of a long Chinese word."""
-_LINKS = frozenset(("to", "in", "at", "on", "is", "as", "i'm", "he's", "she's", "the", "a", "an", *"了成为是在"))
-_BESIDE_VALUE = frozenset(("change", "just_now", "this", "wrong", "said", "ask", "you"))
-_BRIDGED = 3
-"""Characters between two parts of a target that belong to it."""
 
 
 _LONGEST, _READ = 2_000, 500
@@ -136,7 +142,7 @@ def recognise(message: str) -> Recognised:
             commanding += own
     if against:  # found by the old value first; else by what the message says beside it
         commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
-    return Recognised((*against, *_slip(told, opinion), *commands), _without(message, commanding))
+    return Recognised((*against, *_slip(told, opinion), *commands), without(message, commanding))
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
@@ -156,7 +162,7 @@ def _plain_from(kind: MemoryChangeKind, message: str, found: Sequence[Token]) ->
     is_short = len(message) <= SHORT[language_of([message])]
     if kind == "remember" and is_short:
         return _PLAIN_OF_WISH
-    if kind != "standing" or any(asks_for_work(_joined(clause)) for clause in _clauses(found)):
+    if kind != "standing" or any(asks_for_work(joined(clause)) for clause in clauses_of(found)):
         return _PLAIN[kind]
     for_all = any("always" in token.classes for token in found)
     return _PLAIN_OF_WISH if for_all or is_short else _PLAIN[kind]
@@ -211,7 +217,7 @@ def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
         or opinion.probability < _SLIP
     ):
         return ()
-    value = _TAKES_BACK.sub(" ", message).strip(_EDGES)
+    value = _TAKES_BACK.sub(" ", message).strip(EDGES)
     return (
         Command(
             "correct",
@@ -272,7 +278,7 @@ def _command(
     message: str, found: Sequence[Token], sentences: Sequence[Span], opinion: Opinion
 ) -> tuple[Command, list[Span]]:
     """A command, and the sentences that give it."""
-    kept = _kept(found) if opinion.kind == "forget" else []
+    kept = kept_clauses(found) if opinion.kind == "forget" else []
     parts: list[Part] = [
         "other" if any(span.start <= token.start < span.end for span in kept) else part
         for token, part in zip(found, parts_of(found, opinion.kind), strict=True)
@@ -280,21 +286,21 @@ def _command(
     commanding = [
         span for span in sentences if _is_command(_within(found, span), _parts_within(found, parts, span), opinion)
     ] or list(sentences)
-    rest = _without(message, commanding)
+    rest = without(message, commanding)
     tasks = [span for span in sentences if _is_work(message, found, span, opinion)]
-    about = _about(message, found, parts, [*kept, *tasks])
+    about = about_of(message, found, parts, [*kept, *tasks])
     if opinion.kind == "forget":
         parts = _beside_the_verb(found, parts)
-    target = _words(message, found, parts, "target")
+    target = words_of_part(message, found, parts, "target")
     if opinion.kind == "standing":
-        target = _words_of(message, commanding)
+        target = words_within(message, commanding)
     elif opinion.kind == "remember" and informative_terms(target):
-        target = _words_of(message, _whole_clauses(found, parts))
+        target = words_within(message, whole_clauses(found, parts))
     elif opinion.kind in {"forget", "remember"} and not informative_terms(target):
-        target = rest or _stated(message, found)
+        target = rest or stated_behind(message, found)
         if opinion.kind == "forget":
-            target = _about(message, found, parts, [*kept, *tasks, *_beside_removal(found)]).strip(_EDGES)
-    bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
+            target = about_of(message, found, parts, [*kept, *tasks, *beside_removal(found)]).strip(EDGES)
+    bare = blanked(target, spans_of_commands(tokens(masked(folded(target)))))
     scope = _scope(opinion.kind, bare, found)
     points_back = frozenset(("just_now",)) if opinion.kind == "forget" else _POINTS_BACK
     points_nowhere = scope == "previous" and all(points_back.isdisjoint(token.classes) for token in found)
@@ -306,12 +312,12 @@ def _command(
         scope=scope,
         target=target,
         named=bare,
-        replacement=_replacement(message, found, parts) if opinion.kind == "correct" else "",
+        replacement=replacement_of(message, found, parts) if opinion.kind == "correct" else "",
         about=about,
-        kept=_words_of(message, kept),
-        tells=any(map(_tells_of_user, _clauses(found)))
-        or _announces(found)
-        or _tells_beside(found, least=_TELLING),
+        kept=words_within(message, kept),
+        tells=any(map(tells_of_user, clauses_of(found)))
+        or announces(found)
+        or tells_beside(found, least=_TELLING),
         just_now=any("just_now" in token.classes for token in found),
         certainty="plain" if is_sure else _certainty_of_doubt(opinion),
         probability=opinion.probability,
@@ -340,71 +346,12 @@ def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> Comma
     named = len(informative_terms(target))
     if kind == "do_not_remember":
         points_back = any("just_now" in token.classes for token in found)
-        tells = named >= _TELLING or _tells_beside(found, least=_BESIDE if not points_back else _TELLING)
-        is_told = tells or any(map(_tells_of_user, _clauses(found))) or _announces(found)
+        tells = named >= _TELLING or tells_beside(found, least=_BESIDE if not points_back else _TELLING)
+        is_told = tells or any(map(tells_of_user, clauses_of(found))) or announces(found)
         return "present" if is_told else "previous"
     if kind == "forget":
-        named = min(named, sum(map(_names_something, _clauses(found))))
+        named = min(named, sum(map(names_something, clauses_of(found))))
     return "stated" if named else "previous"
-
-
-def _announces(found: Sequence[Token]) -> bool:
-    """Whether something is told after a colon: “don't keep this: …”."""
-    at = next((at for at, token in enumerate(found) if token.is_mark and token.text[:1] in ":："), None)
-    return at is not None and bool(informative_terms(_joined(found[at:])))
-
-
-def _names_something(clause: Sequence[Token]) -> bool:
-    """Whether what is to be removed is named beside the verb that says so."""
-    return any("remove" in token.classes for token in clause) and _says_something(clause)
-
-
-def _tells_beside(found: Sequence[Token], *, least: int) -> bool:
-    """Whether a clause beside the command tells something, and does not only ask."""
-    told = False
-    for is_mark, clause in groupby(found, key=lambda token: token.is_mark):
-        own = list(clause)
-        if is_mark:
-            told = told and not own[0].text.startswith("?")
-            if told:
-                return True
-            continue
-        of_command = any(not _OF_TELLING.isdisjoint(token.classes) for token in own)
-        told = not of_command and len(informative_terms(_joined(_not_of_commands(own)))) >= least
-    return told
-
-
-def _joined(found: Sequence[Token]) -> str:
-    return ("" if found and not found[0].text.isascii() else " ").join(token.text for token in found)
-
-
-def _tells_of_user(clause: Sequence[Token]) -> bool:
-    """Whether a clause tells something of the user, and not of the telling."""
-    classes = {name for token in clause for name in token.classes}
-    if "me" not in classes or not classes.isdisjoint(("remove", "keep", "said", "secret", "just_now", "this")):
-        return False
-    return _says_something(clause)
-
-
-def _says_something(clause: Sequence[Token]) -> bool:
-    return bool(informative_terms(_joined(_not_of_commands(clause))))
-
-
-def _not_of_commands(clause: Sequence[Token]) -> list[Token]:
-    left: list[Token] = []
-    covered = 0
-    for at, token in enumerate(clause):
-        if not _OF_COMMANDS.isdisjoint(token.classes):
-            covered = max(covered, at + token.span)
-        if at >= covered:
-            left.append(token)
-    return left
-
-
-def _clauses(found: Sequence[Token]) -> Iterator[list[Token]]:
-    for is_mark, clause in groupby(found, key=lambda token: token.is_mark):
-        if not is_mark:
-            yield list(clause)
 
 
 def _is_command(found: Sequence[Token], parts: Sequence[Part], opinion: Opinion) -> bool:
@@ -422,14 +369,6 @@ def _is_work(message: str, found: Sequence[Token], span: Span, opinion: Opinion)
         return False
     own = opinion_on(_within(found, span))
     return own.probability < _OF_SENTENCE or own.kind != opinion.kind
-
-
-def _beside_removal(found: Sequence[Token]) -> list[Span]:
-    """The clauses beside those that name what they ask to remove; none where no clause does."""
-    clauses = list(_clauses(found))
-    if not any(map(_names_something, clauses)):
-        return []
-    return [Span(clause[0].start, clause[-1].end) for clause in clauses if not _names_something(clause)]
 
 
 def _within(found: Sequence[Token], span: Span) -> list[Token]:
@@ -453,147 +392,6 @@ def _beside_the_verb(found: Sequence[Token], parts: Sequence[Part]) -> list[Part
 
 def _parts_within(found: Sequence[Token], parts: Sequence[Part], span: Span) -> list[Part]:
     return [part for token, part in zip(found, parts, strict=True) if span.start <= token.start < span.end]
-
-
-def _words(
-    message: str, found: Sequence[Token], parts: Sequence[Part], wanted: Part, *, last: bool = False
-) -> str:
-    """The words of a part, from the message itself: of what stands apart all, or only the last."""
-    spans: list[Span] = []
-    for span in _runs(found, parts, wanted):
-        if spans and span.start - spans[-1].end <= _BRIDGED:
-            spans[-1] = Span(spans[-1].start, span.end)
-        else:
-            spans.append(span)
-    whole = [_whole_words(message, span) for span in (spans[-1:] if last else spans)]
-    return " ".join(message[span.start : span.end] for span in whole).strip(_EDGES)
-
-
-def _whole_words(message: str, span: Span) -> Span:
-    """A part of a text with the whole of the Chinese words at its ends."""
-    around = Span(max(span.start - _WORD, 0), min(span.end + _WORD, len(message)))
-    near = folded(message)[around.start : around.end]
-    start, end = span.start, span.end
-    for word in informative_terms(near):
-        if len(word) > 1 and not word.isascii():
-            for found in re.finditer(re.escape(word), near):
-                left, right = around.start + found.start(), around.start + found.end()
-                if left < span.start < right:
-                    start = min(start, left)
-                if left < span.end < right:
-                    end = max(end, right)
-    return Span(start, end)
-
-
-def _replacement(message: str, found: Sequence[Token], parts: Sequence[Part]) -> str:
-    """What holds instead; beside an old value what the only other clause with words of its own says."""
-    value = _trimmed(_words(message, found, parts, "replacement", last=True))
-    if value or "target" not in parts:
-        return value
-    old = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
-    others = [
-        clause
-        for clause in _clauses(found)
-        if old.isdisjoint(token.start for token in clause) and any(not token.classes for token in clause)
-    ]
-    return _trimmed(message[others[0][0].start : others[0][-1].end]) if len(others) == 1 else ""
-
-
-def _stated(message: str, found: Sequence[Token]) -> str:
-    """What stands behind the words of a command, if it states something; “the olives” alone does not."""
-    own = _not_of_commands(found)
-    said = message[own[0].start : found[-1].end].strip(_EDGES) if own else ""
-    return said if len(informative_terms(said)) > 1 else ""
-
-
-def _trimmed(value: str) -> str:
-    """A new value without the words at its ends that say how it came to hold: “now”, “switched to”."""
-    found = tokens(masked(folded(value)))
-    first, last = 0, len(found)
-    while first < last and _is_beside(found[first]):
-        first += 1
-    while last > first and _is_beside(found[last - 1]):
-        last -= 1
-    return value[found[first].start : found[last - 1].end] if first < last else value
-
-
-def _is_beside(token: Token) -> bool:
-    return token.is_mark or token.text in _LINKS or not _BESIDE_VALUE.isdisjoint(token.classes)
-
-
-def _runs(found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> Iterator[Span]:
-    for part, pairs in groupby(zip(parts, found, strict=True), key=lambda pair: pair[0]):
-        if part == wanted:
-            run = [token for _, token in pairs]
-            yield Span(run[0].start, run[-1].end)
-
-
-def _whole_clauses(found: Sequence[Token], parts: Sequence[Part]) -> list[Span]:
-    """What is to be remembered, to the ends of the clauses in which it stands."""
-    targets = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
-    spans = []
-    for clause in _clauses(found):
-        places = [at for at, token in enumerate(clause) if token.start in targets]
-        if places:
-            first = places[0]
-            while (
-                first and "keep" not in clause[first - 1].classes and clause[first - 1] in _not_of_commands(clause)
-            ):
-                first -= 1
-            spans.append(Span(clause[first].start, clause[-1].end))
-    return [Span(spans[0].start, spans[-1].end)] if spans else []
-
-
-def _kept(found: Sequence[Token]) -> list[Span]:
-    """The clauses that say what is to stay."""
-    kept = []
-    for clause in _clauses(found):
-        named = {name for token in clause for name in token.classes}
-        stays = any(
-            "stays" in token.classes and not (at and "you" in clause[at - 1].classes)  # “whatever you keep on me”
-            for at, token in enumerate(clause)
-        )
-        is_wish = stays and named.isdisjoint(("not", "remove")) and "me" not in clause[0].classes
-        of_the_rest = _OF_THE_REST.match("".join(token.text for token in clause)) is not None
-        if of_the_rest or (is_wish and any(not token.classes for token in clause)):
-            kept.append(Span(clause[0].start, clause[-1].end))
-    return kept
-
-
-def _about(message: str, found: Sequence[Token], parts: Sequence[Part], kept: Sequence[Span]) -> str:
-    """The words of a message that neither make it a command nor say what holds instead or is to stay."""
-    replaced = [
-        Span(token.start, token.end) for token, part in zip(found, parts, strict=True) if part == "replacement"
-    ]
-    return _blanked(message, [*_of_commands(found), *replaced, *kept])
-
-
-def _of_commands(found: Sequence[Token]) -> list[Span]:
-    return [
-        Span(token.start, found[min(at + token.span, len(found)) - 1].end)
-        for at, token in enumerate(found)
-        if not _OF_COMMANDS.isdisjoint(token.classes)
-    ]
-
-
-def _blanked(text: str, spans: Sequence[Span]) -> str:
-    left = list(text)
-    for span in spans:
-        left[span.start : span.end] = " " * (span.end - span.start)
-    return " ".join("".join(left).split())
-
-
-def _words_of(message: str, spans: Sequence[Span]) -> str:
-    return " ".join(message[span.start : span.end].strip() for span in spans).strip(_EDGES)
-
-
-def _without(message: str, spans: Sequence[Span]) -> str:
-    rest, place = [], 0
-    for span in spans:
-        rest.append(message[place : span.start])
-        place = span.end
-    rest.append(message[place:])
-    return " ".join(part.strip(_EDGES) for part in rest if part.strip(_EDGES))
 
 
 def kind_of(text: str) -> MemoryChangeKind | None:

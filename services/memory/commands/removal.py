@@ -10,14 +10,25 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
+from services.memory.commands.members import without_named
 from services.memory.commands.piece_index import Held, PieceIndex, Values
 from services.memory.commands.pieces import pieces
 from services.memory.commands.targets import Sought, met_by, weights
 from services.text.concepts import concepts, facets
 from services.text.language import language_of
-from services.text.mentions import AMOUNTS, is_of_speaker, refers_back, stands_alone, worth_keeping
+from services.text.mentions import (
+    AMOUNTS,
+    Subject,
+    is_of_speaker,
+    refers_back,
+    stands_alone,
+    statements_of,
+    without,
+    worth_keeping,
+)
 from services.text.tokenizer import informative_terms
 
+_ENDS = " ,.;!?，。；！？"
 _AMOUNT = re.compile(r"[\d一二三四五六七八九十百千万]")
 _COUNTS = frozenset(("measure", "number"))
 _GOES = 0.75
@@ -92,6 +103,26 @@ def without_pieces(text: str, gone: Set[int]) -> str:
     parts = pieces(text)
     left = [part for number, part in enumerate(parts) if number not in gone]
     return worth_keeping("".join(left) + text[sum(map(len, parts)) :])
+
+
+def without_subject(text: str, subject: Subject, sought: Sought) -> str | None:
+    """A text without what speaks of a subject, and what only goes on about that; None where nothing does."""
+    rest = without(text, subject)
+    if rest is not None and (shortened := without_named(text, f"{sought.named} {sought.about}", sought.stays)):
+        return shortened.text
+    if not rest:
+        return rest
+    gone = {number for number, part in enumerate(pieces(text)) if part.strip(_ENDS) not in rest}
+    if without_pieces(text, gone) != rest:
+        return rest  # of a piece only some words go
+    return without_pieces(text, going_with(text, gone, sought))
+
+
+def taken_out(text: str, rest: str) -> str:
+    """What was taken out of the first statement of a text that is not whole any more."""
+    statement = next((part for part in statements_of(text) if part.strip() not in rest), text)
+    gone = "".join(part for part in pieces(statement) if part.strip(_ENDS) not in rest)
+    return gone or statement
 
 
 def without_value(text: str, old: str, new: str) -> str:

@@ -26,17 +26,16 @@ from services.memory.commands.effects import (
     taken_back,
 )
 from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Holdings, Place
-from services.memory.commands.members import without_named
 from services.memory.commands.pieces import Stored, content_of, pieces
 from services.memory.commands.reading import CommandReader, ResolutionRequest
-from services.memory.commands.removal import going_with, without_pieces
-from services.memory.commands.targets import Sought, sought_by
+from services.memory.commands.removal import taken_out, without_subject
+from services.memory.commands.targets import sought_by
 from services.memory.commands.text import folded
 from services.memory.content import check_size
 from services.memory.items import ItemChange, apply_changes
 from services.platform.threads import Result, beside_the_loop
 from services.text.concepts import concepts
-from services.text.mentions import Subject, statements_of, without, without_member, worth_keeping
+from services.text.mentions import Subject, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something
 from state.memory import Command, PlannedChange, PlannedItem
@@ -62,7 +61,6 @@ _LONG = 1_000
 """Number of characters of a message beyond which a thread computes what it means."""
 _ANNOUNCES = re.compile(r":\s*[^\W\d]")
 """What is told in the message itself: “forget this once you have read it: …”."""
-_ENDS = " ,.;!?，。；！？"
 LONGEST_ITEM = 300
 """Characters of a statement that is kept by itself."""
 
@@ -174,14 +172,14 @@ class Resolution:
         answered: list[str] = []
         if subject.terms:
             for stored in await self._reader.mentions(asking, subject.patterns()):
-                rest = await _of_text(stored.content, partial(_without, stored.content, subject, sought))
-                if rest is None or kept.is_in(_gone(stored.content, rest)):
+                rest = await _of_text(stored.content, partial(without_subject, stored.content, subject, sought))
+                if rest is None or kept.is_in(taken_out(stored.content, rest)):
                     continue
                 if stored.kind == "episode":
                     found.episodes.append(stored.id)
                 else:
                     found.messages[stored.id] = rest or None
-                gone = _gone(stored.content, rest) if rest else stored.content
+                gone = taken_out(stored.content, rest) if rest else stored.content
                 told = found.told if stored.role == "user" else answered
                 told.append(command.target if without_member(gone, subject) else gone)
             found.items = items_about(core, subject) or _items_of(found.told, command, core)
@@ -397,23 +395,3 @@ def _rather_named(
 
 def _newest_first(text: str) -> list[tuple[int, str]]:
     return list(reversed(list(enumerate(pieces(text)))))
-
-
-def _without(text: str, subject: Subject, sought: Sought) -> str | None:
-    """A text without what speaks of a subject, and what only goes on about that; None where nothing does."""
-    rest = without(text, subject)
-    if rest is not None and (shortened := without_named(text, f"{sought.named} {sought.about}", sought.stays)):
-        return shortened.text
-    if not rest:
-        return rest
-    gone = {number for number, part in enumerate(pieces(text)) if part.strip(_ENDS) not in rest}
-    if without_pieces(text, gone) != rest:
-        return rest  # of a piece only some words go
-    return without_pieces(text, going_with(text, gone, sought))
-
-
-def _gone(text: str, rest: str) -> str:
-    """What was taken out of the first statement of a text that is not whole any more."""
-    statement = next((part for part in statements_of(text) if part.strip() not in rest), text)
-    gone = "".join(part for part in pieces(statement) if part.strip(_ENDS) not in rest)
-    return gone or statement
