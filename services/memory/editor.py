@@ -10,6 +10,7 @@ from uuid_utils.compat import uuid7
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
 from services.memory.commands.change_wording import nothing_found, summary_of
+from services.memory.commands.effects import Effects, plan_of
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.recogniser import kind_of
 from services.memory.commands.resolution import Resolution
@@ -135,9 +136,13 @@ class MemoryEditor:
     ) -> PlannedChange:
         what = what.replace("\x00", "")
         asking = replace(_asking(editing, what), reaches_shared=reaches_shared)
-        return await self._by_id(editing, what, reaches_shared=reaches_shared) or await self._resolution.named(
-            asking, "forget", what
-        )
+        try:
+            episode_id = UUID(what.strip())
+        except ValueError:
+            return await self._resolution.named(asking, "forget", what)
+        by_id = await self._by_id(editing, episode_id, reaches_shared=reaches_shared)
+        # An id of no memory is not looked for by its digits: whatever contains some of them would go.
+        return by_id or plan_of(Command("forget", "stated", target=what), Effects(), asking)
 
     @again_if_contended
     async def _commit(self, editing: EditContext, planned: PlannedChange) -> None:
@@ -147,12 +152,10 @@ class MemoryEditor:
         async with self._database.tenant(editing.owner.tenant_id) as connection:
             await self._retraction.commit(connection, editing.owner, planned, editing.trigger)
 
-    async def _by_id(self, editing: EditContext, what: str, *, reaches_shared: bool) -> PlannedChange | None:
-        """The plan for a memory that is named by its id."""
-        try:
-            episode_id = UUID(what.strip())
-        except ValueError:
-            return None
+    async def _by_id(
+        self, editing: EditContext, episode_id: UUID, *, reaches_shared: bool
+    ) -> PlannedChange | None:
+        """The plan for a memory that is named by its id; None where the user has none of this id."""
         values = {**vars(editing.owner), "id": episode_id, "reaches_shared": reaches_shared}
         rows = await self._database.fetch(editing.owner.tenant_id, sql.ONE_EPISODE, values, tuple_row)
         if not rows:

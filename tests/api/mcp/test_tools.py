@@ -129,6 +129,24 @@ async def test_what_matches_nothing_changes_nothing(assistant: Client, services:
     assert await operations(services) == before
 
 
+async def test_an_id_of_no_memory_is_not_taken_for_words(assistant: Client, services: Services) -> None:
+    unknown = "01a1fd62-e395-7407-b7b8-45bfb81ca93b"
+    kept = f"My parcel has the number {unknown}"
+    await told(assistant, "remember", text=kept)
+
+    forgotten = await told(assistant, "forget", id=unknown)
+    corrected = await told(assistant, "correct", id=unknown, text="My parcel has the number 7.")
+
+    assert not forgotten["changed"]
+    assert not corrected["changed"]
+    assert [
+        each.type for each in await operations(services) if "correct" in each.type or "forget" in each.type
+    ] == []
+    found = await told(assistant, "recall", query="number of my parcel")
+    assert kept in [each["text"] for each in found["memories"]]
+    assert (await told(assistant, "forget", query=kept))["changed"]
+
+
 async def test_what_recall_shows_is_forgotten_by_its_id(assistant: Client, services: Services) -> None:
     await exchange(services.turns, "My tax number is 4711.", "Noted.", external_user_id="u-1")
     [memory] = (await told(assistant, "recall", query="tax number"))["memories"]
