@@ -19,13 +19,13 @@ $(BIN)/python:
 
 .venv/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing Anamnesis into .venv (about a minute, once)"
-	@$(PIP) install -qq --require-hashes -r requirements.lock
+	@$(PIP) install -qq --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv/.installed-dev: requirements-dev.lock .venv/.installed
 	@echo "Installing the development tools into .venv (once)"
-	@$(PIP) install -qq --require-hashes -r requirements-dev.lock
+	@$(PIP) install -qq --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
 .PHONY: setup
