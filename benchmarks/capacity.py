@@ -138,7 +138,7 @@ def _cpu_s(*pids: int) -> list[float]:
 def measure_floor(
     llm: "subprocess.Popen[str]", llm_port: int, processes: int, turns: int, concurrency: int
 ) -> Floor:
-    """Load so many processes of the floor."""
+    """Start the floor with this number of processes, and load it."""
     with ExitStack() as stack:
         client = stack.enter_context(child(["-m", "benchmarks.load_client"], piped=True))
         port = free_port()
@@ -156,7 +156,7 @@ def measure_floor(
 
 
 def measure(stores: Stores, processes: int, turns: int, concurrency: int, folder: Path) -> Run:
-    """Load so many processes once they are warm."""
+    """Start this number of processes, warm them up, and load them."""
     with ExitStack() as stack:
         llm = stack.enter_context(child(["-m", "benchmarks.stand_in_llm"], piped=True))
         llm_port = int(llm.stdout.readline()) if llm.stdout else 0

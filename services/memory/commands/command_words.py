@@ -55,7 +55,7 @@ def _whole_words(message: str, span: Span) -> Span:
 
 
 def replacement_of(message: str, found: Sequence[Token], parts: Sequence[Part]) -> str:
-    """What holds instead; beside an old value what the only other clause with words of its own says."""
+    """What holds instead; beside an old value, what the only other clause with content says."""
     value = _trimmed(words_of_part(message, found, parts, "replacement", last=True))
     if value or "target" not in parts:
         return value

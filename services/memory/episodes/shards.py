@@ -19,7 +19,7 @@ def shard_of(user_id: UUID) -> int:
 
 
 def name_of(user_id: UUID, shards: int) -> str:
-    """Return the name of the collection with a user's units, where there are so many."""
+    """Return the name of the collection that holds a user's units, out of `shards` collections."""
     return collection_name(shard_of(user_id), shards)
 
 
@@ -38,7 +38,7 @@ async def shards_in(milvus: Milvus) -> int:
 
 
 def names(shards: int) -> list[str]:
-    """Return the names of all collections of episodes, where they are so many."""
+    """Return the names of the `shards` collections of episodes."""
     return [collection_name(shard, shards) for shard in range(shards)]
 
 
@@ -48,5 +48,5 @@ def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
 
 
 def collection_name(shard: int, shards: int) -> str:
-    """Return the name of the collection of a shard, where there are so many."""
+    """Return the name of a shard's collection, out of `shards` collections."""
     return PREFIX if shards == 1 else NAME.format(shard=shard % shards)

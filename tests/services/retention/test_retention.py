@@ -25,7 +25,7 @@ async def _rows(services: Services, statement: Any, *values: Any) -> list[Any]:
 
 
 async def _said(services: Services, session: str, days_ago: int) -> OpenTurn:
-    """A turn of so many days ago, with its episode."""
+    """A turn of `days_ago` days ago, with its episode."""
     turn = await exchange(services.turns, f"{session} {days_ago}", "An answer.", session_key=session)
     at = datetime.now(UTC) - timedelta(days=days_ago)
     await _rows(services, "UPDATE messages SET created_at = %s WHERE turn_id = %s", at, turn.turn_id)
