@@ -1,13 +1,13 @@
 """The graph: nodes with the services that each may touch, and the edges between them."""
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import Protocol, get_args, get_type_hints
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import RetryPolicy
+from langgraph.types import Command, RetryPolicy
 
 from graph.edges import after_generate, after_history, after_match, after_retrieve, generation
 from nodes.generate import generate
@@ -35,6 +35,18 @@ class Node(Protocol):
         self, state: ConversationState, runtime: Runtime[TurnContext]
     ) -> Awaitable[ConversationState]: ...
 
+
+NodeResult = ConversationState | Command[str]
+
+
+class MeasuredNode(Protocol):
+    """A node as LangGraph calls it."""
+
+    def __call__(self, state: ConversationState, runtime: Runtime[TurnContext]) -> Awaitable[NodeResult]: ...
+
+
+Choice = Callable[[ConversationState], str]
+"""Names the next node; its return type names all that it may choose."""
 
 TurnGraph = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
@@ -86,30 +98,41 @@ def build_graph(services: Services) -> TurnGraph:
             working_sets=services.memory.working_sets,
         ),
     }
+    # A node names the next one in its own update: LangGraph's conditional edges copy the whole state to ask.
+    choices: dict[str, Choice] = {
+        "history": after_history,
+        "match": after_match,
+        "retrieve": after_retrieve,
+        "quick": generation,
+        "generate_rag": after_generate,
+        "generate_kb": after_generate,
+        "tools": generation,
+    }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)
     for name, node in nodes.items():
-        retry = _THROUGH_A_RESTART if name in {"history", "persist"} else None
-        graph.add_node(name, _measured(name, node), retry_policy=retry)
+        choice = choices.get(name)
+        graph.add_node(
+            name,
+            _measured(name, node, choice),
+            retry_policy=_THROUGH_A_RESTART if name in {"history", "persist"} else None,
+            destinations=get_args(get_type_hints(choice)["return"]) if choice else None,
+        )
     graph.add_edge(START, "route")
     graph.add_edge("route", "history")
-    graph.add_conditional_edges("history", after_history)
-    graph.add_conditional_edges("match", after_match)
-    graph.add_conditional_edges("retrieve", after_retrieve)
-    graph.add_conditional_edges("quick", generation)
-    graph.add_conditional_edges("generate_rag", after_generate)
-    graph.add_conditional_edges("generate_kb", after_generate)
-    graph.add_conditional_edges("tools", generation)
     graph.add_edge("no_record", "persist")
     graph.add_edge("persist", END)
     return graph
 
 
-def _measured(name: str, node: Node) -> Node:
-    """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream."""
+def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
+    """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
+
+    With a `choice`, which sees the state as the node leaves it but for what reducers add up, go on to what it names.
+    """
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)
 
-    async def measured(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
+    async def measured(state: ConversationState, runtime: Runtime[TurnContext]) -> NodeResult:
         begun = time.perf_counter()
         update = await node(state, runtime)
         taken = time.perf_counter() - begun
@@ -121,6 +144,8 @@ def _measured(name: str, node: Node) -> Node:
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
             runtime.stream_writer({"status": "execution_log", "content": entry})
             update["execution_logs"] = [entry]
-        return update
+        if choice is None:
+            return update
+        return Command(update=update, goto=choice(ConversationState({**state, **update})))
 
     return measured
