@@ -1,12 +1,16 @@
 """Memory commands: how many are obeyed, and how many ordinary messages are taken for one.
 
 `python -m benchmarks.memory_commands [FOLDER] [--misses] [--json]`
+`python -m benchmarks.memory_commands FOLDER --questions FILE | --answers FILE`
 `python -m benchmarks.memory_commands --talk FOLDER ... [--json]`
 
 The folder holds `zh.jsonl` and `en.jsonl`, each line `{id, setup, message, expect, gone, kept, present}`, and
 `ordinary_zh.jsonl` and `ordinary_en.jsonl`, each line `{id, message}` (docs/evaluation.md). Every line is played
 through the service's own turns, with a model that calls no tool and without a small one; then memory is looked
 through, and something is asked in a new conversation, whose prompt is examined.
+
+`--questions` also writes what a small model is asked in the background about messages that may be commands, one
+JSON object a line; `--answers` plays the lines with the answers of such a file, each in a field `answer`.
 
 `--talk` plays the conversations of everyday facts (`conversations.jsonl`) instead and prints every change of
 memory that a message causes there. Hardly any of them asks for one: what is printed is to be read.
@@ -33,6 +37,7 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
+from services.memory.commands.recogniser import recognise
 from services.memory.episodes.scope import Scope
 from services.text.tokenizer import simplified_text
 from state.conversation import TurnInput
@@ -42,6 +47,7 @@ from tests.support.model_server import ModelServer, Reply
 DATA = Path(__file__).parent / "data" / "memory_commands" / "dev"
 _ANSWER = {"zh": "好的。", "en": "All right."}
 _ASKS = {"zh": "关于{what}，你知道些什么？", "en": "What do you know about {what}?"}
+_NONE = '{"command": "none", "memories": [], "message": ""}'
 _PER_CONVERSATION = 10
 """Ordinary messages that one conversation holds."""
 
@@ -75,13 +81,24 @@ class Result:
 
 
 @dataclass
+class _Reviews:
+    """What a small model is asked about commands, and what it answers, by the lines' ids."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    questions: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass
 class _Play:
     services: Services
     turns: TurnRunner
     model: ModelServer
+    reviews: "_Reviews | None" = None
 
-    async def say(self, user: str, session: str, text: str, answer: str) -> list[dict[str, Any]]:
-        """Send a message; the changes of memory that its turn reports."""
+    async def say(
+        self, user: str, session: str, text: str, answer: str, *, reviewed_as: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Send a message; the changes of memory that its turn reports, after its review if it has one."""
         self.model.default = Reply([answer])
         request = TurnInput(user_id=user, session_id=session, message=text)
         turn_id = await self.turns.start(TurnRequest(DEFAULT_TENANT, request))
@@ -90,7 +107,16 @@ class _Play:
             for event in events:
                 if event.status == "done":
                     changes = event.content["memory_changes"]
-        return changes
+        if self.reviews is None or reviewed_as is None or not recognise(text).may_ask:
+            return changes
+        self.model.default = Reply([self.reviews.answers.get(reviewed_as, _NONE)])
+        self.model.requests.clear()
+        await self.services.command_review.decide(DEFAULT_TENANT, turn_id)
+        if self.model.requests:
+            asked = dict(self.model.requests[0].prompt)
+            self.reviews.questions.append({"id": reviewed_as, **asked})
+        stored = await self.services.turns.get(DEFAULT_TENANT, turn_id)
+        return list(stored.memory_changes)
 
 
 def load(folder: Path, language: str) -> list[Line]:
@@ -115,9 +141,12 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-async def evaluate(folder: Path, language: str) -> tuple[list[Result], list[Result]]:
+async def evaluate(
+    folder: Path, language: str, reviews: _Reviews | None = None
+) -> tuple[list[Result], list[Result]]:
     """Play the commands and the ordinary messages of a language."""
     async with _playing() as play:
+        play.reviews = reviews
         commands = [await _play_line(play, line) for line in load(folder, language)]
         ordinary = [
             Line(language=language, expect="none", **line)
@@ -126,7 +155,9 @@ async def evaluate(folder: Path, language: str) -> tuple[list[Result], list[Resu
         alarms = []
         for number, line in enumerate(ordinary):
             session = f"ordinary-{number // _PER_CONVERSATION}"
-            changes = await play.say(f"ordinary-{language}", session, line.message, _ANSWER[language])
+            changes = await play.say(
+                f"ordinary-{language}", session, line.message, _ANSWER[language], reviewed_as=line.id
+            )
             problems = [f"{each['kind']}: {each['summary']}" for each in changes]
             alarms.append(Result(line, [each["kind"] for each in changes], problems))
     return commands, alarms
@@ -170,7 +201,7 @@ async def _play_line(play: _Play, line: Line) -> Result:
         following = setup[place + 1] if place + 1 < len(setup) else {}
         answer = following["text"] if following.get("role") == "assistant" else _ANSWER[line.language]
         await play.say(user, "now" if message.get("same") else "earlier", message["text"], answer)
-    changes = await play.say(user, "now", line.message, _ANSWER[line.language])
+    changes = await play.say(user, "now", line.message, _ANSWER[line.language], reviewed_as=line.id)
     done = [each["kind"] for each in changes if each["operation_id"]]
     result = Result(line, done)
     if line.expect == "none":
@@ -253,6 +284,8 @@ def main() -> None:
     parser.add_argument("--language", choices=("zh", "en"), action="append")
     parser.add_argument("--misses", action="store_true", help="print what was not obeyed, and every false alarm")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each language")
+    parser.add_argument("--questions", type=Path, metavar="FILE", help="write what a small model is asked")
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="a small model's answers to such questions")
     parser.add_argument("--talk", nargs="+", type=Path, metavar="FOLDER", help="play conversations, print changes")
     options = parser.parse_args()
     console = Console(width=160)
@@ -262,8 +295,11 @@ def main() -> None:
         _print_misses(console, changed)
     if options.talk:
         return
+    reviews = _Reviews() if options.questions or options.answers else None
+    if reviews and options.answers:
+        reviews.answers = {each["id"]: each["answer"] for each in _lines(options.answers)}
     for language in options.language or ("zh", "en"):
-        commands, ordinary = asyncio.run(evaluate(options.folder, language))
+        commands, ordinary = asyncio.run(evaluate(options.folder, language, reviews))
         report = _report(language, commands, ordinary)
         if options.json:
             print(json.dumps(report, ensure_ascii=False))
@@ -273,6 +309,9 @@ def main() -> None:
                 table.add_row(name.replace("_", " "), json.dumps(value, ensure_ascii=False))
             console.print(table)
         _print_misses(console, (*commands, *ordinary) if options.misses else ())
+    if reviews and options.questions:
+        asked = (json.dumps(each, ensure_ascii=False) for each in reviews.questions)
+        options.questions.write_text("\n".join(asked) + "\n", encoding="utf-8")
 
 
 def _print_misses(console: Console, results: Iterable[Result]) -> None:

@@ -95,6 +95,7 @@ def build_graph(services: Services) -> TurnGraph:
             turns=services.turns,
             episodes=settings.memory_episodes,
             tone_opinion=services.tone_opinions.on,
+            command_review=not services.models.offline,
             working_sets=services.memory.working_sets,
         ),
     }
@@ -127,7 +128,7 @@ def build_graph(services: Services) -> TurnGraph:
 def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
     """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
 
-    With a `choice`, which sees the state as the node leaves it but for what reducers add up, go on to what it names.
+    With a `choice`, go on to what it names; it sees the state as the node leaves it, but for what reducers add up.
     """
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)

@@ -31,22 +31,26 @@ async def persist(
     turns: Turns,
     episodes: bool,
     tone_opinion: bool = False,
+    command_review: bool = False,
     working_sets: WorkingSets | None = None,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
     With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. The memory agent
     looks at a turn that says something worth remembering. With `tone_opinion`, a model is asked in the background
-    how the user sounds. The `working_sets` take in what the turn adds.
+    how the user sounds; with `command_review`, what change of memory a message asks for, if it may ask for one.
+    The `working_sets` take in what the turn adds.
     """
     context = runtime.context
     # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     planned = state.get("memory_plan", [])
-    held = state.get("memory_commands", Recognised()).unclear and not planned
+    recognised = state.get("memory_commands", Recognised())
+    held = recognised.unclear and not planned
     own_jobs = await _own_jobs(state, remembers=asks_model and "memory_agent" in state["features"])
-    if held:
+    reviews = command_review and "memory_agent" in state["features"]
+    if held or (reviews and recognised.may_ask):
         own_jobs.insert(0, DECIDE_COMMAND)
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)

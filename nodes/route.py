@@ -69,7 +69,7 @@ async def route(
     }
     if not state.get("unstored"):
         recognised = await beside_the_loop(partial(recognise, message), characters=len(message), most=_LONG)
-        if recognised.commands:
+        if recognised.commands or recognised.may_ask:
             update["memory_commands"] = recognised
     return update
 

@@ -8,10 +8,10 @@ from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.maintenance.wiring import Maintenance, make_maintenance
 from services.memory.agent.agent import MemoryAgent
+from services.memory.agent.command_review import CommandReview
 from services.memory.agent.consent import Consent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.store import AgentStore
-from services.memory.agent.uncertain_commands import UncertainCommands
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -26,7 +26,7 @@ class BackgroundServices:
     compression: CompressionServices
     maintenance: Maintenance
     reflection: Reflection
-    uncertain_commands: UncertainCommands
+    command_review: CommandReview
 
 
 def make_background(
@@ -59,5 +59,5 @@ def make_background(
         make_compression(settings, database, models, embedder, memory.operations, jobs),
         make_maintenance(settings, database, memory, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),
-        UncertainCommands(database, store, models, memory.resolution, memory.retraction, jobs),
+        CommandReview(database, models, memory.resolution, memory.retraction, memory.undo, jobs),
     )

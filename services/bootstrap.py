@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
     from services.maintenance.wiring import Maintenance
     from services.memory.agent.agent import MemoryAgent
-    from services.memory.agent.uncertain_commands import UncertainCommands
+    from services.memory.agent.command_review import CommandReview
     from services.memory.inquiry import MemoryInquiry
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
@@ -146,7 +146,7 @@ class Services:
     compression_scheduler: "CompressionScheduler"
     maintenance: "Maintenance"
     reflection: "Reflection"
-    uncertain_commands: "UncertainCommands"
+    command_review: "CommandReview"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -265,7 +265,7 @@ async def open_services(
             compression_scheduler=background.compression.scheduler,
             maintenance=background.maintenance,
             reflection=background.reflection,
-            uncertain_commands=background.uncertain_commands,
+            command_review=background.command_review,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

@@ -19,6 +19,10 @@ Certainty = Literal["plain", "likely", "unclear"]
 small model. `unclear`: left to a small model."""
 
 
+_MAY_ASK = 0.15
+"""Nearly all messages that ask for a change are above it, and a tenth of all others."""
+
+
 @dataclass(frozen=True)
 class Command:
     """What the user asks memory to do."""
@@ -63,6 +67,13 @@ class Recognised:
     """In the order of the message, without duplicates of kind and target."""
     rest: str = ""
     """The message without the clauses that are commands."""
+    probability: float = 0.0
+    """Probability that the message asks for a change of memory, whatever kind is the likeliest."""
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a small model should look whether the message asks for a change of memory."""
+        return self.probability >= _MAY_ASK
 
     @property
     def plain(self) -> tuple[Command, ...]:

@@ -15,7 +15,7 @@ from services.memory import retraction_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import Actor, Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND, Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
@@ -73,34 +73,50 @@ class Undo:
             DatabaseUnavailable: the database does not answer.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
-        values = {"tenant_id": tenant_id, "user_id": user_id, "operation_id": operation_id}
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(sql.LOCK_USER, values)
-            row = await (await connection.execute(sql.OPERATION, values)).fetchone()
-            if row is None:
-                raise NotFound(f"There is no operation {operation_id}.")
-            operation = _Logged(operation_id, *row[:5])
-            if proposal_id := operation.trigger.get("proposal"):
-                await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
-            if row[5] is not None:
-                return UndoneOperation(operation_id, row[5], already=True)
-            owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
-            await self._undo(connection, owner, operation)
-            trigger = Trigger(
-                "user",
-                conversation_id=row[7],
-                turn_id=row[6],
-                expert_id=owner.expert_id,
-                space_id=owner.space_id,
-            )
-            await self._log.append(
-                connection,
-                tenant_id=tenant_id,
-                user_id=owner.user_id,
-                operation=Operation(UNDO, field=str(operation_id)),
-                trigger=trigger,
-            )
-            undone = await (await connection.execute(sql.UNDONE, values)).fetchone()
+            return await self.revert(connection, tenant_id, user_id, operation_id)
+
+    async def revert(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        operation_id: UUID,
+        *,
+        actor: Actor = "user",
+    ) -> UndoneOperation:
+        """Do the same within a transaction of the caller's, who says for whom.
+
+        Raises:
+            NotFound, Conflict, DatabaseUnavailable: as `undo`.
+        """
+        values = {"tenant_id": tenant_id, "user_id": user_id, "operation_id": operation_id}
+        await connection.execute(sql.LOCK_USER, values)
+        row = await (await connection.execute(sql.OPERATION, values)).fetchone()
+        if row is None:
+            raise NotFound(f"There is no operation {operation_id}.")
+        operation = _Logged(operation_id, *row[:5])
+        if proposal_id := operation.trigger.get("proposal"):
+            await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
+        if row[5] is not None:
+            return UndoneOperation(operation_id, row[5], already=True)
+        owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
+        await self._undo(connection, owner, operation)
+        trigger = Trigger(
+            actor,
+            conversation_id=row[7],
+            turn_id=row[6],
+            expert_id=owner.expert_id,
+            space_id=owner.space_id,
+        )
+        await self._log.append(
+            connection,
+            tenant_id=tenant_id,
+            user_id=owner.user_id,
+            operation=Operation(UNDO, field=str(operation_id)),
+            trigger=trigger,
+        )
+        undone = await (await connection.execute(sql.UNDONE, values)).fetchone()
         assert undone is not None  # noqa: S101 — its row is locked
         return UndoneOperation(operation_id, undone[0], already=False)
 

@@ -222,7 +222,7 @@ async def test_what_may_be_a_command_is_held_until_a_model_has_decided(
     assert "bakery" not in await _found(client, "bakery")
     turn_id = UUID(answer["turn_id"])
     model_server.script(Reply(['{"command": "none"}']))
-    assert await services.uncertain_commands.decide(DEFAULT_TENANT, turn_id) == "none"
+    assert await services.command_review.decide(DEFAULT_TENANT, turn_id) == "none"
     assert "bakery" in await _found(client, "bakery")
 
 
@@ -231,7 +231,7 @@ async def test_a_held_turn_is_left_out_where_a_model_says_so(
 ) -> None:
     answer = await _say(client, "我可能要卖掉面包店，你心里有数就行。", "s-1")
     model_server.script(Reply(['{"command": "leave_out"}']))
-    assert await services.uncertain_commands.decide(DEFAULT_TENANT, UUID(answer["turn_id"])) == "leave_out"
+    assert await services.command_review.decide(DEFAULT_TENANT, UUID(answer["turn_id"])) == "leave_out"
     assert "面包店" not in await _found(client, "面包店")
     operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
     change = next(each for each in operations if each["type"] == "memory_command")

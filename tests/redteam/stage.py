@@ -122,7 +122,7 @@ class Stage:
         values = {"task": DECIDE_COMMAND, "turn": str(turn_id)}
         [(held,)] = await services.database.fetch(DEFAULT_TENANT, _HELD, values, tuple_row)
         if held:
-            await services.uncertain_commands.decide(DEFAULT_TENANT, turn_id)
+            await services.command_review.decide(DEFAULT_TENANT, turn_id)
         await services.memory_agent.remember(DEFAULT_TENANT, turn_id)
         await services.summaries.update(DEFAULT_TENANT, conversation_id)
         if self.case.kind == "private note":

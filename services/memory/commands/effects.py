@@ -13,7 +13,7 @@ from services.memory.commands.change_wording import nothing_found, previous_exch
 from services.memory.commands.corrections import Correction
 from services.memory.commands.holdings import CoreContent, CoreItem, Holdings, Place, items_of
 from services.memory.commands.members import Shortened, without_named
-from services.memory.commands.pieces import pieces
+from services.memory.commands.pieces import Stored, pieces
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.removal import going_with, without_pieces, without_value
 from services.memory.commands.substitution import Substitution, substitute, values_by_kind
@@ -21,11 +21,12 @@ from services.memory.commands.targets import Sought
 from services.text.concepts import concepts
 from services.text.mentions import Subject, known_in, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
-from state.memory import Command, MemoryChange, PlannedChange, PlannedItem, PlannedMessage
+from state.memory import Command, MemoryChange, MemoryChangeKind, PlannedChange, PlannedItem, PlannedMessage
 
 _DATE = re.compile(r"\d{4}-\d\d")
 _DATED = frozenset(("weekday", "date", "month", "day"))
 """Kinds of values that are filed as dates."""
+_EDGES = " \n.,;!?。，；！？、"
 _LEAST_OF_REST = 2
 """Informative words beside a command that make its message worth keeping."""
 
@@ -201,6 +202,26 @@ def replace_value(found: Effects, holdings: Holdings, corrected: Correction) -> 
             text = texts.get(place.of.id, place.of.content).replace(place.text, again.text, 1)
             texts[place.of.id] = text
     found.messages |= texts
+
+
+def rewritten(kind: MemoryChangeKind, texts: Sequence[tuple[Stored | CoreItem, str]]) -> Effects:
+    """Memories with other texts: what was said keeps the rest of its words, a written memory is written again."""
+    found = Effects()
+    gone: list[str] = []
+    for of, text in texts:
+        before = of.text if isinstance(of, CoreItem) else of.content
+        left = [part for part in pieces(before) if part.strip(_EDGES) not in text]
+        gone += left
+        found.told += [text] if kind == "correct" and text else left
+        if isinstance(of, CoreItem):
+            found.items.append(of.replaced(text) if text else of.removed())
+        elif of.kind == "episode":
+            found.episodes.append(of.id)
+            found.written += [text] if text else []
+        else:
+            found.messages[of.id] = text or None
+    found.gives_away = " ".join(gone) if kind != "correct" else ""
+    return found
 
 
 def taken_back(

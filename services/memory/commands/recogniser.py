@@ -116,7 +116,8 @@ def recognise(message: str) -> Recognised:
         end = max([len(message) - _READ, *(span.end for span in spans)])
         begins, ends = recognise(message[:begin]), recognise(message[end:])
         rest = f"{begins.rest}{message[begin:end]}{ends.rest}"
-        return Recognised((*begins.commands, *ends.commands), rest=rest)
+        probability = max(begins.probability, ends.probability)
+        return Recognised((*begins.commands, *ends.commands), rest, probability)
     text = folded(message)
     shown = masked(text)
     found = tokens(shown)
@@ -125,13 +126,14 @@ def recognise(message: str) -> Recognised:
     foreign = shown_spans(text)
     told = emptied(message, foreign)
     if foreign and opinion.kind != "correct" and all(_is_order(told, span) for span in sentences_of(told)):
-        return Recognised((), rest=message)
+        return Recognised((), message)
     if opinion.probability < _PLAIN[opinion.kind] and all(_only_asks(shown, span) for span in sentences):
-        return Recognised((), rest=message)
+        return Recognised((), message)
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
-        return Recognised(against + (_slip(told, opinion) or _news(told, opinion, found)), rest=message)
+        unsure = _slip(told, opinion) or _news(told, opinion, found)
+        return Recognised(against + unsure, message, opinion.probability)
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
@@ -142,7 +144,8 @@ def recognise(message: str) -> Recognised:
             commanding += own
     if against:  # found by the old value first; else by what the message says beside it
         commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
-    return Recognised((*against, *_slip(told, opinion), *commands), without(message, commanding))
+    every = (*against, *_slip(told, opinion), *commands)
+    return Recognised(every, without(message, commanding), opinion.probability)
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:

@@ -23,6 +23,7 @@ from services.memory.commands.effects import (
     plan_of,
     remove,
     replace_value,
+    rewritten,
     taken_back,
 )
 from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Holdings, Place
@@ -38,7 +39,7 @@ from services.text.concepts import concepts
 from services.text.mentions import Subject, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something
-from state.memory import Command, PlannedChange, PlannedItem
+from state.memory import Command, CommandScope, MemoryChangeKind, PlannedChange, PlannedItem, Recognised
 
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
@@ -69,7 +70,8 @@ class Resolution:
     """Finds what commands are about."""
 
     def __init__(self, reader: CommandReader) -> None:
-        self._reader = reader
+        self.reader = reader
+        """Reads what a command may mean."""
 
     async def plan(self, asking: ResolutionRequest) -> list[PlannedChange]:
         """The changes that the plain commands of a message make; one that changes nothing has no operation.
@@ -80,8 +82,8 @@ class Resolution:
         commands = asking.recognised.plain
         if not commands:
             return []
-        core = await self._reader.core(asking)
-        before = await self._reader.before(asking)
+        core = await self.reader.core(asking)
+        before = await self.reader.before(asking)
         planned = []
         corrects = False
         for command in commands:
@@ -105,9 +107,34 @@ class Resolution:
             DatabaseUnavailable: the database does not answer.
         """
         command = Command(kind, "stated", target=target, replacement=new)
-        core = await self._reader.core(asking)
-        found = await self._resolve(command, asking, core, await self._reader.before(asking))
+        core = await self.reader.core(asking)
+        found = await self._resolve(command, asking, core, await self.reader.before(asking))
         return plan_of(command, found, asking)
+
+    async def reviewed(
+        self,
+        asking: ResolutionRequest,
+        command: Literal["forget", "correct", "leave_out", "standing"],
+        texts: Sequence[tuple[Stored | CoreItem, str]],
+        own: str,
+    ) -> PlannedChange:
+        """The change on which a review decided: some memories with their texts afterwards, and what is kept of the
+        message.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        kind: MemoryChangeKind = "do_not_remember" if command == "leave_out" else command
+        asking = replace(asking, recognised=Recognised((), own))
+        if kind == "standing":
+            made = Command("standing", "stated", target=own or asking.message)
+            return plan_of(made, _to_keep(made, asking, (await self.reader.core(asking)).own, ()), asking)
+        scope: CommandScope = "present" if kind == "do_not_remember" else "stated"
+        found = rewritten(kind, texts)
+        if kind == "do_not_remember":
+            found.own, found.told = "off the record", found.told or [this_message(asking.language)]
+        await self._answers_of(asking, found, Subject.of(found.gives_away))
+        return plan_of(Command(kind, scope), found, asking)
 
     async def _resolve(
         self, command: Command, asking: ResolutionRequest, known: CoreSections, before: Sequence[Stored]
@@ -153,7 +180,7 @@ class Resolution:
         self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
     ) -> Effects:
         """Everything about a subject, or of a category."""
-        holdings = await self._reader.holdings(command, asking, core, before)
+        holdings = await self.reader.holdings(command, asking, core, before)
         kept = Subject.of(command.kept)
         of_all = await _beside(asking, lambda: all_of(command.named or command.target, holdings), holdings)
         chosen = [place for place in of_all if not kept.is_in(place.text)]
@@ -171,7 +198,7 @@ class Resolution:
         found = Effects(gives_away=command.target)
         answered: list[str] = []
         if subject.terms:
-            for stored in await self._reader.mentions(asking, subject.patterns()):
+            for stored in await self.reader.mentions(asking, subject.patterns()):
                 rest = await _of_text(stored.content, partial(without_subject, stored.content, subject, sought))
                 if rest is None or kept.is_in(taken_out(stored.content, rest)):
                     continue
@@ -195,7 +222,7 @@ class Resolution:
     ) -> Effects:
         """What is most likely meant, among all that memory holds of the user; else what may be, to ask."""
         found = Effects(gives_away=command.target)
-        holdings = await self._reader.holdings(command, asking, core, before)
+        holdings = await self.reader.holdings(command, asking, core, before)
         sought = sought_by(command, asking.message)
         likely = await _beside(asking, lambda: holdings.likely(sought), holdings)
         best = likely[0][0] if likely else 0.0
@@ -235,7 +262,7 @@ class Resolution:
         found = self._previous_of(before)
         if not found:
             return found
-        for section, old, new in await self._reader.filed(asking, list(found.messages)):
+        for section, old, new in await self.reader.filed(asking, list(found.messages)):
             found.items += taken_back(section, old or {}, new or {}, core.get(section, {}))
         return found
 
@@ -252,7 +279,7 @@ class Resolution:
     ) -> Effects:
         """The old value replaced wherever it stands; else the piece that does not hold any more removed."""
         found = Effects()
-        holdings = await self._reader.holdings(command, asking, core, before)
+        holdings = await self.reader.holdings(command, asking, core, before)
 
         def found_in_holdings() -> Correction | None:
             said = [
@@ -280,7 +307,7 @@ class Resolution:
         )
         if corrected.change is not None:
             found.items = corrected_items(core, corrected.change, text)
-            for section, old, new in await self._reader.filed(asking, list(found.messages)):
+            for section, old, new in await self.reader.filed(asking, list(found.messages)):
                 filed = taken_back(section, old or {}, new or {}, core.get(section, {}))
                 handled = [item["old"] for item in found.items]
                 found.items += [
@@ -299,7 +326,7 @@ class Resolution:
         ids = list(found.messages)
         if not ids:
             return
-        for answer_id, content, message_id in await self._reader.answers(asking, ids):
+        for answer_id, content, message_id in await self.reader.answers(asking, ids):
             if answer_id in found.messages:
                 continue
             if found.messages[message_id] is None:
