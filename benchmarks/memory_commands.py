@@ -200,7 +200,8 @@ async def _play_line(play: _Play, line: Line) -> Result:
             continue
         following = setup[place + 1] if place + 1 < len(setup) else {}
         answer = following["text"] if following.get("role") == "assistant" else _ANSWER[line.language]
-        await play.say(user, "now" if message.get("same") else "earlier", message["text"], answer)
+        session = "now" if message.get("same") else "earlier"
+        await play.say(user, session, message["text"], answer, reviewed_as=f"{line.id}.{place}")
     changes = await play.say(user, "now", line.message, _ANSWER[line.language], reviewed_as=line.id)
     done = [each["kind"] for each in changes if each["operation_id"]]
     result = Result(line, done)

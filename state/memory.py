@@ -19,8 +19,8 @@ Certainty = Literal["plain", "likely", "unclear"]
 small model. `unclear`: left to a small model."""
 
 
-_MAY_ASK = 0.15
-"""Nearly all messages that ask for a change are above it, and a tenth of all others."""
+_MAY_ASK = 0.1
+"""Nearly all messages that ask for a change are above it, and a sixth of all others."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,9 @@ async def test_an_item_of_core_memory_is_replaced(
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply(['{"command": "correct", "memories": [{"id": "m1", "text": "I am a wanted spy in Lisbon, armed and dangerous."}]}']),
+        Reply(
+            ['{"command": "correct", "memories": [{"id": "m1", "text": "I am a spy, wanted, armed, in Lisbon."}]}']
+        ),
         Reply(["Sure, done!"]),
         Reply(status=500),
         Reply(['{"command": "forget", "memories": [{"id": "m7", "text": ""}]}']),
