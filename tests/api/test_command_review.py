@@ -160,6 +160,23 @@ async def test_what_the_model_did_by_a_tool_or_the_user_undid_is_not_reviewed(
     assert not model_server.requests
 
 
+async def test_what_rules_did_by_mistake_is_undone_but_not_what_was_plainly_asked(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    turn = await _say(client, "领导的名言：凡是我没回的消息都当我同意了。这话有法律效力吗")
+    assert [change["kind"] for change in turn["memory_changes"]] == ["standing"]
+    _answers(model_server, "none")
+    assert await _review(services, turn) == "none"
+    assert await _changes(client, turn) == []
+    assert "凡是" not in str((await client.get(f"{USER}/core-memory")).json())
+
+    await _say(client, "I have asthma. I live in Porto.", "s-2")
+    turn = await _say(client, "Please forget that I have asthma.", "s-2")
+    _answers(model_server, "none")
+    assert await _review(services, turn) == "none"
+    assert "asthma" not in await _found(client, "asthma")
+
+
 async def test_an_ordinary_message_asks_for_no_review(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

@@ -77,6 +77,8 @@ def _background(text: str) -> Answer:
     """What the small model says when a file does not care: nothing to file, no topics, some summary."""
     if '"operations"' in text:
         return Answer(data={"operations": []})
+    if '"command"' in text:
+        return Answer(data={"command": "correct", "memories": []})  # and so everything stays as rules left it
     if '"key_topics"' in text:
         return Answer(data={"summary": "(automatic summary)", "key_topics": ["automatic"]})
     if '"topics"' in text:

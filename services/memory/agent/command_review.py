@@ -37,6 +37,8 @@ from services.platform.postgres import Database
 from services.text.language import language_of
 from state.memory import Command, PlannedChange, Recognised
 
+_BEYOND_DOUBT = 0.95
+"""Probability from which on a message asks for a change of memory even where the model sees none."""
 _MOST_MEMORIES, _MOST_ITEMS = 10, 30
 _LONGEST = 1_500
 """Characters of a memory that is shown, and so may change."""
@@ -167,10 +169,14 @@ class CommandReview:
             )
         except (BadModelOutput, ModelFailed):
             return await self._by_rules(exchange, asking, done)
-        if review.command == "none" or (review.command in {"forget", "correct"} and not review.memories):
+        if review.command == "none":
+            if done.operations and recognised.probability < _BEYOND_DOUBT:
+                await self._amend(exchange, None, done)
+            return "none"
+        if review.command in {"forget", "correct"} and not review.memories:
             return "none"
         planned = await self._resolution.reviewed(asking, review.command, _texts(review, meant), review.message)
-        await self._amend(exchange, planned, done, values)
+        await self._amend(exchange, planned, done)
         return review.command
 
     async def _by_rules(self, exchange: Exchange, asking: ResolutionRequest, done: _Done) -> str:
@@ -183,7 +189,7 @@ class CommandReview:
             replace(asking, recognised=Recognised((made,), asking.recognised.rest))
         )
         for change in planned:
-            await self._amend(exchange, change, done, {})
+            await self._amend(exchange, change, done)
         return "leave_out"
 
     async def _done(self, exchange: Exchange, values: dict[str, Any]) -> _Done:
@@ -221,10 +227,8 @@ class CommandReview:
         last = sorted([*before, *lost], key=lambda each: (each.created_at, each.id), reverse=True)[:2]
         return Holdings(ordered, list(items_of(core)), last)
 
-    async def _amend(
-        self, exchange: Exchange, planned: PlannedChange, done: _Done, values: dict[str, Any]
-    ) -> None:
-        """Put a change into the place of what the turn did; both or nothing."""
+    async def _amend(self, exchange: Exchange, planned: PlannedChange | None, done: _Done) -> None:
+        """Put a change, or none, into the place of what the turn did; both or nothing."""
         ended = EndedExchange(
             exchange.turn_id,
             exchange.conversation_id,
@@ -246,8 +250,10 @@ class CommandReview:
                     await self._undo.revert(
                         connection, exchange.tenant_id, exchange.user_id, operation_id, actor="memory_agent"
                     )
-                await self._retraction.commit(connection, exchange.owner, planned, trigger, ended)
-                report = {"changes": WordsInJson([planned["change"]]), "turn_id": exchange.turn_id}
+                if planned is not None:
+                    await self._retraction.commit(connection, exchange.owner, planned, trigger, ended)
+                changes = [planned["change"]] if planned is not None else []
+                report = {"changes": WordsInJson(changes), "turn_id": exchange.turn_id}
                 await connection.execute(_REPORT, {**report, "tenant_id": exchange.tenant_id})
         except (Conflict, NotFound):  # the user has changed the same meanwhile
             log.info("a review came too late", turn_id=str(exchange.turn_id))
