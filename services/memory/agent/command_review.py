@@ -38,7 +38,9 @@ from services.text.language import language_of
 from state.memory import Command, PlannedChange, Recognised
 
 _BEYOND_DOUBT = 0.95
-"""Probability from which on a message asks for a change of memory even where the model sees none."""
+"""Probability from which on something was to be removed from memory even where the model sees no command."""
+_KEPT = frozenset(("remember", "standing"))
+"""Kinds of changes without which nothing comes back into memory."""
 _MOST_MEMORIES, _MOST_ITEMS = 10, 30
 _LONGEST = 1_500
 """Characters of a memory that is shown, and so may change."""
@@ -60,7 +62,7 @@ LIMIT 1
 """
 # What the turn itself changed, and whether memory was changed by a tool in it or by anything later.
 _DONE: LiteralString = """
-SELECT o.id, o.old_value FROM memory_operations o
+SELECT o.id, o.old_value, o.field FROM memory_operations o
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = %(turn_id)s
   AND o.type = %(command)s AND o.undone_at IS NULL ORDER BY o.at, o.id
 """
@@ -93,6 +95,7 @@ class _Done:
     """What the turn itself changed in memory."""
 
     operations: Sequence[UUID] = ()
+    kinds: frozenset[str] = frozenset()
     messages: Sequence[Stored] = ()
     """The messages that it changed, as they were before."""
     sections: dict[str, Any] | None = None
@@ -170,7 +173,7 @@ class CommandReview:
         except (BadModelOutput, ModelFailed):
             return await self._by_rules(exchange, asking, done)
         if review.command == "none":
-            if done.operations and recognised.probability < _BEYOND_DOUBT:
+            if done.operations and (recognised.probability < _BEYOND_DOUBT or done.kinds <= _KEPT):
                 await self._amend(exchange, None, done)
             return "none"
         if review.command in {"forget", "correct"} and not review.memories:
@@ -196,18 +199,19 @@ class CommandReview:
         """Return what the turn itself changed, and what that said before."""
         rows = await self._database.fetch(exchange.tenant_id, _DONE, values, tuple_row)
         before = {
-            UUID(each["id"]): each["memory_text"] for _, old in rows for each in (old or {}).get("messages", [])
+            UUID(each["id"]): each["memory_text"] for _, old, _ in rows for each in (old or {}).get("messages", [])
         }
         ids = {**values, "ids": list(before), "message_id": exchange.message_id}
         stored = await self._database.fetch(exchange.tenant_id, _BEFORE_CHANGE, ids, class_row(Stored))
         sections: dict[str, Any] = {}
-        for operation_id, _ in rows:
+        for operation_id, _, _ in rows:
             parts = await self._database.fetch(
                 exchange.tenant_id, PARTS_OF, {**values, "operation_id": operation_id}, tuple_row
             )
             sections |= {part[2]: part[3] or {} for part in parts}
         messages = [replace(each, content=before[each.id] or each.content) for each in stored]
-        return _Done([row[0] for row in rows], messages, sections)
+        kinds = frozenset(row[2] for row in rows)
+        return _Done([row[0] for row in rows], kinds, messages, sections)
 
     async def _held(self, asking: ResolutionRequest, done: _Done) -> Holdings:
         """Return what memory held before the turn changed it."""
