@@ -32,7 +32,8 @@ _RULES: dict[Language, str] = {
         "talk).\n"
         "memories: only those that change, each with its whole text as it shall be then, otherwise word for word. "
         'forget: without what the user names, wherever it is told, and "" if nothing is left; all else that the '
-        "user told stays. correct: with the new value in the place of the old one, in every memory that has it. "
+        "user told stays. correct: with the new value, in the words of the message, in the place of the old "
+        "one, in every memory that has it. "
         'Resolve "that", "he", "both codes" by the memories marked *, which were said just before.\n'
         "message: what the new message itself tells that is worth remembering, in its own words, without the "
         'request and without what is to be forgotten or was wrong; for standing the wish alone; else "".\n'
@@ -46,7 +47,8 @@ _RULES: dict[Language, str] = {
         '"leave_out"（这条新消息不要记住）、"standing"（以后回答的方式）、"none"（都不是：提问、任务、近况、闲聊）。\n'
         "memories：只列出有改动的，text 是改动后的全文，其余部分一字不改。forget：去掉用户所指的内容，"
         "凡是提到的地方都去掉，"
-        '什么都不剩就给 ""；用户说过的其他内容全部保留。correct：把旧的值换成新的值，凡有旧值的记忆都要换。'
+        '什么都不剩就给 ""；用户说过的其他内容全部保留。correct：把旧的值换成新的值（用新消息里的说法），'
+        "凡有旧值的记忆都要换。"
         "“那个”“他”“两个都”等按标有 * 的记忆（刚刚说的）理解。\n"
         "message：新消息本身值得记住的内容，用原话，去掉请求本身、要忘掉的和说错的；standing 时只写这项要求；"
         '没有就给 ""。\n'
