@@ -39,7 +39,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.commands.recogniser import recognise
 from services.memory.episodes.scope import Scope
-from services.text.tokenizer import simplified_text
+from services.text.tokenizer import informative_terms, simplified_text
 from state.conversation import TurnInput
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
@@ -73,10 +73,17 @@ class Result:
     line: Line
     kinds: list[str]
     problems: list[str] = field(default_factory=list)
+    in_other_words: list[str] = field(default_factory=list)
+    """What is to be in memory and is, though not verbatim: one memory has all of its informative words."""
 
     @property
     def obeyed(self) -> bool:
-        """Whether the right was done, and nothing else."""
+        """Whether the right was done, and nothing else, to the letter."""
+        return self.in_substance and not self.in_other_words
+
+    @property
+    def in_substance(self) -> bool:
+        """The same, in whatever words."""
         return not self.problems
 
 
@@ -209,13 +216,13 @@ async def _play_line(play: _Play, line: Line) -> Result:
         result.problems += [f"{each['kind']}: {each['summary']}" for each in changes]
     elif line.expect not in done:
         result.problems.append(f"{line.expect} was not done ({changes or 'nothing reported'})")
-    result.problems += await _wrong(play, line, user)
+    await _look_through(play, line, user, result)
     return result
 
 
-async def _wrong(play: _Play, line: Line, user: str) -> list[str]:
-    """What stands in memory although it must not, or does not although it must."""
-    problems = []
+async def _look_through(play: _Play, line: Line, user: str, result: Result) -> None:
+    """Note what stands in memory although it must not, or does not although it must."""
+    problems = result.problems
     memory = [await _searched(play, user, each) for each in (*line.gone, *line.kept, *line.present)]
     prompts = [await _prompt_about(play, line, user, each) for each in line.gone]
     core = await _core(play, user)
@@ -224,9 +231,11 @@ async def _wrong(play: _Play, line: Line, user: str) -> list[str]:
             if _folded(text) in _folded(there):
                 problems.append(f"{text!r} is still in {where}")
     for text, found in zip((*line.kept, *line.present), memory[len(line.gone) :], strict=True):
-        if _folded(text) not in _folded(f"{found}\n{core}"):
-            problems.append(f"{text!r} is not in memory")
-    return problems
+        if _folded(text) in _folded(f"{found}\n{core}"):
+            continue
+        words = informative_terms(text)
+        told = any(words <= informative_terms(each) for each in (*found.split("\n"), core))
+        (result.in_other_words if told and words else problems).append(f"{text!r} is not in memory")
 
 
 async def _searched(play: _Play, user: str, query: str) -> str:
@@ -267,6 +276,7 @@ def _report(language: str, commands: Sequence[Result], ordinary: Sequence[Result
         "language": language,
         "commands": len(real),
         "obeyed": _share(real),
+        "obeyed_in_substance": _share(each.in_substance for each in commands if each.line.expect != "none"),
         "by_kind": {kind: f"{_share(values)} of {len(values)}" for kind, values in sorted(by_kind.items())},
         "ordinary": len(ordinary),
         "false_alarms": _share(not result.obeyed for result in ordinary),
@@ -319,7 +329,9 @@ def _print_misses(console: Console, results: Iterable[Result]) -> None:
     for result in results:
         if not result.obeyed:
             line = result.line
-            text = f"\n{line.id} ({line.expect}): {line.message}\n  " + "\n  ".join(result.problems)
+            text = f"\n{line.id} ({line.expect}): {line.message}\n  " + "\n  ".join(
+                [*result.problems, *result.in_other_words]
+            )
             console.print(text, markup=False)
 
 

@@ -105,6 +105,21 @@ async def test_two_things_just_said_are_forgotten_in_chinese(
     assert "190327" not in memory
 
 
+async def test_of_several_changes_in_one_turn_the_review_sees_what_was_there_before_all_of_them(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    told = "家里wifi密码是liu8866tian，路由器是小米的，为啥电视老断"
+    await _say(client, told)
+    turn = await _say(client, "换了2.4好了。刚才那个密码你别存，给我删干净")
+    assert len(turn["memory_changes"]) == 2
+    _answers(model_server, "forget", ("m1", "路由器是小米的，为啥电视老断"), message="换了2.4好了")
+    assert await _review(services, turn) == "forget"
+    assert told in _asked(model_server)
+    memory = await _found(client, "路由器 密码")
+    assert "小米" in memory
+    assert "liu8866tian" not in memory
+
+
 async def test_an_item_of_core_memory_is_replaced(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

@@ -198,17 +198,16 @@ class CommandReview:
     async def _done(self, exchange: Exchange, values: dict[str, Any]) -> _Done:
         """Return what the turn itself changed, and what that said before."""
         rows = await self._database.fetch(exchange.tenant_id, _DONE, values, tuple_row)
-        before = {
-            UUID(each["id"]): each["memory_text"] for _, old, _ in rows for each in (old or {}).get("messages", [])
-        }
+        before: dict[UUID, str | None] = {}
+        sections: dict[str, Any] = {}
+        for operation_id, old, _ in rows:  # the oldest first, which knows what was there before all of them
+            for each in (old or {}).get("messages", []):
+                before.setdefault(UUID(each["id"]), each["memory_text"])
+            of_operation = {**values, "operation_id": operation_id}
+            parts = await self._database.fetch(exchange.tenant_id, PARTS_OF, of_operation, tuple_row)
+            sections = {**{part[2]: part[3] or {} for part in parts}, **sections}
         ids = {**values, "ids": list(before), "message_id": exchange.message_id}
         stored = await self._database.fetch(exchange.tenant_id, _BEFORE_CHANGE, ids, class_row(Stored))
-        sections: dict[str, Any] = {}
-        for operation_id, _, _ in rows:
-            parts = await self._database.fetch(
-                exchange.tenant_id, PARTS_OF, {**values, "operation_id": operation_id}, tuple_row
-            )
-            sections |= {part[2]: part[3] or {} for part in parts}
         messages = [replace(each, content=before[each.id] or each.content) for each in stored]
         kinds = frozenset(row[2] for row in rows)
         return _Done([row[0] for row in rows], kinds, messages, sections)
