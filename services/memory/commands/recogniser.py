@@ -133,7 +133,7 @@ def recognise(message: str) -> Recognised:
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
         unsure = _slip(told, opinion) or _news(told, opinion, found)
-        return Recognised(against + unsure, message, opinion.probability)
+        return Recognised(against + unsure, message, _to_review(opinion, found))
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
@@ -145,7 +145,13 @@ def recognise(message: str) -> Recognised:
     if against:  # found by the old value first; else by what the message says beside it
         commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
     every = (*against, *_slip(told, opinion), *commands)
-    return Recognised(every, without(message, commanding), opinion.probability)
+    return Recognised(every, without(message, commanding), _to_review(opinion, found))
+
+
+def _to_review(opinion: Opinion, found: Sequence[Token]) -> float:
+    """Return the probability that the message asks for a change; 0 for a single word that hardly can."""
+    words = sum(not token.is_mark for token in found)
+    return opinion.probability if words > 1 or opinion.probability >= _BY_ITSELF_OF_SEVERAL else 0.0
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
