@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import openai
 import psycopg
 import uvloop
 from langchain_core.messages import HumanMessage
@@ -110,6 +111,7 @@ async def _cpu_ms(part: Part, turns: int) -> float:
 async def measure(url: str, rounds: int, turns: int) -> dict[str, float]:
     """Measure the parts by turns, in random order: medians of the rounds."""
     options: dict[str, Any] = {"model": "stand-in", "base_url": url, "api_key": SecretStr("x")}
+    http = openai.DefaultAioHttpClient()
     connections: asyncio.Queue[psycopg.AsyncConnection[Any]] = asyncio.Queue()
     async with scripted_stores() as stores:
         for _ in range(8):
@@ -117,7 +119,10 @@ async def measure(url: str, rounds: int, turns: int) -> dict[str, float]:
             connections.put_nowait(await psycopg.AsyncConnection.connect(address, autocommit=True))
         parts: dict[str, Part] = {
             "the stock chat model": partial(_stock, ChatOpenAI(use_responses_api=True, **options)),
-            "the lean chat model": partial(_lean, LeanChatOpenAI(use_responses_api=True, **options)),
+            "the lean chat model": partial(
+                _lean,
+                LeanChatOpenAI(use_responses_api=True, http_async_client=http, **options),
+            ),
             "LangGraph": _graph(),
             "PostgreSQL's driver": partial(_statements, connections),
         }
@@ -127,6 +132,7 @@ async def measure(url: str, rounds: int, turns: int) -> dict[str, float]:
         for _ in range(rounds):
             for name in random.sample(list(parts), len(parts)):
                 taken[name].append(await _cpu_ms(parts[name], turns))
+        await http.aclose()
         while not connections.empty():
             await connections.get_nowait().close()
     return {name: statistics.median(values) for name, values in taken.items()}
