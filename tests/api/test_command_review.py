@@ -192,6 +192,17 @@ async def test_what_rules_did_by_mistake_is_undone_but_not_what_was_plainly_aske
     assert "asthma" not in await _found(client, "asthma")
 
 
+async def test_what_is_off_the_record_stays_out_where_a_later_message_repeats_it(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _say(client, "Off the record: I am going to sell the bakery to Marta.")
+    turn = await _say(client, "I got her name wrong: I am going to sell the bakery to Marina in May.")
+    _answers(model_server, "standing", message="I am going to sell the bakery to Marina in May")
+    assert await _review(services, turn) == "none"
+    assert "bakery" not in await _found(client, "bakery Marina")
+    assert "bakery" not in str((await client.get(f"{USER}/core-memory")).json())
+
+
 async def test_an_ordinary_message_asks_for_no_review(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

@@ -41,6 +41,8 @@ _BEYOND_DOUBT = 0.95
 """Probability from which on something was to be removed from memory even where the model sees no command."""
 _KEPT = frozenset(("remember", "standing"))
 """Kinds of changes without which nothing comes back into memory."""
+_LEAVING_OUT = frozenset(("do_not_remember", "forget"))
+"""Kinds of commands by which a message itself may be left out."""
 _MOST_MEMORIES, _MOST_ITEMS = 10, 30
 _LONGEST = 1_500
 """Characters of a memory that is shown, and so may change."""
@@ -96,6 +98,7 @@ class _Done:
 
     operations: Sequence[UUID] = ()
     kinds: frozenset[str] = frozenset()
+    """Kinds of these, as commands have them."""
     messages: Sequence[Stored] = ()
     """The messages that it changed, as they were before."""
     sections: dict[str, Any] | None = None
@@ -157,6 +160,8 @@ class CommandReview:
         done = await self._done(exchange, values)
         if self._models.offline:
             return await self._by_rules(exchange, asking, done)
+        if "do_not_remember" in done.kinds and _LEAVING_OUT.isdisjoint(each.kind for each in recognised.commands):
+            return "none"  # the turn repeats what is off the record, which must stay out
         holdings = await self._held(asking, done)
         meant = _may_be_meant(asking, holdings)
         shown = ids_of("c", [ShownMemory(each.text, each.field) for each in meant.items]) | ids_of(
