@@ -361,8 +361,8 @@ class Settings(BaseSettings):
     memory_persona: bool = Field(True, description="on or off")
     """Begin prompts with the user in brief: name, style, concerns, visits, last topic, mood."""
     memory_agent: bool = Field(True, description="on or off")
-    """File what is worth remembering of a turn, in the background: with the small model, or by rules without
-    one."""
+    """File what is worth remembering of a turn, and review what it asks memory to change, in the background: with
+    the small model, or by rules without one."""
     memory_agent_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """Wait this long between two calls about the same user; turns in between share one."""
     memory_episodes: bool = Field(True, description="on or off")
