@@ -203,6 +203,16 @@ async def test_what_is_off_the_record_stays_out_where_a_later_message_repeats_it
     assert "bakery" not in str((await client.get(f"{USER}/core-memory")).json())
 
 
+async def test_a_weak_model_removes_nothing_that_nobody_asked_to_forget(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _say(client, "I have asthma. I live in Porto.")
+    turn = await _say(client, "We moved the sofa to the other wall at last.")
+    _answers(model_server, "forget", ("m1", "I live in Porto."))
+    assert await _review(services, turn) == "none"
+    assert "asthma" in await _found(client, "asthma")
+
+
 async def test_an_ordinary_message_asks_for_no_review(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

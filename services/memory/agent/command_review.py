@@ -7,7 +7,7 @@ words of memories and puts in words of the message, and nothing else. Without a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -19,9 +19,10 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
+from services.memory.agent import review_sql as sql
 from services.memory.agent.review_prompt import Review, ShownMemory, ids_of, question, review_of
 from services.memory.agent.store import Exchange
-from services.memory.agent.triggers import DECIDE_COMMAND
+from services.memory.agent.triggers import DECIDE_COMMAND, may_ask_to_forget
 from services.memory.commands.holdings import CoreItem, Holdings, items_of
 from services.memory.commands.pieces import Stored
 from services.memory.commands.reading import ResolutionRequest
@@ -43,51 +44,11 @@ _KEPT = frozenset(("remember", "standing"))
 """Kinds of changes without which nothing comes back into memory."""
 _LEAVING_OUT = frozenset(("do_not_remember", "forget"))
 """Kinds of commands by which a message itself may be left out."""
+_LIKELY = 0.3
+"""Probability from which on a message may ask to forget something without a word for it."""
 _MOST_MEMORIES, _MOST_ITEMS = 10, 30
 _LONGEST = 1_500
 """Characters of a memory that is shown, and so may change."""
-
-# As the user wrote it, also where the turn itself left it out of memory.
-_REVIEWED: LiteralString = """
-SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.space_id, c.id AS conversation_id, u.timezone,
-       said.id AS message_id, said.content AS said, answer.id AS answer_message_id, answer.content AS answer,
-       answer.origin, said.created_at AS at, e.id AS episode_id, e.held_at IS NOT NULL AS is_held
-FROM turns t
-JOIN conversations c ON c.id = t.conversation_id
-JOIN users u ON u.id = c.user_id
-JOIN messages said ON said.id = t.user_message_id
-JOIN messages answer ON answer.id = t.assistant_message_id
-LEFT JOIN episodes e ON e.conversation_id = c.id AND e.episode_type = 'turn'
-    AND said.id = ANY(e.source_message_ids)
-WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed' AND said.branch_id IS NULL
-LIMIT 1
-"""
-# What the turn itself changed, and whether memory was changed by a tool in it or by anything later.
-_DONE: LiteralString = """
-SELECT o.id, o.old_value, o.field FROM memory_operations o
-WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = %(turn_id)s
-  AND o.type = %(command)s AND o.undone_at IS NULL ORDER BY o.at, o.id
-"""
-_CHANGED_OTHERWISE: LiteralString = """
-SELECT 1 FROM memory_operations o
-WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND (
-    o.turn_id = %(turn_id)s AND (o.trigger->>'actor' = 'model' OR o.undone_at IS NOT NULL)
-    OR o.type = %(command)s AND o.turn_id IS DISTINCT FROM %(turn_id)s AND o.at > %(at)s
-) LIMIT 1
-"""
-_BEFORE_CHANGE: LiteralString = """
-SELECT 'message' AS kind, m.id, m.conversation_id, m.turn_id, m.role, m.content, m.created_at
-FROM messages m
-WHERE m.id = ANY(%(ids)s) AND m.tenant_id = %(tenant_id)s AND m.role = 'user' AND m.id <> %(message_id)s
-"""
-_RELEASE: LiteralString = """
-UPDATE episodes SET held_at = NULL, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s AND held_at IS NOT NULL
-RETURNING id
-"""
-_REPORT: LiteralString = """
-UPDATE turns SET memory_changes = %(changes)s WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
-"""
 
 log = structlog.get_logger(__name__)
 
@@ -131,7 +92,7 @@ class CommandReview:
             DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "turn_id": turn_id}
-        found = await self._database.fetch(tenant_id, _REVIEWED, values, class_row(Exchange))
+        found = await self._database.fetch(tenant_id, sql.REVIEWED, values, class_row(Exchange))
         if not found:
             return "none"
         exchange = replace(found[0], said=own_words(found[0].said))
@@ -141,9 +102,9 @@ class CommandReview:
             "command": COMMAND,
             "episode_id": exchange.episode_id,
         }
-        otherwise = await self._database.fetch(tenant_id, _CHANGED_OTHERWISE, values, tuple_row)
+        otherwise = await self._database.fetch(tenant_id, sql.CHANGED_OTHERWISE, values, tuple_row)
         command = "none" if otherwise else await self._review(exchange, values)
-        await self._database.fetch(tenant_id, _RELEASE, values, tuple_row)
+        await self._database.fetch(tenant_id, sql.RELEASE, values, tuple_row)
         log.info("memory command decided", turn_id=str(turn_id), command=command)
         return command
 
@@ -162,30 +123,39 @@ class CommandReview:
             return await self._by_rules(exchange, asking, done)
         if "do_not_remember" in done.kinds and _LEAVING_OUT.isdisjoint(each.kind for each in recognised.commands):
             return "none"  # the turn repeats what is off the record, which must stay out
-        holdings = await self._held(asking, done)
-        meant = _may_be_meant(asking, holdings)
-        shown = ids_of("c", [ShownMemory(each.text, each.field) for each in meant.items]) | ids_of(
-            "m", [_shown(each, holdings) for each in meant.stored]
-        )
         try:
-            review = await ask_for(
-                self._models,
-                question(exchange.said, shown, now=exchange.at, timezone=exchange.timezone),
-                lambda answer: review_of(answer, exchange.said, shown),
-                schema=Review,
-                purpose="memory_command",
-            )
+            review, meant = await self._answer(exchange, asking, done)
         except (BadModelOutput, ModelFailed):
             return await self._by_rules(exchange, asking, done)
         if review.command == "none":
             if done.operations and (recognised.probability < _BEYOND_DOUBT or done.kinds <= _KEPT):
                 await self._amend(exchange, None, done)
-            return "none"
-        if review.command in {"forget", "correct"} and not review.memories:
-            return "none"
-        planned = await self._resolution.reviewed(asking, review.command, _texts(review, meant), review.message)
-        await self._amend(exchange, planned, done)
-        return review.command
+        elif _can_be_done(review, exchange.said, recognised.probability):
+            texts = _texts(review, meant)
+            planned = await self._resolution.reviewed(asking, review.command, texts, review.message)
+            await self._amend(exchange, planned, done)
+            return review.command
+        return "none"
+
+    async def _answer(self, exchange: Exchange, asking: ResolutionRequest, done: _Done) -> tuple[Review, "_Meant"]:
+        """Ask the model; return its answer, and what the answer's ids stand for.
+
+        Raises:
+            ModelFailed, BadModelOutput: there is no usable answer.
+        """
+        holdings = await self._held(asking, done)
+        meant = _may_be_meant(asking, holdings)
+        shown = ids_of("c", [ShownMemory(each.text, each.field) for each in meant.items]) | ids_of(
+            "m", [_shown(each, holdings) for each in meant.stored]
+        )
+        review = await ask_for(
+            self._models,
+            question(exchange.said, shown, now=exchange.at, timezone=exchange.timezone),
+            lambda answer: review_of(answer, exchange.said, shown),
+            schema=Review,
+            purpose="memory_command",
+        )
+        return review, meant
 
     async def _by_rules(self, exchange: Exchange, asking: ResolutionRequest, done: _Done) -> str:
         """Remove nothing; leave out a turn that may be off the record, which can be undone."""
@@ -202,7 +172,7 @@ class CommandReview:
 
     async def _done(self, exchange: Exchange, values: dict[str, Any]) -> _Done:
         """Return what the turn itself changed, and what that said before."""
-        rows = await self._database.fetch(exchange.tenant_id, _DONE, values, tuple_row)
+        rows = await self._database.fetch(exchange.tenant_id, sql.DONE, values, tuple_row)
         before: dict[UUID, str | None] = {}
         sections: dict[str, Any] = {}
         for operation_id, old, _ in rows:  # the oldest first, which knows what was there before all of them
@@ -212,7 +182,7 @@ class CommandReview:
             parts = await self._database.fetch(exchange.tenant_id, PARTS_OF, of_operation, tuple_row)
             sections = {**{part[2]: part[3] or {} for part in parts}, **sections}
         ids = {**values, "ids": list(before), "message_id": exchange.message_id}
-        stored = await self._database.fetch(exchange.tenant_id, _BEFORE_CHANGE, ids, class_row(Stored))
+        stored = await self._database.fetch(exchange.tenant_id, sql.BEFORE_CHANGE, ids, class_row(Stored))
         messages = [replace(each, content=before[each.id] or each.content) for each in stored]
         kinds = frozenset(row[2] for row in rows)
         return _Done([row[0] for row in rows], kinds, messages, sections)
@@ -262,12 +232,19 @@ class CommandReview:
                     await self._retraction.commit(connection, exchange.owner, planned, trigger, ended)
                 changes = [planned["change"]] if planned is not None else []
                 report = {"changes": WordsInJson(changes), "turn_id": exchange.turn_id}
-                await connection.execute(_REPORT, {**report, "tenant_id": exchange.tenant_id})
+                await connection.execute(sql.REPORT, {**report, "tenant_id": exchange.tenant_id})
         except (Conflict, NotFound):  # the user has changed the same meanwhile
             log.info("a review came too late", turn_id=str(exchange.turn_id))
 
     async def _job(self, job: RunningJob, *, turn_id: UUID, **_: UUID) -> None:
         await self.decide(job.tenant_id, turn_id)
+
+
+def _can_be_done(review: Review, said: str, probability: float) -> bool:
+    """Whether a command changes anything, and a request to forget can be one: a weak model may see it anywhere."""
+    if review.command == "forget" and probability < _LIKELY and not may_ask_to_forget(said):
+        return False
+    return bool(review.memories) or review.command not in {"forget", "correct"}
 
 
 @dataclass(frozen=True)
