@@ -28,6 +28,7 @@ from services.memory.commands.pieces import Stored
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.recogniser import news, recognise
 from services.memory.commands.resolution import Resolution
+from services.memory.commands.reviewed import reviewed_change
 from services.memory.commands.targets import sought_by
 from services.memory.operations import Trigger
 from services.memory.retraction import COMMAND, EndedExchange, Retraction
@@ -132,7 +133,7 @@ class CommandReview:
                 await self._amend(exchange, None, done)
         elif _can_be_done(review, exchange.said, recognised.probability):
             texts = _texts(review, meant)
-            planned = await self._resolution.reviewed(asking, review.command, texts, review.message)
+            planned = await reviewed_change(self._resolution, asking, review.command, texts, review.message)
             await self._amend(exchange, planned, done)
             return review.command
         return "none"

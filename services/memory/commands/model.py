@@ -29,6 +29,9 @@ _FEW = 20
 """Features that a text has at least, so that of a short one each does not count too much."""
 _FILE = "model.npz"
 
+_OF_ONE_WORD = 0.5
+"""Probability from which on a single word asks for something."""
+
 
 @dataclass(frozen=True)
 class Opinion:
@@ -38,6 +41,11 @@ class Opinion:
     """The likeliest kind of command, likely or not."""
     probability: float
     """That it is a command of any kind."""
+
+    def to_review(self, found: Sequence[Token]) -> float:
+        """Return the probability that a text asks for a change; 0 for a single word that hardly can."""
+        words = sum(not token.is_mark for token in found)
+        return self.probability if words > 1 or self.probability >= _OF_ONE_WORD else 0.0
 
 
 def opinion_on(found: Sequence[Token]) -> Opinion:

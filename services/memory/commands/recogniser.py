@@ -41,7 +41,7 @@ from services.text.language import language_of
 from services.text.sentences import Span
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something, asks_for_work, asks_to_be_told
-from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
+from state.memory import Command, CommandScope, MemoryChangeKind, Recognised
 
 _PLAIN: dict[MemoryChangeKind, float] = {
     "do_not_remember": 0.5,
@@ -116,8 +116,7 @@ def recognise(message: str) -> Recognised:
         end = max([len(message) - _READ, *(span.end for span in spans)])
         begins, ends = recognise(message[:begin]), recognise(message[end:])
         rest = f"{begins.rest}{message[begin:end]}{ends.rest}"
-        probability = max(begins.probability, ends.probability)
-        return Recognised((*begins.commands, *ends.commands), rest, probability)
+        return Recognised((*begins.commands, *ends.commands), rest, max(begins.probability, ends.probability))
     text = folded(message)
     shown = masked(text)
     found = tokens(shown)
@@ -132,8 +131,8 @@ def recognise(message: str) -> Recognised:
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
-        unsure = _slip(told, opinion) or _news(told, opinion, found)
-        return Recognised(against + unsure, message, _to_review(opinion, found))
+        against += _slip(told, opinion) or _news(told, opinion, found)
+        return Recognised(against, message, opinion.to_review(found))
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
@@ -144,14 +143,8 @@ def recognise(message: str) -> Recognised:
             commanding += own
     if against:  # found by the old value first; else by what the message says beside it
         commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
-    every = (*against, *_slip(told, opinion), *commands)
-    return Recognised(every, without(message, commanding), _to_review(opinion, found))
-
-
-def _to_review(opinion: Opinion, found: Sequence[Token]) -> float:
-    """Return the probability that the message asks for a change; 0 for a single word that hardly can."""
-    words = sum(not token.is_mark for token in found)
-    return opinion.probability if words > 1 or opinion.probability >= _BY_ITSELF_OF_SEVERAL else 0.0
+    commands = [*against, *_slip(told, opinion), *commands]
+    return Recognised(tuple(commands), without(message, commanding), opinion.to_review(found))
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
@@ -328,7 +321,7 @@ def _command(
         or announces(found)
         or tells_beside(found, least=_TELLING),
         just_now=any("just_now" in token.classes for token in found),
-        certainty="plain" if is_sure else _certainty_of_doubt(opinion),
+        certainty="plain" if is_sure else "likely" if opinion.kind in {"forget", "correct"} else "unclear",
         probability=opinion.probability,
         needs_match=opinion.kind == "correct" or not is_sure,
     )
@@ -342,10 +335,6 @@ def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
     parts = [_within(found, span) for span in sentences] if len(sentences) > 1 else []
     said = [found, *(part for part in parts if not all(token.is_mark for token in part))]
     return max(map(opinion_on, said), key=lambda opinion: opinion.probability)
-
-
-def _certainty_of_doubt(opinion: Opinion) -> Certainty:
-    return "likely" if opinion.kind in {"forget", "correct"} else "unclear"
 
 
 def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> CommandScope:

@@ -23,7 +23,6 @@ from services.memory.commands.effects import (
     plan_of,
     remove,
     replace_value,
-    rewritten,
     taken_back,
 )
 from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Holdings, Place
@@ -39,7 +38,7 @@ from services.text.concepts import concepts
 from services.text.mentions import Subject, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something
-from state.memory import Command, CommandScope, MemoryChangeKind, PlannedChange, PlannedItem, Recognised
+from state.memory import Command, PlannedChange, PlannedItem
 
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
@@ -111,31 +110,6 @@ class Resolution:
         found = await self._resolve(command, asking, core, await self.reader.before(asking))
         return plan_of(command, found, asking)
 
-    async def reviewed(
-        self,
-        asking: ResolutionRequest,
-        command: Literal["forget", "correct", "leave_out", "standing"],
-        texts: Sequence[tuple[Stored | CoreItem, str]],
-        own: str,
-    ) -> PlannedChange:
-        """The change on which a review decided: some memories with their texts afterwards, and what is kept of the
-        message.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        kind: MemoryChangeKind = "do_not_remember" if command == "leave_out" else command
-        asking = replace(asking, recognised=Recognised((), own))
-        if kind == "standing":
-            made = Command("standing", "stated", target=own or asking.message)
-            return plan_of(made, _to_keep(made, asking, (await self.reader.core(asking)).own, ()), asking)
-        scope: CommandScope = "present" if kind == "do_not_remember" else "stated"
-        found = rewritten(kind, texts)
-        if kind == "do_not_remember":
-            found.own, found.told = "off the record", found.told or [this_message(asking.language)]
-        await self._answers_of(asking, found, Subject.of(found.gives_away))
-        return plan_of(Command(kind, scope), found, asking)
-
     async def _resolve(
         self, command: Command, asking: ResolutionRequest, known: CoreSections, before: Sequence[Stored]
     ) -> Effects:
@@ -144,7 +118,7 @@ class Resolution:
         core = known.both if forgets else known.own
         asking = asking if forgets else replace(asking, reaches_shared=False)
         if command.kind in {"remember", "standing"}:
-            return _to_keep(command, asking, core, before)
+            return to_keep(command, asking, core, before)
         if command.kind == "correct":
             return await self._correction(command, asking, core, before)
         if command.kind == "do_not_remember":
@@ -211,7 +185,7 @@ class Resolution:
                 told.append(command.target if without_member(gone, subject) else gone)
             found.items = items_about(core, subject) or _items_of(found.told, command, core)
             found.told = found.told or answered
-            await self._answers_of(asking, found, subject)
+            await self.leave_out_answers(asking, found, subject)
             found.told = [
                 command.target if item["action"] == "replace" else str(item["old"]) for item in found.items
             ] or found.told
@@ -253,7 +227,7 @@ class Resolution:
         held = {place.of.text if isinstance(place.of, CoreItem) else place.of.content for place in chosen}
         characters = len(asking.message) + sum(map(len, held))
         found, gone, items = await beside_the_loop(removed, characters=characters, most=_LONG)
-        await self._answers_of(asking, found, gone)
+        await self.leave_out_answers(asking, found, gone)
         found.items += [item for item in items if item not in found.items]
         return found
 
@@ -302,7 +276,7 @@ class Resolution:
         if not corrected.old or corrected.old.casefold() not in asking.message.casefold():
             found.own = "keep"
         text = corrected.place.text
-        await self._answers_of(
+        await self.leave_out_answers(
             asking, found, Subject.of(f"{corrected.old} {text}"), only=Subject.of(corrected.old or text)
         )
         if corrected.change is not None:
@@ -319,7 +293,7 @@ class Resolution:
             found.items += [item for item in gone if item not in found.items]
         return found
 
-    async def _answers_of(
+    async def leave_out_answers(
         self, asking: ResolutionRequest, found: Effects, subject: Subject, *, only: Subject | None = None
     ) -> None:
         """Leave out the answers of exchanges whose question is gone, and what else gives away what is gone."""
@@ -337,7 +311,7 @@ class Resolution:
                 found.messages[answer_id] = rest or None
 
 
-def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]) -> Effects:
+def to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]) -> Effects:
     """A statement or a wish as an item of core memory; as its own memory where that has no room."""
     text = command.target
     if command.scope == "present":
