@@ -139,7 +139,7 @@ async def measure(url: str, rounds: int, turns: int) -> dict[str, float]:
 
 
 def measure_floor(url: str, rounds: int, turns: int) -> float:
-    """Milliseconds of CPU that a turn of the floor takes, as a server of its own."""
+    """Milliseconds of CPU that a turn of the floor takes, as a separate server."""
     taken = []
     with floor(url, "responses") as bare, child(["-m", "benchmarks.load_client"], piped=True) as process:
         client = Client(process)

@@ -117,7 +117,7 @@ def review_of(answer: str, said: str, shown: Mapping[str, ShownMemory]) -> Revie
     whatever else a model writes is refused.
 
     Raises:
-        BadModelOutput: it is not in the requested form, names unknown memories, or writes words of its own.
+        BadModelOutput: it is not in the requested form, names unknown memories, or adds other words.
     """
     found = json_answer(Review, answer)
     changed = []
