@@ -7,9 +7,9 @@ A folder holds `bases.jsonl` (`prefix, name, description, keywords, language` a 
 our own sets are played: `everyday` (`benchmarks/data/routing/everyday`), and the four bases of
 `benchmarks.knowledge` with the messages of `benchmarks/data/routing`, whose strangers are made to mislead.
 
-Three figures: *right*, the share of the questions of a base that are routed to it or shown a passage of it;
-*wrong*, the share that are routed to another base alone; *none to none*. The stores are embedded, and the embedder
-is the lexical one unless the environment names another.
+Four figures: *right*, the share of the questions of a base that are routed to it or shown a passage of it;
+*shown*, the share that are shown one; *wrong*, the share that are routed to another base alone; *none to none*.
+The stores are embedded, and the embedder is the lexical one unless the environment names another.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.knowledge import bases, index, ingest_all, questions
+from nodes.retrieve import LEAST_BESIDE, LEAST_PASSAGES
 from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
@@ -69,18 +70,19 @@ class Figures:
     """How a set was routed."""
 
     right: float
+    shown: float
     wrong: float
     none_to_none: float
 
 
 def messages_of(folder: Path) -> list[Message]:
     """The messages of a folder."""
-    return [(row["message"], row["expect"]) for row in _rows(folder / "questions.jsonl")]
+    return [(row["message"], row["expect"]) for row in rows_of(folder / "questions.jsonl")]
 
 
 async def ingest(services: Services, folder: Path) -> None:
     """Make a folder's bases, take their documents in, and index them."""
-    for row in _rows(folder / "bases.jsonl"):
+    for row in rows_of(folder / "bases.jsonl"):
         new = NewBase(row["prefix"], row["description"], tuple(row["keywords"]))
         base = await services.knowledge.bases.create(DEFAULT_TENANT, new)
         for file in sorted((folder / "documents" / row["prefix"]).iterdir()):
@@ -101,7 +103,12 @@ async def route(services: Services, text: str, expected: str | None) -> Routed:
         similarity_ms = (time.perf_counter() - begun) * 1000
     decision = found.decision
     prefixes = [each for each in (decision["kb_prefix"], *decision.get("also", [])) if each]
-    searches = (services.knowledge.search.search(DEFAULT_TENANT, each, text, vector=vector) for each in prefixes)
+    searches = (
+        services.knowledge.search.search(
+            DEFAULT_TENANT, each, text, vector=vector, least=LEAST_BESIDE if at else LEAST_PASSAGES
+        )
+        for at, each in enumerate(prefixes)
+    )
     passages = [passage for each in await asyncio.gather(*searches) for passage in each.passages]
     shown = frozenset(passage["kb_prefix"] for passage in passages)
     return Routed(text, expected, decision["kb_prefix"], shown, decision["method"], rules_ms, similarity_ms)
@@ -113,6 +120,7 @@ def figures(routed: Sequence[Routed]) -> Figures:
     strangers = [one for one in routed if one.expected is None]
     return Figures(
         sum(one.right for one in own) / max(len(own), 1),
+        sum(one.expected in one.shown for one in own) / max(len(own), 1),
         sum(one.wrong for one in own) / max(len(own), 1),
         sum(one.right for one in strangers) / max(len(strangers), 1),
     )
@@ -129,7 +137,7 @@ async def main(options: argparse.Namespace) -> None:
             (one["question"], new.prefix) for new in bases() for one in questions(new.prefix)
         ]
         for name in ("dev", "test"):
-            rows = [(row["text"], row["base"]) for row in _rows(DATA / f"{name}.jsonl")]
+            rows = [(row["text"], row["base"]) for row in rows_of(DATA / f"{name}.jsonl")]
             await _play(console, f"four bases, {name}", rows, ingest_all, show_misses=options.misses)
         await _play(console, "four bases, answered", answered, ingest_all, show_misses=options.misses)
 
@@ -141,7 +149,8 @@ def _from(folder: Path) -> Callable[[Services], Awaitable[None]]:
     return take_in
 
 
-def _rows(file: Path) -> list[dict[str, str]]:
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """The objects of a file of JSON lines."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
@@ -164,7 +173,8 @@ async def _play(
     rules = [one.rules_ms for one in routed[1:]]
     near = [one.similarity_ms for one in routed if one.similarity_ms]
     console.print(
-        f"{name}: {own} questions of a base, right {found.right:.3f}, wrong {found.wrong:.3f}; "
+        f"{name}: {own} questions of a base, right {found.right:.3f}, shown {found.shown:.3f}, "
+        f"wrong {found.wrong:.3f}; "
         f"{len(routed) - own} of none, none to none {found.none_to_none:.3f}"
     )
     console.print(

@@ -16,6 +16,9 @@ from state.conversation import ConversationState
 from state.prompt import Passage
 
 _MOST_PASSAGES = 8
+LEAST_PASSAGES, LEAST_BESIDE = 2, 1
+"""Passages shown of the base that probably has the answer, and of each beside it: the asker may have other words
+for it than the document."""
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +33,7 @@ async def retrieve(
     before = followed(state["message"], state.get("history", []))
     query = f"{before}\n{state['message']}" if before else state["message"]
 
-    async def search(prefix: str) -> Found:
+    async def search(prefix: str, least: int) -> Found:
         try:
             return await knowledge.search(
                 UUID(runtime.context.tenant_id),
@@ -39,19 +42,28 @@ async def retrieve(
                 vector=None if before else state.get("message_vector"),
                 agent_type=state.get("agent_type", "hybrid_agent"),
                 limit=_MOST_PASSAGES,
+                least=least,
             )
         except Unavailable as error:
             log.warning("knowledge was left out", reason=error.message)
             return Found(degraded=["knowledge"])
 
-    prefix = state.get("kb_prefix")
-    also = state["route_decision"].get("also", []) if "route_decision" in state else []
-    prefixes = [prefix, *also] if prefix else []
-    found = await asyncio.gather(*(search(each) for each in prefixes))
+    found = await asyncio.gather(*(search(prefix, least) for prefix, least in _asked(state)))
     return {
         "retrieval_results": _together([each.passages for each in found]),
         "degraded": list(dict.fromkeys(source for each in found for source in each.degraded)),
     }
+
+
+def _asked(state: ConversationState) -> list[tuple[str, int]]:
+    """The bases to search, and how many passages of each are shown in any case; the caller's choice says nothing
+    of whether the base has the answer."""
+    prefix, decision = state.get("kb_prefix"), state.get("route_decision")
+    if not prefix:
+        return []
+    probable = decision is not None and decision["method"] != "explicit"
+    also = decision.get("also", []) if decision is not None else []
+    return [(prefix, LEAST_PASSAGES if probable else 0), *((each, LEAST_BESIDE) for each in also)]
 
 
 def _together(found: Sequence[Sequence[Passage]]) -> list[Passage]:

@@ -1,7 +1,8 @@
 """Evidence for routing: one search over all bases of a tenant shows which have passages for a message."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -32,7 +33,14 @@ class Evidence:
 
     prefix: str
     """Prefix of its base."""
-    vocabulary: Vocabulary
+    terms: tuple[str, ...]
+    concepts: Mapping[str, float] = field(default_factory=dict)
+    """The concepts in it, with their weights (`services.text.concepts`)."""
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Its terms and the concepts that it names, for comparison with a message."""
+        return Vocabulary.of(self.terms, [concept for concept, weight in self.concepts.items() if weight == 1.0])
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class DocumentEvidence:
 
         def read() -> list[Evidence]:
             return [
-                Evidence(one.prefix, Vocabulary.of(one.terms.split(), _concepts_in(f"{one.heading}\n{one.text}")))
+                Evidence(one.prefix, tuple(one.terms.split()), _concepts_in(f"{one.heading}\n{one.text}"))
                 for one in held
             ]
 
@@ -80,5 +88,5 @@ class DocumentEvidence:
 
 
 @text_cache(_MOST_KNOWN)
-def _concepts_in(text: str) -> frozenset[str]:
-    return frozenset(concept for concept, weight in concepts(text).items() if weight == 1.0)
+def _concepts_in(text: str) -> Mapping[str, float]:
+    return concepts(text)

@@ -155,6 +155,12 @@ def manner_of(message: str) -> MessageIntent:
     return MessageIntent.TOLD if of_oneself and not _TROUBLE[language].search(text) else MessageIntent.TROUBLE
 
 
+def is_of_oneself(message: str) -> bool:
+    """Whether a message speaks of its writer."""
+    text = simplified(message).lower().replace("’", "'")
+    return _OF_ONESELF[language_of([text])].search(text) is not None
+
+
 def _is_bare_phrase(text: str, language: Language) -> bool:
     length = len(text) if language == "zh" else len(text.split())
     return length <= _MOST_WORDS[language] and not _OF_ONESELF[language].search(text)

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from services.errors import BadModelOutput, ModelFailed, Unavailable
 from services.knowledge.base import BaseProfile
-from services.knowledge.decision import Closeness, Decision, by_closeness, by_profile
+from services.knowledge.decision import Decision, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
+from services.knowledge.likelihood import Closeness
 from services.knowledge.message_intent import MessageIntent, manner_of, views_of
 from services.knowledge.model_choice import ask_which
 from services.knowledge.profile_match import Profiles, ends_of
@@ -154,10 +155,10 @@ class KnowledgeRouting:
             tenant = await self._of(tenant_id, version)
         except Unavailable:
             return Routing(general("the knowledge bases could not be read").decision, degraded=("knowledge",))
-        decision = await self._closest(tenant_id, tenant, message, vector, degraded)
-        if decision is None and before is not None:
-            decision = await self._closest(tenant_id, tenant, before, None, degraded)
-            decision = decision and replace(decision, reason="it goes on from the message before")
+        decision = None
+        if before is not None and (decision := await self._closest(tenant_id, tenant, before, None, degraded)):
+            decision = replace(decision, reason="it goes on from the message before")
+        decision = decision or await self._closest(tenant_id, tenant, message, vector, degraded)
         if decision:
             return _to(decision, "similarity", degraded)
         if self._models is not None and (chosen := await self._by_model(tenant.profiles, message, degraded)):
@@ -182,15 +183,36 @@ class KnowledgeRouting:
         self._tenants.move_to_end(tenant_id)
         return known
 
+    async def closeness(
+        self, tenant_id: UUID, version: str | None, message: str, vector: Sequence[float] | None
+    ) -> tuple[Profiles, Closeness]:
+        """The tenant's bases, and how close a message is to them: for training and measuring.
+
+        Arguments as for `by_similarity`.
+
+        Raises:
+            Unavailable: the bases could not be read.
+        """
+        tenant = await self._of(tenant_id, version)
+        return tenant.profiles, await self._closeness(tenant_id, tenant, message, vector, [])
+
     async def _closest(
         self, tenant_id: UUID, tenant: _Tenant, text: str, vector: Sequence[float] | None, degraded: list[str]
     ) -> Decision | None:
         manner = manner_of(ends_of(text))
+        views = views_of(ends_of(text), manner)
+        if certain := by_profile(tenant.profiles, views, manner):
+            return certain
+        near = await self._closeness(tenant_id, tenant, text, vector, degraded)
+        return by_closeness(tenant.profiles, views, manner, near)
+
+    async def _closeness(
+        self, tenant_id: UUID, tenant: _Tenant, text: str, vector: Sequence[float] | None, degraded: list[str]
+    ) -> Closeness:
         near, passages = await asyncio.gather(
             self._near(tenant, text, vector, degraded), self._passages(tenant_id, text, vector, degraded)
         )
-        views = views_of(ends_of(text), manner)
-        return by_closeness(tenant.profiles, views, manner, replace(near, passages=passages))
+        return replace(near, passages=passages)
 
     async def _near(
         self, tenant: _Tenant, message: str, vector: Sequence[float] | None, degraded: list[str]

@@ -118,6 +118,7 @@ class KnowledgeSearch:
         vector: Sequence[float] | None = None,
         agent_type: AgentType = "hybrid_agent",
         limit: int = 8,
+        least: int = 0,
     ) -> Found:
         """Passages of a base that answer a question; empty if there are none, or no such base.
 
@@ -128,12 +129,14 @@ class KnowledgeSearch:
             vector: its embedding, if that is known already.
             agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
             limit: how many passages at the most.
+            least: how many of the best are given even where nothing shows by itself that they are relevant: for a
+                base that probably has the answer.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
         with span(f"retrieval {prefix}", {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix}) as current:
-            found = await self._search(tenant_id, prefix, query, vector, agent_type, limit)
+            found = await self._search(tenant_id, prefix, query, vector, agent_type, limit, least)
             if current.is_recording():
                 current.set_attribute(names.DEGRADED, found.degraded)
             return found
@@ -146,6 +149,7 @@ class KnowledgeSearch:
         vector: Sequence[float] | None,
         agent_type: AgentType,
         limit: int,
+        least: int,
     ) -> Found:
         question = query[:_MOST_CHARACTERS]
         base_id = await self._store.base_id(tenant_id, prefix)
@@ -166,7 +170,7 @@ class KnowledgeSearch:
 
         def ranked() -> list[Judged]:
             found = judged(question, candidates, quality, by_words=asked.by_words)
-            return relevant(found, question, quality)[:limit]
+            return (relevant(found, question, quality) or found[:least])[:limit]
 
         characters = len(question) + sum(len(one.terms) for one in shown.values())
         best = await beside_the_loop(ranked, characters=characters, most=_LONG)

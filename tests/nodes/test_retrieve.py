@@ -6,7 +6,7 @@ from nodes.retrieve import retrieve
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.knowledge.base import NewBase
-from state.conversation import RouteDecision, each_once
+from state.conversation import RouteDecision, RouteMethod, each_once
 from tests.support.knowledge import a_base, put
 from tests.support.turns import runtime, state
 
@@ -65,3 +65,23 @@ async def test_other_bases_contribute_their_best_passages(services: Services) ->
     asked = state(kb_prefix="handbook", route_decision=decision, message="When are the holidays?")
     update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
     assert [passage["kb_prefix"] for passage in update["retrieval_results"]] == ["handbook", "school"]
+
+
+@pytest.mark.parametrize(("method", "shown"), [("similarity", 2), ("keywords", 2), ("explicit", 0)])
+async def test_a_base_that_probably_answers_shows_its_best_passages_in_any_case(
+    services: Services, method: RouteMethod, shown: int
+) -> None:
+    base = await a_base(services)
+    text = "# Pets\n\n" + "\n\n".join(
+        f"## {name}\n\nThe vet sees {name.lower()} on Mondays." for name in ("Cats", "Dogs", "Hares")
+    )
+    await put(services, base, "pets.md", text)
+    decision = RouteDecision(
+        kb_prefix="handbook", worker_name="handbook", confidence=0.9, method=method, reason="probable"
+    )
+    message = (
+        "My old tomcat walks oddly since Friday and will not eat: whom does one ring on Mondays about that limp?"
+    )
+    asked = state(kb_prefix="handbook", route_decision=decision, message=message)
+    update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
+    assert len(update["retrieval_results"]) == shown
