@@ -13,6 +13,7 @@ from services.context.wording import inert
 from services.memory.commands.change_wording import note_for_model
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.resolution import Resolution
+from services.memory.episodes.episode import StoredUnit
 from services.memory.items import ItemChange, apply_changes
 from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysResult
@@ -108,12 +109,22 @@ def _core_memory(core: CoreMemorySections, items: Sequence[PlannedItem]) -> Core
 
 
 def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: set[str]) -> RecallResult:
-    kept = tuple(
-        ranked
-        for ranked in found.ranking.results
-        if ranked.unit.message_id not in texts and ranked.unit.episode_id not in episodes
-    )
-    return replace(found, ranking=replace(found.ranking, results=kept))
+    """What was recalled, in the words that are left of each message; what nothing is left of goes."""
+    kept = []
+    for ranked in found.ranking.results:
+        unit, rest = ranked.unit, texts.get(ranked.unit.message_id or "", ranked.unit.text)
+        if rest is not None and unit.episode_id not in episodes:
+            kept.append(ranked if rest == unit.text else replace(ranked, unit=replace(unit, text=rest)))
+    units = {name: _unit_left(unit, texts) for name, unit in found.units.items()}
+    return replace(found, ranking=replace(found.ranking, results=tuple(kept)), units=units)
+
+
+def _unit_left(unit: StoredUnit, texts: Mapping[str, str | None]) -> StoredUnit:
+    if str(unit.message_id) in texts:
+        unit = replace(unit, text=texts[str(unit.message_id)] or "")
+    if str(unit.question_id) in texts:
+        unit = replace(unit, question=texts[str(unit.question_id)])
+    return unit
 
 
 def _days(found: DaysResult, texts: Mapping[str, str | None], subjects: Sequence[Subject]) -> DaysResult:

@@ -79,7 +79,10 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
 
 def _quotable(text: str, *, tagged_only: bool) -> str:
     blocks = [block for _, block in _DATA.findall(text)]
-    return "\n".join(blocks) if blocks or tagged_only else _CHANGES.sub("", text)
+    if blocks or tagged_only:
+        return "\n".join(blocks)
+    # The paragraph that tells of changes answers nothing else.
+    return "\n\n".join(part for part in text.split("\n\n") if not _CHANGES.search(part))
 
 
 def _facts(block: str) -> Iterator[str]:

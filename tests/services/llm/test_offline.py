@@ -464,6 +464,16 @@ def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
     assert answer.text == "(Built-in offline model.) Removed from memory: the dentist."
 
 
+def test_a_question_beside_a_command_is_not_answered_with_the_note_on_the_change() -> None:
+    notes = SystemMessage(
+        "Today is Tuesday.\n\nThe user asked to forget something.\n<memory_changes>\nRemoved from memory: walnuts."
+        "\n</memory_changes>\nConfirm this in one short sentence; then answer whatever else the message asks."
+    )
+    asked = HumanMessage("Forget what I asked about walnuts. What else does the message say in short?")
+    answer = OfflineChatModel().invoke([EXPERT, notes, asked])
+    assert answer.text == "(Built-in offline model.) Removed from memory: walnuts."
+
+
 @tool
 def remember(fact: str, replaces: str | None = None) -> str:
     """Save or correct a lasting fact, preference or standing wish."""
