@@ -3,9 +3,10 @@
 `python -m benchmarks.routing [FOLDER …] [--misses]`
 
 A folder holds `bases.jsonl` (`prefix, name, description, keywords, language` a line), `documents/PREFIX/*.md` and
-`questions.jsonl` (`id, message, expect`: a prefix, or null for a message that needs no base). Without one, two of
-our own sets are played: `everyday` (`benchmarks/data/routing/everyday`), and the four bases of
-`benchmarks.knowledge` with the messages of `benchmarks/data/routing`, whose strangers are made to mislead.
+`questions.jsonl` (`id, message, expect`: a prefix, or null for a message that needs no base), and may hold
+`sections.jsonl` (`id, document, headings`: where the answer stands). Without one, two of our own sets are played:
+`everyday` (`benchmarks/data/routing/everyday`), and the four bases of `benchmarks.knowledge` with the messages of
+`benchmarks/data/routing`, whose strangers are made to mislead.
 
 Four figures: *right*, the share of the questions of a base that are routed to it or shown a passage of it;
 *shown*, the share that are shown one; *wrong*, the share that are routed to another base alone; *none to none*.
@@ -18,18 +19,19 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.knowledge import bases, index, ingest_all, questions
-from nodes.retrieve import LEAST_BESIDE, LEAST_PASSAGES
+from nodes.retrieve import LEAST_BESIDE, LEAST_PASSAGES, together
 from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.knowledge.base import NewBase
+from services.knowledge.chunking import HEADING_SEPARATOR
 from services.platform.logs import configure_logs
 from services.platform.settings import load_settings
 
@@ -37,6 +39,9 @@ DATA = Path(__file__).parent / "data" / "routing"
 
 Message = tuple[str, str | None]
 """A message, and the prefix of the base that it belongs to, if it belongs to one."""
+
+Section = tuple[str, str]
+"""A document and a heading in it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Routed:
     went: str | None
     shown: frozenset[str]
     """The bases of which passages are shown."""
+    headings: frozenset[Section]
+    """The sections of which passages are shown."""
     method: str
     rules_ms: float
     similarity_ms: float
@@ -80,6 +87,18 @@ def messages_of(folder: Path) -> list[Message]:
     return [(row["message"], row["expect"]) for row in rows_of(folder / "questions.jsonl")]
 
 
+def sections_of(folder: Path) -> dict[str, frozenset[Section]]:
+    """By message the sections that answer it; empty where the folder does not tell."""
+    file = folder / "sections.jsonl"
+    found: dict[str, set[Section]] = {}
+    for row in (
+        (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
+    ):
+        found.setdefault(row["id"], set()).update((row["document"], heading) for heading in row["headings"])
+    texts = {row["id"]: row["message"] for row in rows_of(folder / "questions.jsonl")}
+    return {texts[name]: frozenset(sections) for name, sections in found.items() if sections}
+
+
 async def ingest(services: Services, folder: Path) -> None:
     """Make a folder's bases, take their documents in, and index them."""
     for row in rows_of(folder / "bases.jsonl"):
@@ -109,9 +128,12 @@ async def route(services: Services, text: str, expected: str | None) -> Routed:
         )
         for at, each in enumerate(prefixes)
     )
-    passages = [passage for each in await asyncio.gather(*searches) for passage in each.passages]
+    passages = together([each.passages for each in await asyncio.gather(*searches)])
     shown = frozenset(passage["kb_prefix"] for passage in passages)
-    return Routed(text, expected, decision["kb_prefix"], shown, decision["method"], rules_ms, similarity_ms)
+    headings = frozenset((each["document"], each["heading"].rpartition(HEADING_SEPARATOR)[2]) for each in passages)
+    return Routed(
+        text, expected, decision["kb_prefix"], shown, headings, decision["method"], rules_ms, similarity_ms
+    )
 
 
 def figures(routed: Sequence[Routed]) -> Figures:
@@ -131,7 +153,14 @@ async def main(options: argparse.Namespace) -> None:
     configure_logs("console", "error")
     console = Console()
     for folder in options.folders or [DATA / "everyday"]:
-        await _play(console, folder.name, messages_of(folder), _from(folder), show_misses=options.misses)
+        await _play(
+            console,
+            folder.name,
+            messages_of(folder),
+            _from(folder),
+            sections=sections_of(folder),
+            show_misses=options.misses,
+        )
     if not options.folders:
         answered: list[Message] = [
             (one["question"], new.prefix) for new in bases() for one in questions(new.prefix)
@@ -160,6 +189,7 @@ async def _play(
     rows: Sequence[Message],
     take_in: Callable[[Services], Awaitable[None]],
     *,
+    sections: Mapping[str, frozenset[Section]] | None = None,
     show_misses: bool,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -177,6 +207,9 @@ async def _play(
         f"wrong {found.wrong:.3f}; "
         f"{len(routed) - own} of none, none to none {found.none_to_none:.3f}"
     )
+    if sections:
+        answered = [not one.headings.isdisjoint(sections[one.text]) for one in routed if one.text in sections]
+        console.print(f"{sum(answered) / len(answered):.3f} of {len(answered)} are shown the section that answers")
     console.print(
         f"rules {statistics.median(rules):.2f} ms (at most {max(rules):.2f}), "
         f"then {statistics.median(near or [0.0]):.1f} ms"

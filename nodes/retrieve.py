@@ -16,7 +16,7 @@ from state.conversation import ConversationState
 from state.prompt import Passage
 
 _MOST_PASSAGES = 8
-LEAST_PASSAGES, LEAST_BESIDE = 2, 1
+LEAST_PASSAGES, LEAST_BESIDE = 3, 1
 """Passages shown of the base that probably has the answer, and of each beside it: the asker may have other words
 for it than the document."""
 
@@ -50,7 +50,7 @@ async def retrieve(
 
     found = await asyncio.gather(*(search(prefix, least) for prefix, least in _asked(state)))
     return {
-        "retrieval_results": _together([each.passages for each in found]),
+        "retrieval_results": together([each.passages for each in found]),
         "degraded": list(dict.fromkeys(source for each in found for source in each.degraded)),
     }
 
@@ -66,7 +66,7 @@ def _asked(state: ConversationState) -> list[tuple[str, int]]:
     return [(prefix, LEAST_PASSAGES if probable else 0), *((each, LEAST_BESIDE) for each in also)]
 
 
-def _together(found: Sequence[Sequence[Passage]]) -> list[Passage]:
+def together(found: Sequence[Sequence[Passage]]) -> list[Passage]:
     """Interleave the passages: the best of each base first, starting with the main base, then the next of each."""
     passages = (passage for each in zip_longest(*found) for passage in each if passage is not None)
     return list(islice(passages, _MOST_PASSAGES))

@@ -80,7 +80,7 @@ class DocumentEvidence:
 
         def read() -> list[Evidence]:
             return [
-                Evidence(one.prefix, tuple(one.terms.split()), _concepts_in(f"{one.heading}\n{one.text}"))
+                Evidence(one.prefix, tuple(one.terms.split()), concepts_in(f"{one.heading}\n{one.text}"))
                 for one in held
             ]
 
@@ -88,5 +88,6 @@ class DocumentEvidence:
 
 
 @text_cache(_MOST_KNOWN)
-def _concepts_in(text: str) -> Mapping[str, float]:
+def concepts_in(text: str) -> Mapping[str, float]:
+    """The concepts of a passage, with their weights."""
     return concepts(text)

@@ -15,6 +15,7 @@ from psycopg.rows import class_row
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge import chunk_sql as sql
 from services.knowledge.document_store import DocumentStore
+from services.knowledge.evidence import concepts_in
 from services.knowledge.index import ChunkHit, ChunkIndex
 from services.knowledge.ranking import Candidate, Judged, judged, relevant
 from services.llm.embeddings import Embedder
@@ -164,13 +165,20 @@ class KnowledgeSearch:
         quality = await self._quality()
         shown, cosines = await self._find(asked)
         candidates = [
-            Candidate(one.chunk_id, tuple(one.terms.split()), cosines.get(one.chunk_id), one.waiting)
+            Candidate(
+                one.chunk_id,
+                tuple(one.terms.split()),
+                cosines.get(one.chunk_id),
+                one.waiting,
+                concepts_in(f"{one.heading}\n{one.text}"),
+            )
             for one in shown.values()
         ]
 
         def ranked() -> list[Judged]:
             found = judged(question, candidates, quality, by_words=asked.by_words)
-            return (relevant(found, question, quality) or found[:least])[:limit]
+            fitting = {one.chunk_id for one in (*relevant(found, question, quality), *found[:least])}
+            return [one for one in found if one.chunk_id in fitting][:limit]
 
         characters = len(question) + sum(len(one.terms) for one in shown.values())
         best = await beside_the_loop(ranked, characters=characters, most=_LONG)

@@ -67,13 +67,13 @@ async def test_other_bases_contribute_their_best_passages(services: Services) ->
     assert [passage["kb_prefix"] for passage in update["retrieval_results"]] == ["handbook", "school"]
 
 
-@pytest.mark.parametrize(("method", "shown"), [("similarity", 2), ("keywords", 2), ("explicit", 0)])
+@pytest.mark.parametrize(("method", "shown"), [("similarity", 3), ("keywords", 3), ("explicit", 0)])
 async def test_a_base_that_probably_answers_shows_its_best_passages_in_any_case(
     services: Services, method: RouteMethod, shown: int
 ) -> None:
     base = await a_base(services)
     text = "# Pets\n\n" + "\n\n".join(
-        f"## {name}\n\nThe vet sees {name.lower()} on Mondays." for name in ("Cats", "Dogs", "Hares")
+        f"## {name}\n\nThe vet sees {name.lower()} on Mondays." for name in ("Cats", "Dogs", "Hares", "Parrots")
     )
     await put(services, base, "pets.md", text)
     decision = RouteDecision(
