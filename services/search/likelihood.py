@@ -95,8 +95,9 @@ def observe(
     table = nearness | _kinds(question, units, situation)
     table |= {f"{name} of best": _of_best(compared[name]) for name in _COMPARED}
     table |= {f"{name} squared": np.square(nearness[name]) for name in _SQUARED}
-    table |= {f"{name} place": 1 / (1 + _places(nearness[name])) for name in _PLACED}
-    table |= {f"{name} first": (_places(nearness[name]) == 0).astype(np.float64) for name in _PLACED}
+    places = {name: _places(nearness[name]) for name in _PLACED}
+    table |= {f"{name} place": 1 / (1 + place) for name, place in places.items()}
+    table |= {f"{name} first": (place == 0).astype(np.float64) for name, place in places.items()}
     table |= {
         "length": np.log1p(units.terms.lengths / _LONG),
         "recency": _places(-units.said_at) / max(units.size - 1, 1),

@@ -19,7 +19,6 @@ from services.search.legs import (
     asked_queries,
     echoing_units,
     legs_of,
-    ranks_of,
     scaled_to_best,
 )
 from services.search.likelihood import Observed, likelihood, observe
@@ -275,16 +274,26 @@ def _newer_first(
 
 def _shares(legs: Sequence[ScoredLeg], places: Places) -> list[tuple[LegShare, ...]]:
     """The contribution of each leg to each place."""
-    shares: list[list[LegShare]] = [[] for _ in places]
-    for leg in legs:
-        ranks = ranks_of(leg.scaled)[places].astype(np.intp).tolist()
-        given = (leg.weight * leg.scaled[places]).tolist()
-        raw = [math.nan] * len(given) if leg.raw is None else leg.raw[places].tolist()
-        for each, rank_, known, contribution in zip(shares, ranks, raw, given, strict=True):
-            if contribution > 0:
-                own = None if math.isnan(known) else known
-                each.append(LegShare(leg.name, leg.query, rank_, own, contribution))
-    return [tuple(each) for each in shares]
+    if not legs:
+        return [()] * len(places)
+    scaled = np.stack([leg.scaled for leg in legs])
+    ranks = np.empty(scaled.shape, dtype=np.intp)
+    every = np.arange(1, scaled.shape[1] + 1)[np.newaxis]
+    np.put_along_axis(ranks, np.argsort(-scaled, axis=1, kind="stable"), every, axis=1)
+    weights = np.array([leg.weight for leg in legs])
+    unknown = np.full(scaled.shape[1], np.nan)
+    raw = np.stack([unknown if leg.raw is None else leg.raw for leg in legs])
+    # Python's own numbers, all at once.
+    columns = (ranks, raw, weights[:, np.newaxis] * scaled)
+    of_places = zip(*(column[:, places].T.tolist() for column in columns), strict=True)
+    return [
+        tuple(
+            LegShare(leg.name, leg.query, rank_, None if math.isnan(known) else known, contribution)
+            for leg, rank_, known, contribution in zip(legs, *of_legs, strict=True)
+            if contribution > 0
+        )
+        for of_legs in of_places
+    ]
 
 
 def _kind_factors(units: Columns, question: str, parameters: RankingParameters) -> Values:

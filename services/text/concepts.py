@@ -65,8 +65,7 @@ def concepts(text: str) -> dict[str, float]:
 
     Of words within one another the longest counts. Traditional characters are folded.
     """
-    table = _table()
-    return widened(each for _, named in (*_in_english(text, table), *_in_chinese(text, table)) for each in named)
+    return widened(each for _, named in _named_in(text) for each in named)
 
 
 def widened(named: Iterable[str]) -> dict[str, float]:
@@ -121,7 +120,7 @@ def _facets(question: str) -> tuple[Facet, ...]:
     table = _table()
     found: dict[tuple[str, ...], Facet] = {}
     covered: set[str] = set()
-    for words, named in (*_in_english(question, table), *_in_chinese(question, table)):
+    for words, named in _named_in(question):
         own = tuple(terms(words))
         covered.update(own)
         if UNRELATED in named or not named:
@@ -144,6 +143,19 @@ _remembered_facets = text_cache(512)(_facets)
 
 _Named = tuple[str, Sequence[str]]
 """Words of a text, and the concepts that they stand for."""
+
+
+def _named_in(text: str) -> Sequence[_Named]:
+    return (_remembered_names if len(text) <= _SHORT else _all_named)(text)
+
+
+def _all_named(text: str) -> Sequence[_Named]:
+    table = _table()
+    return (*_in_english(text, table), *_in_chinese(text, table))
+
+
+# The concepts of a message are wanted for its facets, to search by and to rank by.
+_remembered_names = text_cache(512)(_all_named)
 
 
 def _in_english(text: str, table: _Table) -> Iterator[_Named]:
