@@ -33,7 +33,6 @@ from services.memory.commands.model import (
     value_of,
 )
 from services.memory.commands.text import folded, masked
-from services.text.tokenizer import informative_terms
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
@@ -170,40 +169,15 @@ def sets(names: Iterable[str]) -> list[Message]:
         folder = _DATA / "memory_commands" / name
         for language in ("en", "zh"):
             writer = f"{language}-{name}"
-            found += [_of_set(line, writer) for line in _lines(folder / f"{language}.jsonl")]
+            found += [
+                Message(line["message"], line["expect"], writer) for line in _lines(folder / f"{language}.jsonl")
+            ]
             path = folder / f"ordinary_{language}.jsonl"
             texts = (
                 [line["message"] for line in _lines(path)] if path.exists() else _rows(path.with_suffix(".txt"))
             )
             found += [Message(text, NONE, writer) for text in texts]
     return found
-
-
-def _of_set(line: dict[str, Any], writer: str) -> Message:
-    """A line of a set; of a correction that names its new value, also the words of both values."""
-    text, kind = line["message"], line["expect"]
-    values = [value for value in line["present"] if value in text] if kind == "correct" else []
-    if len(values) != 1:
-        return Message(text, kind, writer)
-    before, _, behind = text.partition(values[0])
-    old = max((_said_again(part, line["gone"]) for part in (before, behind)), key=len)
-    # Where the old value is not repeated, its target has other words, which nobody has marked.
-    return Message(text, kind, writer, old, values[0], told=True) if old else Message(text, kind, writer)
-
-
-def _said_again(text: str, gone: Sequence[str]) -> str:
-    """The longest stretch of a text that stands in what is to be gone, if it says something."""
-    found = _tokens(text)
-    held = {token.text for value in gone for token in _tokens(value)}
-    best = ""
-    for begin in range(len(found)):
-        end = begin
-        while end < len(found) and found[end].text in held and not found[end].is_mark:
-            end += 1
-        run = text[found[begin].start : found[end - 1].end] if end > begin else ""
-        if len(run) > len(best) and informative_terms(run):
-            best = run
-    return best
 
 
 def ordinary_of(folder: Path, language: str) -> list[str]:

@@ -43,6 +43,8 @@ _DEPTH = 50
 _BY_WORDS = 30
 _LOOKED_THROUGH = 5_000
 """Chunks compared one by one when the index is not available."""
+_NEAR_THE_BEST = 0.25
+"""Score from which on a passage is one of the best that are given in any case."""
 _EMBEDDING_S = 1.5
 _MILVUS_S = 1.5
 
@@ -130,8 +132,8 @@ class KnowledgeSearch:
             vector: its embedding, if that is known already.
             agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
             limit: how many passages at the most.
-            least: how many of the best are given even where nothing shows by itself that they are relevant: for a
-                base that probably has the answer.
+            least: how many of the best are given even where nothing shows by itself that they are relevant, unless
+                they are far behind the first: for a base that probably has the answer.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -177,7 +179,8 @@ class KnowledgeSearch:
 
         def ranked() -> list[Judged]:
             found = judged(question, candidates, quality, by_words=asked.by_words)
-            fitting = {one.chunk_id for one in (*relevant(found, question, quality), *found[:least])}
+            near = [one for one in found[:least] if one.score >= _NEAR_THE_BEST]
+            fitting = {one.chunk_id for one in (*relevant(found, question, quality), *near)}
             return [one for one in found if one.chunk_id in fitting][:limit]
 
         characters = len(question) + sum(len(one.terms) for one in shown.values())

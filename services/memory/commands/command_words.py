@@ -54,13 +54,9 @@ def _whole_words(message: str, span: Span) -> Span:
     return Span(start, end)
 
 
-_STARRED = re.compile(r"(?<=[^\s*])\s*\*.*", re.DOTALL)
-"""What stands behind a value that a star marks as the right one: “540*, swapped the digits”."""
-
-
 def replacement_of(message: str, found: Sequence[Token], parts: Sequence[Part]) -> str:
     """What holds instead; beside an old value, what the only other clause with content says."""
-    value = _trimmed(_STARRED.sub("", words_of_part(message, found, parts, "replacement", last=True)))
+    value = _trimmed(words_of_part(message, found, parts, "replacement", last=True))
     if value or "target" not in parts:
         return value
     old = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}

@@ -25,9 +25,6 @@ NONE = "none"
 KINDS: tuple[str, ...] = (NONE, *get_args(MemoryChangeKind))
 PARTS: tuple[Part, ...] = get_args(Part)
 SCALE = 8.0
-_REPLACEMENT = PARTS.index("replacement")
-_FAR_LESS_LIKELY = 6.0
-"""Difference of logarithms from which on a sequence without a new value is believed."""
 _FEW = 20
 """Features that a text has at least, so that of a short one each does not count too much."""
 _FILE = "model.npz"
@@ -62,43 +59,22 @@ def opinion_on(found: Sequence[Token]) -> Opinion:
 
 
 def parts_of(found: Sequence[Token], kind: str) -> list[Part]:
-    """For each token of a command what it is part of: the likeliest sequence (Viterbi, 1967).
-
-    A correction says what holds: a sequence that has such words is preferred, unless it is far less likely.
-    """
+    """For each token of a command what it is part of: the likeliest sequence (Viterbi, 1967)."""
     model = _model()
     if not found:
         return []
     rows = [hashed(features_of_token(found, at, kind), len(model.parts)) for at in range(len(found))]
     scores = np.stack([model.parts[row].sum(axis=0, dtype=np.float64) for row in rows])
     local = np.log(softmax(scores * model.part_scale + model.part_bias) + 1e-9)
-    path, score = _likeliest(local, model.part_follows)
-    if kind == "correct" and _REPLACEMENT not in path:
-        starts = [_likeliest(_set_at(local, at), model.part_follows) for at in range(len(found))]
-        other, reached = max(starts, key=lambda each: each[1])
-        if score - reached <= _FAR_LESS_LIKELY:
-            path = other
-    return [PARTS[each] for each in path]
-
-
-def _likeliest(local: NDArray[np.float64], follows: NDArray[np.float64]) -> tuple[list[int], float]:
-    """The likeliest sequence, and the logarithm of how likely it is."""
     best, origins = local[0], []
     for row in local[1:]:
-        reached = best[:, np.newaxis] + follows
+        reached = best[:, np.newaxis] + model.part_follows
         origins.append(reached.argmax(axis=0))
         best = reached.max(axis=0) + row
     path = [int(best.argmax())]
     for origin in reversed(origins):
         path.append(int(origin[path[-1]]))
-    return path[::-1], float(best.max())
-
-
-def _set_at(local: NDArray[np.float64], at: int) -> NDArray[np.float64]:
-    """The same where one token is known to say what holds."""
-    changed = local.copy()
-    changed[at, [part for part in range(len(PARTS)) if part != _REPLACEMENT]] = -np.inf
-    return changed
+    return [PARTS[each] for each in reversed(path)]
 
 
 def value_of(features: int) -> float:

@@ -156,16 +156,3 @@ def test_what_the_assistant_keeps_is_no_wish_that_something_stays() -> None:
     assert command.kind == "forget"
     assert command.kept == ""
     assert "blood pressure" in command.target
-
-
-@pytest.mark.parametrize(
-    ("message", "value"),
-    [
-        ("540*, swapped the digits", "540"),
-        ("The hotel you have on file is wrong. Change it to the Nikon.", "Nikon"),
-        ("Correction: it was in June, they asked me to stay on.", "June"),
-        ("说错了，押金是八百，别记成六百了", "八百"),
-    ],
-)
-def test_a_correction_says_what_holds(message: str, value: str) -> None:
-    assert any(value in command.replacement for command in recognise(message).plain)
