@@ -19,9 +19,11 @@ import json
 import statistics
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -39,6 +41,8 @@ DATA = Path(__file__).parent / "data" / "routing"
 
 Message = tuple[str, str | None]
 """A message, and the prefix of the base that it belongs to, if it belongs to one."""
+
+TakeIn = Callable[[Services], Awaitable[None]]
 
 Section = tuple[str, str]
 """A document and a heading in it."""
@@ -90,11 +94,9 @@ def messages_of(folder: Path) -> list[Message]:
 def sections_of(folder: Path) -> dict[str, frozenset[Section]]:
     """By message the sections that answer it; empty where the folder does not tell."""
     file = folder / "sections.jsonl"
-    found: dict[str, set[Section]] = {}
-    for row in (
-        (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
-    ):
-        found.setdefault(row["id"], set()).update((row["document"], heading) for heading in row["headings"])
+    found: defaultdict[str, set[Section]] = defaultdict(set)
+    for row in rows_of(file) if file.exists() else ():
+        found[row["id"]].update((row["document"], heading) for heading in row["headings"])
     texts = {row["id"]: row["message"] for row in rows_of(folder / "questions.jsonl")}
     return {texts[name]: frozenset(sections) for name, sections in found.items() if sections}
 
@@ -157,7 +159,7 @@ async def main(options: argparse.Namespace) -> None:
             console,
             folder.name,
             messages_of(folder),
-            _from(folder),
+            taking_in(folder),
             sections=sections_of(folder),
             show_misses=options.misses,
         )
@@ -171,14 +173,16 @@ async def main(options: argparse.Namespace) -> None:
         await _play(console, "four bases, answered", answered, ingest_all, show_misses=options.misses)
 
 
-def _from(folder: Path) -> Callable[[Services], Awaitable[None]]:
+def taking_in(folder: Path) -> TakeIn:
+    """What takes a folder's bases in."""
+
     async def take_in(services: Services) -> None:
         await ingest(services, folder)
 
     return take_in
 
 
-def rows_of(file: Path) -> list[dict[str, str]]:
+def rows_of(file: Path) -> list[dict[str, Any]]:
     """The objects of a file of JSON lines."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
@@ -187,7 +191,7 @@ async def _play(
     console: Console,
     name: str,
     rows: Sequence[Message],
-    take_in: Callable[[Services], Awaitable[None]],
+    take_in: TakeIn,
     *,
     sections: Mapping[str, frozenset[Section]] | None = None,
     show_misses: bool,

@@ -13,7 +13,7 @@ import asyncio
 import json
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.conditional_logit import Choice, Model, train
 from benchmarks.knowledge import bases, ingest_all, questions
-from benchmarks.routing import DATA, Message, ingest, messages_of, rows_of
+from benchmarks.routing import DATA, Message, TakeIn, messages_of, rows_of, taking_in
 from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
@@ -53,20 +53,10 @@ class Case:
     observed: Observed
 
 
-TakeIn = Callable[[Services], Awaitable[None]]
-
-
 def sources() -> dict[str, tuple[list[Message], TakeIn]]:
     """The sets to learn from, by name: their messages, and what takes their bases in."""
-
-    def of(folder: Path) -> tuple[list[Message], TakeIn]:
-        async def take_in(services: Services) -> None:
-            await ingest(services, folder)
-
-        return messages_of(folder), take_in
-
     found = {
-        folder.name: of(folder)
+        folder.name: (messages_of(folder), taking_in(folder))
         for folder in sorted(DATA.iterdir())
         if folder.is_dir() and not folder.name.startswith("unseen")
     }

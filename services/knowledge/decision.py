@@ -69,7 +69,7 @@ def by_closeness(
     if best < _AGAINST_NONE * none:
         return None
     also = [profiles.all[at] for at in order[1 : 1 + _MOST_BESIDE] if probable[at] >= _BESIDE * best]
-    reason = f"it probably has the answer; that none has: {none:.2f}"
+    reason = f"most likely to have the answer (none of the bases: {none:.0%})"
     return Decision(profiles.all[order[0]], round(best, 2), reason, tuple(also))
 
 

@@ -6,11 +6,8 @@ and message have in common, of what the message wants and of how it is worded;
 `python -m benchmarks.routing_training` learns the weights (`likelihood.json`).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +18,7 @@ from services.knowledge.overlap import Overlap, overlaps, wanted
 from services.knowledge.profile_match import Hit, Profiles
 from services.knowledge.wording import wordings
 from services.search.columns import Concepts
+from services.search.logit import probabilities, stored_weights
 from services.search.passages import Passages
 from services.search.queries import RecallQuery
 from services.search.relevance import relevance
@@ -74,22 +72,11 @@ class Observed:
 
 def likelihood(observed: Observed) -> Values:
     """For each base the probability that it answers the message; what is left to 1 is that of none."""
-    weights = _weights()
+    weights = stored_weights("services.knowledge")
     scores = sum(weights["bases"][name] * values for name, values in observed.bases.items())
     nothing = sum(weights["situation"][name] * value for name, value in observed.situation.items())
     nothing += sum(weights["wording"].get(each, 0.0) for each in observed.wording)
-    every = np.append(scores + _BELIEVED * observed.meant, nothing)
-    raised = np.exp(every - every.max())
-    found: Values = (raised / raised.sum())[:-1]
-    return found
-
-
-@cache
-def _weights() -> Mapping[str, Mapping[str, float]]:
-    stored: dict[str, dict[str, float]] = json.loads(
-        (files("services.knowledge") / "likelihood.json").read_text(encoding="utf-8")
-    )
-    return stored
+    return probabilities(scores + _BELIEVED * observed.meant, nothing)
 
 
 def observe(profiles: Profiles, views: Sequence[str], manner: MessageIntent, closeness: Closeness) -> Observed:

@@ -81,7 +81,7 @@ def _quotable(text: str, *, tagged_only: bool) -> str:
     blocks = [block for _, block in _DATA.findall(text)]
     if blocks or tagged_only:
         return "\n".join(blocks)
-    # The paragraph that tells of changes answers nothing else.
+    # The note about memory changes is no answer to the question.
     return "\n\n".join(part for part in text.split("\n\n") if not _CHANGES.search(part))
 
 

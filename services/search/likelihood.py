@@ -5,16 +5,14 @@ each (a conditional logit after McFadden, "Conditional logit analysis of qualita
 scores are weighted sums, and `python -m benchmarks.likelihood_training` learns the weights (`likelihood.json`).
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.search.columns import BY_ASSISTANT, CLOSES_ASKING, OF_FEATURE, WRITTEN, Columns
+from services.search.logit import probabilities, stored_weights
 from services.search.relevance import Relevance
 from services.search.term_matrix import Values
 from services.text.features import Feature, expected, states
@@ -50,21 +48,10 @@ _SECOND = ("met", "by_meaning", "likeness", "meant_around", "score")
 
 def likelihood(observed: Observed) -> Values:
     """For each unit the probability that it bears on the message."""
-    weights = _weights()
+    weights = stored_weights("services.search")
     scores = sum(weights["units"][name] * values for name, values in observed.units.items())
     nothing = sum(weights["situation"][name] * value for name, value in observed.situation.items())
-    every = np.append(np.where(observed.eligible, scores, -np.inf), nothing)
-    raised = np.exp(every - every.max())
-    found: Values = (raised / raised.sum())[:-1]
-    return found
-
-
-@cache
-def _weights() -> Mapping[str, Mapping[str, float]]:
-    stored: dict[str, dict[str, float]] = json.loads(
-        (files("services.search") / "likelihood.json").read_text(encoding="utf-8")
-    )
-    return stored
+    return probabilities(np.where(observed.eligible, scores, -np.inf), nothing)
 
 
 def observe(

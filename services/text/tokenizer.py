@@ -8,7 +8,7 @@ import re
 import threading
 import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -132,16 +132,9 @@ def lone_characters(text: str) -> frozenset[str]:
     return frozenset(term for term in found if not is_weak(term))
 
 
-def _runs(text: str) -> Sequence[str]:
-    return (_remembered_runs if len(text) <= _SHORT else _all_runs)(text)
-
-
-def _all_runs(text: str) -> Sequence[str]:
+def _runs(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
-    return tuple(_RUN.findall(simplified(folded)))
-
-
-_remembered_runs = text_cache(512)(_all_runs)
+    return _RUN.findall(simplified(folded))
 
 
 def is_weak(term: str) -> bool:
