@@ -44,7 +44,7 @@ async def _work(settings: Settings) -> None:
         engines = await stack.enter_async_context(open_engines(settings))
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services, AsyncExitStack() as further:
-            await warm_up(settings)
+            await warm_up(settings, services.embedder)
             checking = await begin_check(services)
             services.jobs.start_worker()
             if settings.shards is not None:
