@@ -25,8 +25,8 @@ from services.platform.settings import Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from api.tenant_routing import ServedShards
     from graph.turns.runner import TurnRunner
+    from services.llm.embeddings import Embedder
 
 _STREAMS_END_S = 2
 _LOOKS, _LOOK_AGAIN_S = 200, 0.005
@@ -93,7 +93,6 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         # Milvus is still starting: import the rest meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415
         from api.connections import uvicorn_options  # noqa: PLC0415
-        from api.tenant_routing import serve_shards  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
         from graph.turns.runner import TurnRunner  # noqa: PLC0415
 
@@ -105,8 +104,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         runner.open()
         if settings.worker == "inline":
             services.jobs.start_worker()
-        shards = await stack.enter_async_context(serve_shards(services, runner)) if settings.shards else None
-        app = make_app(services, runner, shards)
+        app = make_app(services, runner)
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         checking = await begin_check(services)
@@ -116,7 +114,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         if open_console:
             # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
-        finishing = asyncio.create_task(_finish_start(settings, app), name="end of the start")
+        finishing = asyncio.create_task(_finish_start(settings, services.embedder, app), name="end of the start")
         stack.callback(finishing.cancel)
         stopping = asyncio.create_task(signals.get())
         await asyncio.wait({serving, stopping, checking}, return_when=asyncio.FIRST_COMPLETED)
@@ -125,7 +123,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
             await _drain(
-                _runners(runner, shards),
+                runner,
                 _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT],
                 signals,
             )
@@ -135,13 +133,13 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
             await checking  # it tells why
 
 
-async def _finish_start(settings: Settings, app: "FastAPI") -> None:
+async def _finish_start(settings: Settings, embedder: "Embedder", app: "FastAPI") -> None:
     """Finish the start after the service listens, then keep the process small."""
     from api.app import analyse_routes  # noqa: PLC0415
     from services.platform.heap import keep_giving_back  # noqa: PLC0415
     from services.warm_up import warm_up  # noqa: PLC0415
 
-    await warm_up(settings)
+    await warm_up(settings, embedder)
     await asyncio.to_thread(analyse_routes, app)
     calm_garbage_collection()
     await keep_giving_back()
@@ -162,21 +160,13 @@ async def _accept_what_waits(listening: socket.socket) -> None:
         await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-def _runners(runner: "TurnRunner", shards: "ServedShards | None") -> "list[TurnRunner]":
-    return [runner] if shards is None else [shard.used.runner for shard in shards.opened.values()]
-
-
-async def _drain(runners: "list[TurnRunner]", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
+async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
     """Let running turns finish; on a second signal end them at once."""
-
-    async def close(within_s: float) -> None:
-        await asyncio.gather(*(runner.close(within_s) for runner in runners))
-
-    finishing = asyncio.create_task(close(grace_s))
+    finishing = asyncio.create_task(runner.close(grace_s))
     again = asyncio.create_task(signals.get())
     await asyncio.wait({finishing, again}, return_when=asyncio.FIRST_COMPLETED)
     if again.done():
-        await close(0)
+        await runner.close(0)
     again.cancel()
     await finishing
 

@@ -70,7 +70,7 @@ class ChunkIndexSync:
         """
         count = 0
         rows = await self._database.fetch_without_tenant("SELECT tenants_with_passages_to_index()", {}, tuple_row)
-        for tenant_id in await self._database.served([row[0] for row in rows]):
+        for tenant_id in [row[0] for row in rows]:
             while True:
                 async with self._database.only_one(WRITING, wait=True):
                     indexed = await self._index_batch(tenant_id)
@@ -104,7 +104,7 @@ class ChunkIndexSync:
 
     async def _rows(self, tenant_id: UUID, chunks: Sequence[ChunkToIndex]) -> list[ChunkRow]:
         texts = [text_to_index(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
-        vectors = await self._embedder.embed(texts)
+        vectors = await self._embedder.embed_documents(texts)
         return [
             ChunkRow(
                 chunk.chunk_id, tenant_id, chunk.base_id, chunk.document_id, chunk.version, chunk.terms, vector

@@ -129,7 +129,9 @@ class EpisodeIndexSync:
             lambda: [indexed_terms(one.text, one.speaker, one.role)[:MOST_TERMS] for one in said]
         )
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
-        vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
+        vectors = await self._embedder.embed_documents(
+            [indexed_text(one.speaker or "", one.text) for one, _ in full]
+        )
         return [
             IndexRow(
                 unit_id=unit.unit_id,
@@ -243,7 +245,7 @@ class EpisodeIndexSync:
 
     async def _tenants(self) -> list[UUID]:
         rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        return await self._database.served([row[0] for row in rows])
+        return [row[0] for row in rows]
 
     async def _users_of(self, shard: int, shards: int) -> dict[UUID, list[UUID]]:
         """The users of a shard, by tenant."""
