@@ -237,8 +237,8 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     "llm_bad_response": (True, "The language model answered something that is not an answer; try again."),
     "llm_only_reasoning": (
         False,
-        "The language model used all of its tokens up by thinking; raise ANAMNESIS_LLM_ANSWER_TOKENS, or ask it to "
-        "think less.",
+        "The language model used all of its tokens up before it answered; raise ANAMNESIS_LLM_ANSWER_TOKENS, or "
+        "have it think less.",
     ),
     "llm_stream_broken": (True, "The language model's answer broke off."),
     "llm_wrong_api": (

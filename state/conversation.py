@@ -67,7 +67,7 @@ class QuickCall(TypedDict):
 
 
 class TokenUsage(TypedDict):
-    """Tokens of all model calls of the turn, as the provider reported them, or estimated where it reported none."""
+    """Tokens of all model calls of the turn, as the provider reported them, or estimated if it reported none."""
 
     input_tokens: int
     output_tokens: int

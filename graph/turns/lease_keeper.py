@@ -17,7 +17,7 @@ from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, StopReason, TurnOutcome, TurnStatus
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.platform.metrics import TURNS
-from state.events import TurnEvent
+from state.events import TurnEvent, streamed_text
 
 log = structlog.get_logger(__name__)
 

@@ -156,7 +156,9 @@ class ModelEndpoint:
             return answer.model_copy(
                 update={"content": heard.said.text, "tool_calls": [], "additional_kwargs": {}}
             )
-        if heard.said.pieces and not answer.text:  # it declined, in words that the APIs keep separate from the text
+        if (
+            heard.said.pieces and not answer.text
+        ):  # it declined, in words that the APIs keep separate from the text
             return answer.model_copy(update={"content": heard.said.text})
         return answer
 
@@ -221,7 +223,7 @@ def _with_usage(answer: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:
 
 def _images(message: BaseMessage) -> int:
     parts = message.content if isinstance(message.content, list) else ()
-    return IMAGE_TOKENS * sum(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
+    return IMAGE_TOKENS * sum(1 for part in parts if isinstance(part, dict) and part.get("type") == "image_url")
 
 
 def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:

@@ -28,8 +28,9 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
     ),
     (
         "credit",
-        r"insufficient[_ ]?(?:balance|quota|credits?|funds|account)|exceeded[_ ](?:your )?current[_ ]quota(?!.{0,400}"
-        r"RESOURCE_EXHAUSTED)|arrearage|overdue|balance (?:is )?(?:not enough|insufficient|too low)|no credits?\b"
+        r"insufficient[_ ]?(?:balance|quota|credits?|funds|account)|arrearage"
+        r"|exceeded[_ ](?:your )?current[_ ]quota(?!.{0,400}RESOURCE_EXHAUSTED)|overdue"
+        r"|balance (?:is )?(?:not enough|insufficient|too low)|no credits?\b"
         r"|out of credits?|credit balance|payment required|billing[_ ](?:hard[_ ]limit|not[_ ]active)"
         r"|余额(?:不足|已用)|欠费|额度(?:不足|已?用尽|已?用完|已耗尽)|资源包(?:已?用尽|已?用完|不足)|请充值",
     ),
@@ -37,9 +38,9 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
     (
         "context",
         r"range of input length|length of prompt_tokens|max(?:imum)? input (?:characters|tokens|length)"
-        r"|prompt[ _]?(?:tokens?)?[ _]?(?:超长|过长)|(?:tokens?|length) (?:limit|over|exceed)\w*\b(?!.{0,30}(?:minute|day))"
-        r"|(?:max_message|max) message tokens|max_seq_len|max_new_tokens. must be|token limit|输入.{0,8}(?:超长|过长)"
-        r"|(?:长度|上下文|输入|tokens?|字数|内容).{0,12}(?:超过|超出|超限|过长|超长)|(?:超过|超出).{0,16}(?:长度|上下文|tokens?)"
+        r"|(?:tokens?|length) (?:limit|over|exceed)\w*\b(?!.{0,30}(?:minute|day))|token limit|max message tokens"
+        r"|max_seq_len|max_new_tokens. must be|(?:超过|超出).{0,16}(?:长度|上下文|tokens?)"
+        r"|(?:prompt|长度|上下文|输入|tokens?|字数|内容).{0,12}(?:超过|超出|超限|过长|超长)"
         r"|reduce (?:the length of )?(?:the|your) (?:message|prompt|input)|input token count"
         r"|input length.{0,20}exceed|longer than the model|too large for model"
         r"|context[_ ](?:length|window|size)|maximum (?:input|prompt|sequence) length|max_model_len"

@@ -1,6 +1,7 @@
 """Classifies the failure of a language model from the exception that its client raised."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import aiohttp
 import httpx2
@@ -113,9 +114,10 @@ def _topic(error: Exception, message: str) -> RefusalTopic | None:
 
 def _code(error: openai.APIError) -> str:
     """Return the codes that an error names, however they are called."""
-    body = error.body if isinstance(error.body, dict) else {}
-    inner = body.get("error") if isinstance(body.get("error"), dict) else body
-    named = {error.code, error.type, *(inner.get(name) for name in ("code", "type", "error_code", "status_code"))}
+    body: dict[str, Any] = error.body if isinstance(error.body, dict) else {}
+    if isinstance(inner := body.get("error"), dict):
+        body = inner
+    named = {error.code, error.type, *(body.get(name) for name in ("code", "type", "error_code", "status_code"))}
     return " ".join(str(each) for each in named if each)
 
 

@@ -86,7 +86,7 @@ class LeanChatOpenAI(ChatOpenAI):
                 if type(piece) is not str:
                     continue
                 streamed += piece
-                chunk = ChatGenerationChunk(message=AIMessageChunk(piece))
+                chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
                 if run_manager:
                     await run_manager.on_llm_new_token(piece, chunk=chunk)
                 yield chunk
@@ -315,7 +315,7 @@ def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:
     if isinstance(content, str):
         content = content.removeprefix(streamed)
     return AIMessageChunk(
-        content,
+        content=content,
         tool_call_chunks=chunks,
         invalid_tool_calls=message.invalid_tool_calls,
         additional_kwargs=message.additional_kwargs,

@@ -67,7 +67,9 @@ class ChatStream(AnswerStream):
             shown = set(_REASONING) if self._reasoning else set()
             return {name: value for name, value in whole.items() if name not in shown}
         text = choice.get("text")
-        return {"content": text} if isinstance(text, str) and not isinstance(choice.get("message"), Mapping) else {}
+        return (
+            {"content": text} if isinstance(text, str) and not isinstance(choice.get("message"), Mapping) else {}
+        )
 
     def _pieces(self, delta: Mapping[str, Any]) -> Iterator[str]:
         for name in _REASONING_LISTS:

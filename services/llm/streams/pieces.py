@@ -1,4 +1,4 @@
-"""The kinds of text that a streamed answer brings beside its plain text, and how its endpoint says that it failed."""
+"""The kinds of text that a streamed answer brings beside plain text, and the error that it may bring instead."""
 
 from typing import Any
 

@@ -35,7 +35,7 @@ class ResponsesStream(AnswerStream):
 
     def __init__(self, tags: ThinkTags) -> None:
         super().__init__(tags)
-        self._calls_by_place: dict[object, dict[str, Any]] = {}
+        self._called: list[dict[str, Any]] = []
         self._reasoning_items: dict[object, dict[str, Any]] = {}
         self._thinks = False
 
@@ -43,7 +43,9 @@ class ResponsesStream(AnswerStream):
         kind = event.get("type")
         if not isinstance(kind, str):
             refuse_fault(event)
-            return self._whole(event) if event.get("object") == "response" or "output" in event else []
+            if event and event.get("object") != "response" and "output" not in event:
+                raise TypeError("An event of the stream has no type.")
+            return self._whole(event) if event else []
         if kind in {"error", "response.error", "response.failed"}:
             body = event.get("response") if isinstance(event.get("response"), Mapping) else event
             raise AnswerFailed((body or {}).get("error") or event.get("error") or dict(event))
@@ -72,20 +74,30 @@ class ResponsesStream(AnswerStream):
             return
         place = event.get("output_index", item.get("id"))
         if item.get("type") == "function_call":
-            call = self._calls_by_place.setdefault(place, {"arguments": ""})
+            call = self._call_of(place, item)
             call |= {name: item[name] for name in ("id", "call_id", "name") if item.get(name)}
             if arguments := item.get("arguments"):
                 call["arguments"] = arguments
         elif item.get("type") == "reasoning":
-            self._reasoning_items[place] = dict(item)
+            self._reasoning_items[item.get("encrypted_content")] = dict(item)
+
+    def _call_of(self, place: object, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the call that an item is about: the one with its id, or else at its place without another id."""
+        call_id = item.get("call_id")
+        same = [call for call in self._called if call_id and call.get("call_id") == call_id]
+        here = [call for call in self._called if call["place"] == place and not (call_id and call.get("call_id"))]
+        if not (found := [*here, *same]):
+            found = [{"place": place, "arguments": ""}]
+            self._called += found
+        return found[-1]
 
     def _add_arguments(self, event: Mapping[str, Any]) -> None:
-        place = event.get("output_index", event.get("item_id"))
-        call = self._calls_by_place.get(place)
-        if call is None:  # the ids of its events may differ
-            if not self._calls_by_place:
-                return
-            call = list(self._calls_by_place.values())[-1]
+        if not self._called:
+            return
+        ids = [call for call in self._called if call.get("id") and call.get("id") == event.get("item_id")]
+        places = [call for call in self._called if call["place"] == event.get("output_index")]
+        # The ids of its events may differ, or not be there.
+        call = [*self._called, *places, *ids][-1]
         if event["type"].endswith("done"):
             call["arguments"] = event.get("arguments") or call["arguments"]
             call["name"] = call.get("name") or event.get("name")
@@ -99,10 +111,8 @@ class ResponsesStream(AnswerStream):
         output = response.get("output")
         items = [each for each in output if isinstance(each, Mapping)] if isinstance(output, list) else []
         for place, item in enumerate(items):
-            if item.get("type") != "function_call":
-                self._note_item({"output_index": place}, item)
-            elif all(call.get("call_id") != item.get("call_id") for call in self._calls_by_place.values()):
-                self._note_item({"output_index": item.get("call_id") or ("whole", place)}, item)
+            if item.get("type") != "function_call" or item.get("call_id") or not self._called:
+                self._note_item({"output_index": ("whole", place)}, item)
         if not self._model and isinstance(model := response.get("model"), str):
             self._model = model
         self.usage = usage_of(
@@ -112,9 +122,11 @@ class ResponsesStream(AnswerStream):
         reason = details.get("reason") if isinstance(details, Mapping) else None
         self.finish = _CUT.get(str(reason)) or ("length" if status == "incomplete" else "stop")
         self.ended = True
-        return [] if self.begun else self._unstreamed(items)
+        return [] if self._text or self._refusal else self._unstreamed(response, items)
 
-    def _unstreamed(self, items: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    def _unstreamed(self, response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        if not items and isinstance(text := response.get("output_text"), str) and text:
+            return self._say(text)
         said: list[str] = []
         for item in items:
             parts = item.get("content") if item.get("type") == "message" else None
@@ -127,17 +139,15 @@ class ResponsesStream(AnswerStream):
 
     @property
     def begun(self) -> bool:
-        return super().begun or bool(self._calls_by_place)
+        return super().begun or bool(self._called)
 
     def close(self) -> None:
         super().close()
         self.ended = self.ended or self._thinks
 
     def message(self) -> AIMessage:
-        for call in self._calls_by_place.values():
-            self.calls.add(
-                {"index": id(call), "id": call.get("call_id") or call.get("id"), "function": call},
-            )
+        for place, call in enumerate(self._called):
+            self.calls.add({"index": place, "id": call.get("call_id") or call.get("id"), "function": call})
         text = "".join(self._text)
         # The API takes encrypted reasoning back; what is not encrypted it knows only where it stores answers.
         back = [item for item in self._reasoning_items.values() if item.get("encrypted_content")]
@@ -145,7 +155,12 @@ class ResponsesStream(AnswerStream):
             return self._made(text)
         message = self._made(text)
         called = [
-            {"type": "function_call", "name": call["name"], "call_id": call["id"], "arguments": _dumped(call["args"])}
+            {
+                "type": "function_call",
+                "name": call["name"],
+                "call_id": call["id"],
+                "arguments": _dumped(call["args"]),
+            }
             for call in message.tool_calls
         ]
         said = [{"type": "text", "text": text}] if text else []

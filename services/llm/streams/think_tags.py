@@ -62,7 +62,7 @@ class ThinkTags:
         self.style: ThinkStyle = "apart"
 
     def reasoning_is_apart(self) -> list[str]:
-        """Note that the endpoint sends reasoning in its own field: the text is the answer; return what was held."""
+        """Note that reasoning comes in its own field, so that the text is the answer; return what was held."""
         if self._state == "held":
             self._state = "start"
             self._waiting, self._held = "".join(self._held) + self._waiting, []
@@ -121,7 +121,7 @@ class ThinkTags:
             # Said with its opening tag after all
             if not self._held and (opening := _OPENING.match(said)):
                 said, self._state, self.style = said[opening.end() :], "inside", "tagged"
-            else:
+            elif said:
                 self._held.append(said)
         if said:
             yield Reasoning(said)

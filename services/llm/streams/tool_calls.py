@@ -102,6 +102,9 @@ class ToolCallPieces:
             if found is not None and name and found.is_complete and (other or not call_id):
                 self.odd.add("several tool calls with one index")
                 found = None
+            elif found is None and not (call_id or name) and self._calls:
+                self.odd.add("a tool call whose index changes")
+                found = self._calls[-1]
         if found is None:
             found = _Call(index)
             self._calls.append(found)
