@@ -54,6 +54,7 @@ TABLES = (
     "spaces",
     "recall_exclusions",
     "forget_receipts",
+    "forgotten_words",
     "memory_versions",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
@@ -103,6 +104,7 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM spaces WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM recall_exclusions JOIN his ON his.id = conversation_id),
        (SELECT count(*) FROM forget_receipts WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM forgotten_words WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM memory_versions WHERE user_id = %(user_id)s)
 """
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from services.encryption.marks import WordsJson, all_words
+from services.conversations.messages import title_of
+from services.encryption.marks import WordsDigest, WordsJson, all_words
 from services.erasure.conversation_sql import SCRUB_COMMANDS_ABOUT
 from services.forgetting import purge_sql as sql
 from services.forgetting.targets import TargetPlan
 from services.memory.blocks import Change
 from services.memory.origins import origin_of, values_of
+from services.memory.word_digests import episode_digest, title_digest, value_digest
 from services.platform.connections import Connection
 from services.text.mentions import Subject, without
 
@@ -75,7 +77,18 @@ class Purge:
             await self._run(sql.FEEDBACK)
             await self._run(sql.MESSAGES)
         await self._versions()
+        await self._keep_away(purged, delete_messages=delete_messages)
         return purged
+
+    async def _keep_away(self, purged: Purged, *, delete_messages: bool) -> None:
+        """Note digests of what is gone, by which an import knows it."""
+        await self._run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
+        digests = [episode_digest(text) for _, text in purged.episodes if text]
+        digests += [value_digest(name, text) for _, name, text in purged.values]
+        digests += [title_digest(title_of(text)) for _, text in purged.messages]
+        gone = [WordsDigest(each) for each in dict.fromkeys(digests)]
+        if gone:
+            await self._run(sql.KEEP_AWAY, digests=gone)
 
     async def _versions(self) -> None:
         """Remove what memory held before; last, because every change above keeps what it changes."""
