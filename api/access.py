@@ -157,14 +157,11 @@ class StartsTurns:
             Unauthenticated: the key of an open socket was revoked, or its token has expired.
             NotFound: for this caller there is no such user.
             RateLimited: the user or the tenant has started too many.
-            TenantElsewhere: the tenant is no longer in the database that the socket was opened over.
         """
         caller = self.caller
         if self._connection.scope["type"] == "websocket":  # it may have been open for a long time
             caller = await caller_of(self._connection)
             caller.require("chat")
-            if (check_place := getattr(self._connection.state, "check_place", None)) is not None:
-                await check_place()
         caller.act_for(user_id)
         await self.services.rate_limits.count_turn(caller.tenant_id, user_id)
         await self.services.budgets.check(caller.tenant_id, user_id)

@@ -57,7 +57,6 @@ from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
 from api.request_bodies import Refused, RequestBodies, refused
 from api.same_host import LOOPBACK_NAMES, SameHost
-from api.tenant_routing import ServedShards, TenantRouting
 from api.tracing import RequestSpans
 from api.turnstile import Turnstile
 from graph.turns.runner import TurnRunner
@@ -67,19 +66,18 @@ from services.platform.tracing import TRACING
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
-def make_app(services: Services, runner: TurnRunner, shards: ServedShards | None = None) -> FastAPI:
+def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     """Make the application over open services, which the caller closes.
 
     Args:
-        services: over the only or the first database.
+        services: everything that works.
         runner: of its turns.
-        shards: what answers requests of tenants in other databases; None = all are in the only one.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
         mcp = McpOverHttp(services)
-        yield {"services": services, "runner": runner, "mcp": mcp, "shards": shards}
+        yield {"services": services, "runner": runner, "mcp": mcp}
         await mcp.close()
 
     # The page /docs loads nothing from another host; /redoc would load a picture.
@@ -94,8 +92,6 @@ def make_app(services: Services, runner: TurnRunner, shards: ServedShards | None
     app.add_middleware(Turnstile)
     app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)
-    if shards is not None:
-        app.add_middleware(TenantRouting, shards=shards)
     if services.authenticator.is_needed:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
         app.add_middleware(console_session.ConsoleSession)

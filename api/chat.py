@@ -23,7 +23,7 @@ from api.schemas import TicketView
 from api.streams import EventStream, last_event, sse_events
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
-from services.errors import AnamnesisError, InvalidInput, TenantElsewhere
+from services.errors import AnamnesisError, InvalidInput
 from services.identity.caller import Caller
 from services.identity.tickets import TICKET_S
 from state.events import TurnEvent
@@ -169,8 +169,6 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed in the meantime
             await socket.send_text(refusal)
-            if isinstance(error, TenantElsewhere):  # a new socket leads to the other database
-                await socket.close(1012, error.message)
         return
     ended = False
     patience_s = socket.state.services.settings.http_reader_timeout_s

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from api.access import Admin, ServicesOf
@@ -11,10 +11,9 @@ from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import DependencyView
 from services.errors import Forbidden
-from services.health import check_dependencies, check_shards
+from services.health import check_dependencies
 from services.identity.tenants import DEFAULT_TENANT
 from services.llm.model_checks import Acceptance, AcceptedForm, check_models
-from services.shards.addresses import HOME
 
 router = APIRouter(
     route_class=JsonRoute, prefix="/api/v1/doctor", tags=["health"], responses=documented(HTTPStatus.FORBIDDEN)
@@ -44,7 +43,7 @@ class DoctorView(BaseModel):
 
 
 @router.post("", response_model=DoctorView)
-async def doctor(connection: Request, services: ServicesOf, caller: Admin) -> Any:
+async def doctor(services: ServicesOf, caller: Admin) -> Any:
     """Check every dependency and send each configured model a few tiny requests, which are billed as usual.
 
     Only for admins of the default tenant, because models belong to the whole service.
@@ -52,8 +51,4 @@ async def doctor(connection: Request, services: ServicesOf, caller: Admin) -> An
     if caller.tenant_id != DEFAULT_TENANT:
         raise Forbidden("This needs a key of the default tenant.")
     models = await check_models(services.settings, services.models, services.embedder)
-    shards = connection.state.shards
-    if shards is None:
-        return {"dependencies": await check_dependencies(services), "models": models}
-    dependencies = await check_dependencies(shards.opened[HOME].services) + await check_shards(shards)
-    return {"dependencies": dependencies, "models": models}
+    return {"dependencies": await check_dependencies(services), "models": models}

@@ -9,8 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from api.access import FOR_OPERATORS, RunnerOf, ServicesOf, is_operator
 from api.request_bodies import JsonRoute
 from api.schemas import ReadinessView
-from api.tenant_routing import ServedShards
-from services.health import check_dependencies, check_shards, measure_jobs, overall
+from services.health import check_dependencies, measure_jobs, overall
 from services.platform.metrics import exposition
 
 router = APIRouter(route_class=JsonRoute, tags=["health"])
@@ -27,8 +26,6 @@ async def healthz() -> str:
 async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) -> JSONResponse:
     """Whether the service can answer and, for operators, the state of each dependency; 503 if busy or down."""
     dependencies = await check_dependencies(services)
-    if (shards := connection.state.shards) is not None:
-        dependencies += await check_shards(shards)
     state: str = overall(dependencies)
     if state != "down" and runner.busy:
         state = "busy"
@@ -40,8 +37,6 @@ async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) ->
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=[FOR_OPERATORS])
 async def metrics(connection: Request, services: ServicesOf) -> Response:
     """Metrics in Prometheus' text format; in OpenMetrics, with exemplars, for those who accept it."""
-    shards: ServedShards | None = connection.state.shards
-    opened = [services] if shards is None else [shard.services for shard in shards.opened.values()]
-    await measure_jobs(*(each.jobs for each in opened))
+    await measure_jobs(services.jobs)
     content, media_type = exposition(connection.headers.get("accept", ""))
     return Response(content, media_type=media_type)

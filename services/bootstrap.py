@@ -160,23 +160,19 @@ class Services:
 
 
 @asynccontextmanager
-async def open_services(
-    settings: Settings, engines: Engines, first: "Services | None" = None
-) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
     """Connect to the stores and wire the services.
 
     Args:
-        settings: of the service, or of one of its shards.
+        settings: of the service.
         engines: where the stores are.
-        first: for a shard, the services over the first database. They identify callers and count requests for all
-            shards, and share their models.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
         DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
-        connected = await connect(stack, settings, engines, first)
+        connected = await connect(stack, settings, engines)
         database, cache, jobs = connected.database, connected.cache, connected.jobs
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database, default_locale=settings.default_locale)
@@ -204,11 +200,11 @@ async def open_services(
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
-            api_keys=first.api_keys if first else ApiKeys(database.for_every_tenant()),
-            rate_limits=first.rate_limits if first else RateLimits(settings, cache),
+            api_keys=ApiKeys(database),
+            rate_limits=RateLimits(settings, cache),
             usage=connected.usage,
             budgets=Budgets(settings, connected.usage),
-            tickets=first.tickets if first else Tickets(cache),
+            tickets=Tickets(cache),
             database=database,
             redis=cache,
             milvus=connected.milvus,

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from services.engines import Engines, make_database
 from services.identity.authentication import Authenticator
@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
 
 
-class Shared(Protocol):
-    """What the services of all shards have in common."""
-
-    @property
-    def models(self) -> "ChatModels":
-        """Language models."""
-
-    @property
-    def embedder(self) -> "Embedder":
-        """The embedding model."""
-
-    @property
-    def authenticator(self) -> Authenticator:
-        """Identifies callers."""
-
-
 @dataclass(frozen=True)
 class Connected:
     """Connections to stores and models, closed at the end."""
@@ -50,8 +34,8 @@ class Connected:
     usage: UsageLedger
 
 
-async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines, shared: Shared | None) -> Connected:
-    """Connect to the stores of a shard, and make what is not `shared` with another one; `stack` closes it.
+async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> Connected:
+    """Connect to the stores and the models; `stack` closes the connections.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
@@ -64,14 +48,11 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines, s
     stack.push_async_callback(redis.close, cache)
     milvus = Milvus(engines.milvus_uri, settings.milvus_token)
     stack.push_async_callback(milvus.close)
-    if shared is None:
-        models, embedder = await asyncio.to_thread(_make_models, settings)
-        stack.push_async_callback(models.close)
-        stack.push_async_callback(embedder.close)
-        authenticator = Authenticator(settings, database)
-        stack.push_async_callback(authenticator.close)
-    else:
-        models, embedder, authenticator = shared.models, shared.embedder, shared.authenticator
+    models, embedder = await asyncio.to_thread(_make_models, settings)
+    stack.push_async_callback(models.close)
+    stack.push_async_callback(embedder.close)
+    authenticator = Authenticator(settings, database)
+    stack.push_async_callback(authenticator.close)
     usage = UsageLedger(database)
     usage.open()
     stack.push_async_callback(usage.close)

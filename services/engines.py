@@ -116,7 +116,7 @@ async def open_database(settings: Settings, *, begins_encryption: bool = False) 
 def make_database(settings: Settings, url: str, direct: str | None, *, begins: bool = False) -> Database:
     """Return the database at an address as the settings use it, not yet connected; `begins` as in `make_vault`."""
     vault = make_vault(settings, begins=begins)
-    return Database(url, direct_url=direct, vault=vault, sharded=settings.shards is not None)
+    return Database(url, direct_url=direct, vault=vault)
 
 
 def make_vault(settings: Settings, *, begins: bool = False) -> "Vault | None":

@@ -14,7 +14,6 @@
     ├── Unavailable             it may work later
     │   ├── Busy                as many turns run as may
     │   ├── DatabaseUnavailable
-    │   │   └── TenantElsewhere the tenant is moved to another database
     │   ├── EmbeddingFailed     the embedding endpoint; carries what it said
     │   └── ModelFailed         the language model's endpoint; carries how it failed
     ├── BadModelOutput          a model answered, but not what it was asked for
@@ -143,12 +142,6 @@ class DatabaseUnavailable(Unavailable):
 
 class DatabaseContended(DatabaseUnavailable):
     """Another change of the same data was in the way; try again in a moment."""
-
-
-class TenantElsewhere(DatabaseUnavailable):
-    """The tenant is being moved to another database; try again in a moment."""
-
-    code = "tenant_moving"
 
 
 class EmbeddingFailed(Unavailable):

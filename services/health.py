@@ -4,18 +4,16 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from services.errors import AnamnesisError
 from services.jobs.queue import JobQueue
 from services.platform import metrics, redis
 from services.platform.settings import Settings
-from services.shards.addresses import HOME
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
-    from services.shards.opened import OpenShards
 
 State = Literal["ok", "degraded", "down"]
 DependencyState = Literal["ok", "degraded", "down", "not_asked"]
@@ -24,8 +22,6 @@ DependencyState = Literal["ok", "degraded", "down", "not_asked"]
 _PATIENCE_S = 3.0
 _PATIENCE_OF_A_SCRAPE_S = 1.0
 _WORKER_IS_SILENT_S = 30.0
-_SHARED = frozenset({"llm", "embeddings"})
-"""What the shards of a service have in common."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +44,6 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
         _worker(settings, services.jobs),
     )
     return [*stores, worker, _model(services), _embeddings(services)]
-
-
-async def check_shards(shards: "OpenShards[Any]") -> list[Dependency]:
-    """Ask the stores and queues of every further shard, named `north: postgres`.
-
-    None of them is ever `down`: without it, the tenants of the others are served.
-    """
-    further = {name: shard.services for name, shard in shards.opened.items() if name != HOME}
-    found = await asyncio.gather(*(check_dependencies(services) for services in further.values()))
-    asked = [
-        replace(each, name=f"{name}: {each.name}", state="degraded" if each.state == "down" else each.state)
-        for name, dependencies in zip(further, found, strict=True)
-        for each in dependencies
-        if each.name not in _SHARED
-    ]
-    return asked + [Dependency(f"{name}: postgres", "degraded", None, why) for name, why in shards.missing.items()]
 
 
 async def check_indexes(services: "Services") -> None:
@@ -107,19 +87,14 @@ def overall(dependencies: list[Dependency]) -> State:
     return "down" if "down" in states else "degraded" if "degraded" in states else "ok"
 
 
-async def measure_jobs(*queues: JobQueue) -> None:
-    """Set the gauges of the job queues of all shards; they are NaN while a database does not answer."""
+async def measure_jobs(jobs: JobQueue) -> None:
+    """Set the gauges of the job queue; they are NaN while the database does not answer."""
     gauges = (metrics.JOBS_WAITING, metrics.JOBS_RUNNING, metrics.JOBS_FAILED, metrics.JOBS_OLDEST_SECONDS)
     values: tuple[float, ...] = (math.nan,) * len(gauges)
     with contextlib.suppress(AnamnesisError, TimeoutError):
         async with asyncio.timeout(_PATIENCE_OF_A_SCRAPE_S):
-            states = await asyncio.gather(*(jobs.records.state() for jobs in queues))
-        values = (
-            sum(state.waiting for state in states),
-            sum(state.running for state in states),
-            sum(state.failed for state in states),
-            max(state.oldest_s or 0.0 for state in states),
-        )
+            state = await jobs.records.state()
+        values = (state.waiting, state.running, state.failed, state.oldest_s or 0.0)
     for gauge, value in zip(gauges, values, strict=True):
         gauge.set(value)
 

@@ -15,7 +15,7 @@ from api.cli.shell import (
     print_json,
     run,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
 
@@ -45,7 +45,7 @@ def audit(
     async def work(settings: Settings) -> "Search":
         from services.forgetting.canary import CanarySearch  # noqa: PLC0415 — help needs none of it
 
-        async with open_all_services(await of_tenant(settings, tenant)) as services:
+        async with open_all_services(settings) as services:
             found = await named(Tenants(services.database), tenant)
             search = CanarySearch(
                 services.database,

@@ -10,11 +10,10 @@ import typer
 
 from api.cli.backfilling import Outcome, Piece, report, work_through
 from api.cli.shell import WRONG_USE, AsJson, Named, fail, open_services_on_postgres, quiet_settings
-from api.cli.tenants import named_or_all, of_tenant
+from api.cli.tenants import named_or_all
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
-from services.shards.addresses import settings_of_shards
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
@@ -101,11 +100,7 @@ def _run(settings: Settings, tenant: str | None, what: str, find: _Find, *, as_j
 
 
 async def _backfill(settings: Settings, tenant: str | None, find: _Find, outcome: Outcome) -> None:
-    for of_shard in [await of_tenant(settings, tenant)] if tenant else settings_of_shards(settings).values():
-        async with open_services_on_postgres(of_shard) as services:
-            served = set(await services.database.tenants())
-            tenants = [
-                each for each in await named_or_all(Tenants(services.database), tenant) if each.id in served
-            ]
-            found = [piece for each in tenants for piece in await find(services, each)]
-            await work_through(found, outcome)
+    async with open_services_on_postgres(settings) as services:
+        tenants = await named_or_all(Tenants(services.database), tenant)
+        found = [piece for each in tenants for piece in await find(services, each)]
+        await work_through(found, outcome)

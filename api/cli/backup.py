@@ -15,7 +15,6 @@ from api.cli.reindex import rebuild_indexes
 from api.cli.shell import (
     WRONG_USE,
     AsJson,
-    OfShard,
     Yes,
     as_counts,
     confirm,
@@ -29,7 +28,6 @@ from services.engines import direct_url, open_postgres
 from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
 from services.platform.migrate import role_of
 from services.platform.settings import Settings
-from services.shards.addresses import HOME, settings_of_shard
 
 if TYPE_CHECKING:
     from services.backup.archive import Manifest
@@ -41,12 +39,9 @@ def backup(
     target: Annotated[
         Path, typer.Argument(metavar="FILE|FOLDER", help="New file, or a folder for one named by the time.")
     ],
-    shard: OfShard = HOME,
     as_json: AsJson = False,
 ) -> None:
     """Write everything stored, as of one moment, into one compressed file. The service may be running.
-
-    Each shard has its own backup.
 
     Example: `anamnesis backup backups/`
     """
@@ -56,7 +51,7 @@ def backup(
     file = target / f"anamnesis-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip" if target.is_dir() else target
     with (
         _one_line_errors(f"there is no {file}"),
-        _postgres(settings := settings_of_shard(settings, shard)) as (database_url, _),
+        _postgres(settings) as (database_url, _),
         _progress() as progress,
     ):
         bar = progress.add_task("backup", total=None)
@@ -78,7 +73,6 @@ def restore(
         bool,
         typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty."),
     ] = False,
-    shard: OfShard = HOME,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -90,7 +84,6 @@ def restore(
     """
     settings = quiet_settings()
     with _one_line_errors("nothing was changed"):
-        settings = settings_of_shard(settings, shard)
         manifest = _restore(settings, file, replace=replace, yes=yes)
     try:
         episodes, passages = asyncio.run(_rebuild(settings))

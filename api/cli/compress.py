@@ -21,7 +21,7 @@ from api.cli.shell import (
     open_services_on_postgres,
     quiet_settings,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -65,7 +65,7 @@ def compress(
 async def _compress(
     settings: Settings, tenant: str, user: str, expert: str, *, dry_run: bool, run_id: UUID | None
 ) -> dict[str, Any]:
-    async with open_services_on_postgres(await of_tenant(settings, tenant)) as services:
+    async with open_services_on_postgres(settings) as services:
         found = await named(Tenants(services.database), tenant)
         owner = await services.memory.core.owner(found.id, user, expert)
         if run_id is None:

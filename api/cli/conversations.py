@@ -22,7 +22,7 @@ from api.cli.shell import (
     print_page,
     run,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -63,7 +63,7 @@ def list_(
     async def read(settings: Settings) -> "Sequence[Conversation]":
         from services.conversations.transcript import Transcript  # noqa: PLC0415 — help needs none of it
 
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             return await Transcript(database).conversations(owner.id, user_id=user, limit=limit + 1)
 
@@ -110,7 +110,7 @@ def delete(
     confirm(f"Permanently delete the conversation {conversation}{kept}?", yes=yes)
 
     async def remove(settings: Settings) -> "ErasedConversation":
-        async with open_all_services(await of_tenant(settings, tenant)) as services:
+        async with open_all_services(settings) as services:
             owner = await named(Tenants(services.database), tenant)
             return await services.conversation_erasure.erase(owner.id, conversation, keep_memories=keep_memories)
 
@@ -126,7 +126,7 @@ def delete(
 async def _read(settings: Settings, tenant: str, conversation_id: UUID) -> "tuple[Conversation, list[Message]]":
     from services.conversations.transcript import Transcript  # noqa: PLC0415 — help needs none of it
 
-    async with open_database(await of_tenant(settings, tenant)) as database:
+    async with open_database(settings) as database:
         owner = await named(Tenants(database), tenant)
         transcript = Transcript(database)
         found = await transcript.conversation(owner.id, conversation_id)

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +18,7 @@ from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
 
 if TYPE_CHECKING:
-    from services.bootstrap import Services
+    pass
 
 _LOOKS = 20
 _BETWEEN_LOOKS_S = 0.5
@@ -113,15 +111,14 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 
 
 async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
+
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.health import check_dependencies, check_indexes, check_shards, overall  # noqa: PLC0415
+    from services.health import check_dependencies, check_indexes, overall  # noqa: PLC0415
     from services.llm.model_checks import check_models  # noqa: PLC0415
-    from services.shards.opened import OpenShards  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
-        async with AsyncExitStack() as stack:
-            services = await stack.enter_async_context(open_services(settings, engines))
+        async with open_services(settings, engines) as services:
             asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
                 with contextlib.suppress(Unavailable):
@@ -131,16 +128,8 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
-            if settings.shards is not None:
-                shards = OpenShards(services, None, _only_looked_at)
-                found += await check_shards(await stack.enter_async_context(shards.open()))
     models = None if asked is None else [asdict(each) for each in asked]
     return _findings("shell", address, [asdict(each) for each in found], models)
-
-
-@asynccontextmanager
-async def _only_looked_at(_: "Services") -> AsyncIterator[None]:
-    yield
 
 
 def _findings(

@@ -11,7 +11,6 @@ from api.cli.shell import Yes, confirm, fail, open_all_services, quiet_settings
 from services.engines import open_database, open_engines, open_postgres
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
-from services.shards.addresses import settings_of_shards
 
 
 def encrypt(yes: Yes = False) -> None:
@@ -27,8 +26,7 @@ def encrypt(yes: Yes = False) -> None:
         fail("Encryption is off: set ANAMNESIS_ENCRYPTION=on, and keep the keys that it makes in a safe place.")
     confirm(f"Encrypt the database, with keys in {settings.keys_folder}? It cannot be taken back.", yes=yes)
     try:
-        for of_shard in settings_of_shards(settings).values():
-            asyncio.run(_encrypt(of_shard))
+        asyncio.run(_encrypt(settings))
     except AnamnesisError as error:
         fail(f"{error.message} Run the command again to go on.")
     except KeyboardInterrupt:

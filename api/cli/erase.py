@@ -19,7 +19,7 @@ from api.cli.shell import (
     fail,
     quiet_settings,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
@@ -67,7 +67,6 @@ async def _erase(
     from services.erasure.scrub import scrub as scrub_tables  # noqa: PLC0415
     from services.erasure.wiring import open_erasure  # noqa: PLC0415 — help needs none of it
 
-    settings = await of_tenant(settings, tenant)
     async with open_engines(settings) as engines:
         owner_url = engines.owner_url
         if scrub and owner_url is None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from api.cli.shell import AsJson, OfTenant, open_services_on_postgres, print_json, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
 
@@ -36,7 +36,7 @@ def list_(tenant: OfTenant = "default", as_json: AsJson = False) -> None:
     """
 
     async def work(settings: Settings) -> "list[Experiment]":
-        async with open_services_on_postgres(await of_tenant(settings, tenant)) as services:
+        async with open_services_on_postgres(settings) as services:
             found = await named(Tenants(services.database), tenant)
             return await services.experiments.page(found.id, limit=_MOST)
 
@@ -64,7 +64,7 @@ def report(
     """
 
     async def work(settings: Settings) -> "ExperimentReport":
-        async with open_services_on_postgres(await of_tenant(settings, tenant)) as services:
+        async with open_services_on_postgres(settings) as services:
             found = await named(Tenants(services.database), tenant)
             return await services.experiment_reports.report(found.id, name)
 

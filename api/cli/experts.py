@@ -21,7 +21,7 @@ from api.cli.shell import (
     print_page,
     run,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -191,7 +191,7 @@ def _with_experts(tenant: str, work: "Callable[[Experts, UUID], Awaitable[Done]]
 async def _opened(settings: Settings, tenant: str) -> "AsyncIterator[tuple[Experts, UUID]]":
     from services.conversations.experts import Experts  # noqa: PLC0415 — help needs none of it
 
-    async with open_database(await of_tenant(settings, tenant)) as database:
+    async with open_database(settings) as database:
         yield Experts(database), (await named(Tenants(database), tenant)).id
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from api.cli.shell import AsJson, Limit, OfTenant, print_json, print_page, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.errors import Conflict
 from services.identity.tenants import Tenants
@@ -41,7 +41,7 @@ def list_(
     """
 
     async def read(settings: Settings) -> Sequence[StoredJob]:
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             return await JobRecords(database).page(owner.id, status=status, after=None, limit=limit + 1)
 
@@ -65,7 +65,7 @@ def retry(
         raise typer.BadParameter("give the id of a job, or --all", param_hint="ID")
 
     async def again(settings: Settings) -> list[StoredJob]:
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             records = JobRecords(database)
             if job_id is not None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -20,7 +19,6 @@ from services.errors import AnamnesisError, NotFound
 from services.identity.api_keys import ApiKey, ApiKeys
 from services.identity.caller import SCOPES, Scope, known_scopes
 from services.identity.tenants import Tenant, Tenants
-from services.platform.postgres import Database
 from services.platform.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.", rich_markup_mode="markdown")
@@ -112,13 +110,6 @@ def revoke(
     typer.echo(f"The key {record.id} ({record.name}) is revoked.")
 
 
-@asynccontextmanager
-async def _open(settings: Settings) -> AsyncIterator[Database]:
-    """The first database, which holds the keys of all tenants."""
-    async with open_database(settings) as database:
-        yield database.for_every_tenant()
-
-
 async def _create(
     settings: Settings,
     tenant: str,
@@ -127,7 +118,7 @@ async def _create(
     acts_for_headers: bool,
     default_user: str | None,
 ) -> tuple[Tenant, ApiKey, str]:
-    async with _open(settings) as database:
+    async with open_database(settings) as database:
         owner = await named(Tenants(database), tenant)
         keys = ApiKeys(database)
         return owner, *await keys.create(
@@ -136,14 +127,14 @@ async def _create(
 
 
 async def _list(settings: Settings, tenant: str | None) -> _Found:
-    async with _open(settings) as database:
+    async with open_database(settings) as database:
         keys = ApiKeys(database)
         tenants = await named_or_all(Tenants(database), tenant)
         return [(owner, key) for owner in tenants for key in await keys.list(owner.id)]
 
 
 async def _revoke(settings: Settings, key_id: UUID) -> ApiKey:
-    async with _open(settings) as database:
+    async with open_database(settings) as database:
         keys = ApiKeys(database)
         for tenant_id in await database.tenants():
             try:

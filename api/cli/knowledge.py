@@ -27,7 +27,7 @@ from api.cli.shell import (
     print_table,
     run,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
@@ -256,7 +256,7 @@ def search(
         fail("the query is empty", WRONG_USE)
 
     async def find(settings: Settings) -> "Found":
-        async with open_all_services(await of_tenant(settings, tenant)) as services:
+        async with open_all_services(settings) as services:
             owner = await named(Tenants(services.database), tenant)
             await services.knowledge.documents.base_id(owner.id, prefix)
             return await services.knowledge.search.search(
@@ -315,7 +315,7 @@ async def _open(settings: Settings, tenant: str) -> AsyncIterator[_Opened]:
     from services.knowledge.bases import KnowledgeBases  # noqa: PLC0415
     from services.knowledge.documents import Documents  # noqa: PLC0415
 
-    async with open_database(await of_tenant(settings, tenant)) as database:
+    async with open_database(settings) as database:
         owner = await named(Tenants(database), tenant)
         jobs = JobQueue(database)
         await jobs.open()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli.shell import FAILED, AsJson, OfTenant, as_counts, print_json, print_table, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -49,7 +49,7 @@ def audit(
         from services.jobs.queue import JobQueue  # noqa: PLC0415 — help needs none of it
         from services.lineage.audit import LineageAudit  # noqa: PLC0415
 
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             found = await named(Tenants(database), tenant)
             return await LineageAudit(database, JobQueue(database)).audit(found.id, user)
 

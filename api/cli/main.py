@@ -31,7 +31,6 @@ from api.cli import (
     replay,
     retention,
     serve,
-    shard,
     tenants,
     top,
     transfer,
@@ -67,7 +66,6 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(encryption.app, name="encryption")
 app.command(name="encrypt")(encrypt.encrypt)
 app.add_typer(tenants.app, name="tenants")
-app.add_typer(shard.app, name="shard")
 app.command(name="audit")(audit.audit)
 app.command(name="verify-receipt")(receipts.verify_receipt)
 app.command(name="erase")(erase.erase)

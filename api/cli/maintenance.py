@@ -19,7 +19,7 @@ from api.cli.shell import (
     print_table,
     run,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.identity.tenants import Tenants
 from services.maintenance.policy import Fading, Handling
 from services.platform.settings import Settings
@@ -200,7 +200,7 @@ def _with(
 
 def _with_maintenance(tenant: str, work: "Callable[[Maintenance, UUID], Coroutine[Any, Any, Result]]") -> Result:
     async def done(settings: Settings) -> Result:
-        async with open_services_on_postgres(await of_tenant(settings, tenant)) as services:
+        async with open_services_on_postgres(settings) as services:
             found = await named(Tenants(services.database), tenant)
             return await work(services.maintenance, found.id)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli.shell import WRONG_USE, OfTenant, fail, open_all_services, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.identity.caller import NOBODY_IN_PARTICULAR, USER
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -60,7 +60,7 @@ async def _serve(settings: Settings, user: str, tenant: str) -> None:
     from api.mcp.acting import Acting  # noqa: PLC0415 — help needs none of it
     from api.mcp.server import make_server  # noqa: PLC0415
 
-    async with open_all_services(await of_tenant(settings, tenant)) as services:
+    async with open_all_services(settings) as services:
         owner = await named(Tenants(services.database), tenant)
         caller = replace(NOBODY_IN_PARTICULAR, tenant_id=owner.id)
 

@@ -29,7 +29,7 @@ from api.cli.shell import (
     print_table,
     run,
 )
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -177,7 +177,7 @@ def _edit_memory(tenant: str, user: str, episode_id: UUID, content: str | None, 
         from services.memory.catalog import EpisodeCatalog  # noqa: PLC0415 — help needs none of it
         from services.memory.operations import OperationLog, Trigger  # noqa: PLC0415
 
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             catalog = EpisodeCatalog(database, OperationLog(database))
             await catalog.edit(owner.id, user, episode_id, Trigger("user"), content=content, importance=importance)
@@ -280,9 +280,7 @@ def _with_memory(
     """Run work on a user's memory with an expert, in a space or outside; with `index`, connect to Milvus."""
 
     async def done(settings: Settings) -> Result:
-        async with (open_all_services if index else open_services_on_postgres)(
-            await of_tenant(settings, tenant)
-        ) as services:
+        async with (open_all_services if index else open_services_on_postgres)(settings) as services:
             owner = await named(Tenants(services.database), tenant)
             return await work(services, await services.memory.core.owner(owner.id, user, expert, space))
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from api.cli.shell import InSpace, OfExpert, OfTenant, OfUser, open_services_on_postgres, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
 
@@ -61,7 +61,7 @@ def _set(
     pinned: bool,
 ) -> None:
     async def work(settings: Settings) -> None:
-        async with open_services_on_postgres(await of_tenant(settings, tenant)) as services:
+        async with open_services_on_postgres(settings) as services:
             found = await named(Tenants(services.database), tenant)
             pins = services.memory.pins
             try:

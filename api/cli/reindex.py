@@ -10,14 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from api.cli.shell import as_counts, fail, open_all_services, quiet_settings
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
-from services.shards.addresses import settings_of_shards
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
 
 
 def reindex() -> None:
-    """Rebuild the Milvus index, of every shard, from PostgreSQL without downtime. Safe to re-run.
+    """Rebuild the Milvus index from PostgreSQL without downtime. Safe to re-run.
 
     Needed after a change of the embedding model or its dimensions.
 
@@ -34,13 +33,9 @@ def reindex() -> None:
 
 
 async def _reindex(settings: Settings) -> tuple[int, int]:
-    episodes = passages = 0
-    for of_shard in settings_of_shards(settings).values():
-        async with open_all_services(of_shard) as services:
-            with _progress() as progress:
-                more_episodes, more_passages = await rebuild_indexes(services, progress)
-        episodes, passages = episodes + more_episodes, passages + more_passages
-    return episodes, passages
+    async with open_all_services(settings) as services:
+        with _progress() as progress:
+            return await rebuild_indexes(services, progress)
 
 
 async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int, int]:

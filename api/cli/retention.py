@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from api.cli.shell import WRONG_USE, AsJson, OfTenant, Yes, confirm, fail, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import migrate_if_owner, open_database, open_engines
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -51,7 +51,7 @@ def show(tenant: OfTenant = "default", as_json: AsJson = False) -> None:
     """
 
     async def read(settings: Settings) -> dict[Kind, int]:
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             return await RetentionRules(database).of((await named(Tenants(database), tenant)).id)
 
     _print_rules(run(read), as_json=as_json)
@@ -76,7 +76,7 @@ def set_(
         fail("name a rule, such as --messages 365 or --messages off", WRONG_USE)
 
     async def change(settings: Settings) -> dict[Kind, int]:
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             return await RetentionRules(database).change(owner.id, changes)
 
@@ -123,7 +123,6 @@ async def _opened(settings: Settings, tenant: str) -> AsyncIterator[tuple["Reten
     from services.erasure.wiring import open_stores  # noqa: PLC0415
     from services.retention.retention import Retention  # noqa: PLC0415
 
-    settings = await of_tenant(settings, tenant)
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_stores(settings, engines.database_url, engines.milvus_uri) as stores:

@@ -25,7 +25,6 @@ from services.platform.settings import Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from api.tenant_routing import ServedShards
     from graph.turns.runner import TurnRunner
 
 _STREAMS_END_S = 2
@@ -93,7 +92,6 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         # Milvus is still starting: import the rest meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415
         from api.connections import uvicorn_options  # noqa: PLC0415
-        from api.tenant_routing import serve_shards  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
         from graph.turns.runner import TurnRunner  # noqa: PLC0415
 
@@ -105,8 +103,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         runner.open()
         if settings.worker == "inline":
             services.jobs.start_worker()
-        shards = await stack.enter_async_context(serve_shards(services, runner)) if settings.shards else None
-        app = make_app(services, runner, shards)
+        app = make_app(services, runner)
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         checking = await begin_check(services)
@@ -125,7 +122,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
             await _drain(
-                _runners(runner, shards),
+                runner,
                 _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT],
                 signals,
             )
@@ -162,21 +159,13 @@ async def _accept_what_waits(listening: socket.socket) -> None:
         await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-def _runners(runner: "TurnRunner", shards: "ServedShards | None") -> "list[TurnRunner]":
-    return [runner] if shards is None else [shard.used.runner for shard in shards.opened.values()]
-
-
-async def _drain(runners: "list[TurnRunner]", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
+async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
     """Let running turns finish; on a second signal end them at once."""
-
-    async def close(within_s: float) -> None:
-        await asyncio.gather(*(runner.close(within_s) for runner in runners))
-
-    finishing = asyncio.create_task(close(grace_s))
+    finishing = asyncio.create_task(runner.close(grace_s))
     again = asyncio.create_task(signals.get())
     await asyncio.wait({finishing, again}, return_when=asyncio.FIRST_COMPLETED)
     if again.done():
-        await close(0)
+        await runner.close(0)
     again.cancel()
     await finishing
 

@@ -55,7 +55,6 @@ AsOf = Annotated[
         help="Show what memory knew at this moment; without an offset, in this machine's time zone.",
     ),
 ]
-OfShard = Annotated[str, typer.Option("--shard", help="Shard whose database it is; home is the first one.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to show at most.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 

@@ -64,25 +64,6 @@ async def named(tenants: Tenants, name: str) -> Tenant:
     return found
 
 
-async def of_tenant(settings: Settings, name: str) -> Settings:
-    """The settings of the shard that serves the tenant of this name or id; the given ones where all are in one.
-
-    Raises:
-        NotFound: there is no such tenant.
-        TenantElsewhere: it is being moved.
-        ConfigurationError: the file of addresses lacks its shard.
-    """
-    if settings.shards is None:
-        return settings
-    from services.shards.addresses import settings_of_shard  # noqa: PLC0415 — only with shards
-    from services.shards.directory import Directory  # noqa: PLC0415
-
-    async with open_database(settings) as database:
-        tenant = await named(Tenants(database), name)
-        shard = await Directory(database).shard_of(tenant.id)
-    return settings_of_shard(settings, shard)
-
-
 async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
     """Return the named tenant; without a name, all.
 

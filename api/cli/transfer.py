@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfTenant, fail, quiet_settings
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
@@ -122,7 +122,7 @@ async def import_chunks(settings: Settings, tenant: str, chunks: AsyncIterator[b
     from services.jobs.queue import JobQueue  # noqa: PLC0415
     from services.transfer.wiring import make_importer  # noqa: PLC0415 — help needs none of it
 
-    async with open_database(await of_tenant(settings, tenant)) as database:
+    async with open_database(settings) as database:
         owner = await named(Tenants(database), tenant)
         jobs = JobQueue(database)
         await jobs.open()
@@ -175,7 +175,7 @@ async def _export(settings: Settings, tenant: str, user: str, space: str | None,
 
     count = 0
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(await of_tenant(settings, tenant)))
+        database = await stack.enter_async_context(open_database(settings))
         owner = await named(Tenants(database), tenant)
         exporter = Exporter(ExportStore(database))
         found = await exporter.user(owner.id, user)

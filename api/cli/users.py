@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.cli.shell import AsJson, Limit, OfTenant, OfUser, print_fields, print_json, print_page, run
-from api.cli.tenants import named, of_tenant
+from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -44,7 +44,7 @@ def list_(
     async def read(settings: Settings) -> "Sequence[ListedUser]":
         from services.conversations.users import Users  # noqa: PLC0415 — help needs none of it
 
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             return await Users(database).page(owner.id, prefix=prefix, limit=limit + 1)
 
@@ -61,7 +61,7 @@ def show(user: OfUser, tenant: OfTenant = "default", as_json: AsJson = False) ->
     async def read(settings: Settings) -> "User":
         from services.conversations.users import Users  # noqa: PLC0415 — help needs none of it
 
-        async with open_database(await of_tenant(settings, tenant)) as database:
+        async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             return await Users(database).get(owner.id, user)
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack
 
 import typer
 
@@ -14,9 +12,6 @@ from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
-
-if TYPE_CHECKING:
-    from services.bootstrap import Services
 
 
 def worker() -> None:
@@ -43,12 +38,10 @@ async def _work(settings: Settings) -> None:
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
         engines = await stack.enter_async_context(open_engines(settings))
         await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services, AsyncExitStack() as further:
+        async with open_services(settings, engines) as services:
             await warm_up(settings)
             checking = await begin_check(services)
             services.jobs.start_worker()
-            if settings.shards is not None:
-                await further.enter_async_context(_work_on_shards(services))
             typer.echo("The worker is ready.")
             stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
             await asyncio.wait({stopped, failed, checking}, return_when=asyncio.FIRST_COMPLETED)
@@ -58,17 +51,3 @@ async def _work(settings: Settings) -> None:
             if checking.done():
                 await checking  # it tells why
             checking.cancel()
-
-
-@asynccontextmanager
-async def _work_on_shards(home: "Services") -> AsyncIterator[None]:
-    """Work through the jobs of every shard, beside those of the first database."""
-    from services.shards.opened import OpenShards  # noqa: PLC0415 — only with shards
-
-    @asynccontextmanager
-    async def work(services: "Services") -> AsyncIterator[None]:
-        services.jobs.start_worker()
-        yield
-
-    async with OpenShards(home, None, work).open():
-        yield

@@ -66,8 +66,6 @@ class TurnRunner:
         """Temporary turns, until shortly after their end."""
         self._opening = 0
         """Turns that are about to be stored."""
-        self._limited = [self]
-        """Runners of this process whose turns count together."""
         self._tasks: list[asyncio.Task[None]] = []
         self.draining = False
         """Whether this process is about to end."""
@@ -81,11 +79,6 @@ class TurnRunner:
     def under_pressure(self) -> bool:
         """Whether at least half of the maximum does: background work that can wait then makes room."""
         return self._turns_here * 2 >= self._services.settings.turns_max
-
-    def share_limit(self, other: "TurnRunner") -> None:
-        """Count turns together with those of another runner in this process, over another database."""
-        other._limited.append(self)
-        self._limited = other._limited
 
     def admit(self) -> None:
         """Check whether another turn may start.
@@ -329,7 +322,7 @@ class TurnRunner:
 
     @property
     def _turns_here(self) -> int:
-        return sum(len(runner._running) + runner._opening for runner in self._limited)
+        return len(self._running) + self._opening
 
     def _turn_tasks(self) -> list["asyncio.Task[None]"]:
         return [run.task for run in self._running.values() if run.task]

@@ -70,7 +70,7 @@ class ChunkIndexSync:
         """
         count = 0
         rows = await self._database.fetch_without_tenant("SELECT tenants_with_passages_to_index()", {}, tuple_row)
-        for tenant_id in await self._database.served([row[0] for row in rows]):
+        for tenant_id in [row[0] for row in rows]:
             while True:
                 async with self._database.only_one(WRITING, wait=True):
                     indexed = await self._index_batch(tenant_id)

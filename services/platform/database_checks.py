@@ -17,7 +17,6 @@ DIRECT_URL_IS_POOLED = (
     "ANAMNESIS_DIRECT_DATABASE_URL leads through a connection pooler; it must be the address of the server itself"
 )
 
-_CLOSED_TENANTS = "SELECT count(*) FROM closed_tenants"
 _BACKEND = "SELECT pg_backend_pid()"
 _REVISION = "SELECT version_num, obj_description('alembic_version'::regclass) FROM alembic_version"
 _ROLE_CHECK = """
@@ -78,18 +77,4 @@ async def check_schema(connection: AsyncConnection[TupleRow]) -> None:
         raise ConfigurationError(
             f"The database's schema is at {row[0]}, which does not serve this version, made for {needed}. "
             f"Run the version that made it, or a newer one."
-        )
-
-
-async def check_sharding(connection: AsyncConnection[TupleRow], *, sharded: bool) -> None:
-    """Refuse to serve tenants that are in another database.
-
-    Raises:
-        ConfigurationError: this process knows of no other databases, and the database does not serve all tenants.
-    """
-    row: Any = None if sharded else await (await connection.execute(_CLOSED_TENANTS)).fetchone()
-    if row is not None and row[0]:
-        raise ConfigurationError(
-            f"{row[0]} tenants are in another database or on their way there: set ANAMNESIS_SHARDS to the file "
-            "with the addresses of all shards."
         )

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import psycopg
 import psycopg_pool
 
-from services.errors import BrokenReference, DatabaseContended, DatabaseUnavailable, TenantElsewhere
+from services.errors import BrokenReference, DatabaseContended, DatabaseUnavailable
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -28,8 +28,6 @@ _TRANSIENT = (
     psycopg_pool.PoolTimeout,
     psycopg_pool.PoolClosed,
 )
-_CLOSED = "AN001"
-"""Error code of the function `enter_tenant` for a tenant that the database does not serve."""
 
 
 @asynccontextmanager
@@ -48,10 +46,6 @@ async def driver_errors_made_ours() -> AsyncIterator[None]:
         raise DatabaseContended from error
     except (*_TRANSIENT, TimeoutError) as error:
         raise DatabaseUnavailable from error
-    except psycopg.DatabaseError as error:
-        if error.sqlstate == _CLOSED:
-            raise TenantElsewhere from error
-        raise
 
 
 async def despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Result:

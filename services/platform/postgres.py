@@ -1,7 +1,6 @@
 """PostgreSQL: transactions that see only one tenant, and statements that share a round trip."""
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -21,7 +20,6 @@ from services.platform.database_checks import (
     check_direct,
     check_role,
     check_schema,
-    check_sharding,
 )
 from services.platform.database_errors import despite_contention, driver_errors_made_ours
 from services.platform.shared_reads import Query, SharedReads, positional
@@ -42,15 +40,7 @@ _SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for nam
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
-_ENTER_TENANT = "SELECT enter_tenant(%s)"
 _TENANTS = "SELECT id FROM tenants ORDER BY id"
-_SERVED_OF = """
-SELECT id FROM unnest(%(ids)s::uuid[]) AS id
-WHERE NOT EXISTS (SELECT FROM closed_tenants c WHERE c.tenant_id = id) ORDER BY id
-"""
-_SERVED_TENANTS = """
-SELECT id FROM tenants t WHERE NOT EXISTS (SELECT FROM closed_tenants c WHERE c.tenant_id = t.id) ORDER BY id
-"""
 _AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 # Statements that belong together see the same state.
@@ -67,7 +57,6 @@ class Database(Connections):
         direct_url: str | None = None,
         statement_s: float = STATEMENT_S,
         vault: "Vault | None" = None,
-        sharded: bool = False,
     ) -> None:
         """Take the addresses.
 
@@ -78,28 +67,12 @@ class Database(Connections):
                 and locks that outlast a transaction. None = `url` is direct.
             statement_s: seconds for one round trip.
             vault: seals and opens users' words; None = they are stored as they are.
-            sharded: whether tenants may be in another database; then each transaction of a tenant first looks
-                whether this one serves it, and raises TenantElsewhere if not.
         """
         super().__init__(url, direct_url=direct_url, statement_s=statement_s, adapt=vault.adapt if vault else None)
         self.vault = vault
-        self._sharded = sharded
-        self._set_tenant = self._entering(_ENTER_TENANT if sharded else _SET_TENANT)
+        self._set_tenant: LiteralString = _SET_TENANT + (_SET_LIMITS_LOCALLY if self._pooled else "")
         self._under_way: set[asyncio.Task[Any]] = set()
         self._shared_reads = SharedReads(self._run_each)
-
-    def _entering(self, statement: LiteralString) -> LiteralString:
-        return statement + (_SET_LIMITS_LOCALLY if self._pooled else "")
-
-    def for_every_tenant(self) -> "Database":
-        """Return the same database for what every tenant has in it, wherever its data are: its API keys."""
-        if not self._sharded:
-            return self
-        same = copy.copy(self)
-        same._sharded = False
-        same._set_tenant = self._entering(_SET_TENANT)
-        same._shared_reads = SharedReads(same._run_each)
-        return same
 
     async def open(self) -> None:
         """Connect.
@@ -116,7 +89,6 @@ class Database(Connections):
                     await check_direct(connection, DATABASE_URL_IS_POOLED)
                 await check_role(connection)
                 await check_schema(connection)
-                await check_sharding(connection, sharded=self._sharded)
                 await check_encryption(connection, self.vault)
             if self._pooled:
                 async with self._direct_connection() as connection:
@@ -355,15 +327,8 @@ class Database(Connections):
             return await _all_rows(cursor)
 
     async def tenants(self) -> list[UUID]:
-        """Return the ids of all tenants that this database serves."""
-        rows = await self.fetch_without_tenant(_SERVED_TENANTS if self._sharded else _TENANTS, {}, tuple_row)
-        return [row[0] for row in rows]
-
-    async def served(self, tenant_ids: Sequence[UUID]) -> list[UUID]:
-        """Return those of the tenants that this database serves; an old copy of the others may still be there."""
-        if not self._sharded or not tenant_ids:
-            return list(tenant_ids)
-        rows = await self.fetch_without_tenant(_SERVED_OF, {"ids": list(tenant_ids)}, tuple_row)
+        """Return the ids of all tenants."""
+        rows = await self.fetch_without_tenant(_TENANTS, {}, tuple_row)
         return [row[0] for row in rows]
 
 

@@ -232,10 +232,6 @@ class Settings(BaseSettings):
     )
     """Use this Redis server, service of Sentinels or cluster; several API processes need one in common."""
 
-    shards: Path | None = Field(None, description="path of a TOML file with the addresses of further databases")
-    """Keep tenants in several databases, each with its own Milvus; see docs/scaling.md. Every process needs the
-    same file. Unset, all tenants are in one database."""
-
     # Language model; no model = the built-in offline model
     llm_model: str | None = Field(None, description="the model's name at the endpoint")
     """Answer with this model. Unset, the built-in offline model quotes what was said."""

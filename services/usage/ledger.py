@@ -5,8 +5,7 @@ written is kept and written later; a process that is killed loses the counts of 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal, LiteralString
@@ -17,7 +16,7 @@ from psycopg import sql
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
-from services.errors import BrokenReference, DatabaseUnavailable, TenantElsewhere, Unavailable
+from services.errors import BrokenReference, DatabaseUnavailable
 from services.platform.postgres import Database
 from services.usage.meter import Counts, Spender, UsageMeter
 
@@ -104,8 +103,6 @@ class UsageLedger:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.meter = UsageMeter()
-        self.meter_of: Callable[[UUID], Awaitable[UsageMeter]] | None = None
-        """Finds the meter of a tenant that this database does not serve; None where it serves all."""
         self._writing: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -134,8 +131,6 @@ class UsageLedger:
                     log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))
                 else:  # a user or an expert was removed at this moment: the next statement does not find them
                     self._count_again(counts)
-            except TenantElsewhere:
-                await self._hand_over(tenant_id, counts)
             except Exception as error:  # whatever it was, nothing that was counted may be lost
                 passing = isinstance(error, DatabaseUnavailable)
                 log.warning("usage is written later", reason=type(error).__name__, exc_info=not passing)
@@ -143,14 +138,6 @@ class UsageLedger:
 
     def _count_again(self, counts: Counts) -> None:
         _add(self.meter, counts)
-
-    async def _hand_over(self, tenant_id: UUID, counts: Counts) -> None:
-        """Count it where the tenant is now; here again while that cannot be said."""
-        meter = self.meter
-        if self.meter_of is not None:
-            with suppress(Unavailable):
-                meter = await self.meter_of(tenant_id)
-        _add(meter, counts)
 
     async def sums(
         self,

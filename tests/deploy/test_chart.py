@@ -28,10 +28,6 @@ EVERYTHING: dict[str, Any] = {
     "serviceAccountName": "anamnesis",
     "milvus": {"uri": "http://milvus:19530", "tokenSecret": {"name": "milvus", "key": "token"}},
     "redis": {"urlSecret": {"name": "redis", "key": "url"}},
-    "shards": {
-        "fileSecret": {"name": "shards", "key": "shards.toml"},
-        "migrationFileSecret": {"name": "owners", "key": "owners.toml"},
-    },
     "encryption": {"keysClaim": "user-keys", "masterKeySecret": {"name": "master", "key": "master.key"}},
     "receiptKeySecret": {"name": "receipts", "key": "receipt_key.pem"},
     "settings": {"ANAMNESIS_AUTH": "jwt", "ANAMNESIS_LLM_MODEL": "m", "ANAMNESIS_TURNS_MAX": "1000000"},
@@ -214,13 +210,12 @@ class TestRendered:
         assert monitored.items() <= rendered["Service", "memory"]["metadata"]["labels"].items()
 
     def test_files_of_secrets_are_where_their_settings_look(self, tmp_path: Path) -> None:
-        """Shards without their owners in API and worker, with them in the migration."""
+        """In API and worker, and none in the migration."""
         files = {
-            "shards": "/etc/anamnesis/shards/shards.toml",
             "master": "/etc/anamnesis/master-key/master.key",
             "receipts": "/etc/anamnesis/receipt-key/receipt_key.pem",
         }
-        expected = {"api": files, "worker": files, "migrate": {"owners": "/etc/anamnesis/shards/owners.toml"}}
+        expected = {"api": files, "worker": files, "migrate": {}}
         for name, pod in pods_of(render(tmp_path, EVERYTHING)).items():
             container = pod["containers"][0]
             folders = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
@@ -235,22 +230,13 @@ class TestRendered:
             claims = [each["persistentVolumeClaim"] for each in pod["volumes"] if "persistentVolumeClaim" in each]
             assert claims == ([{"claimName": "user-keys"}] if name != "migrate" else [])
 
-    @pytest.mark.parametrize(
-        ("values", "missing"),
-        [
-            ({"shards": {"fileSecret": {"name": "shards"}}}, "shards.migrationFileSecret.name"),
-            ({"encryption": {"keysClaim": "user-keys"}}, "encryption.masterKeySecret.name"),
-        ],
-    )
-    def test_shards_need_their_owners_and_keys_their_master_key(
-        self, tmp_path: Path, values: dict[str, Any], missing: str
-    ) -> None:
+    def test_keys_need_their_master_key(self, tmp_path: Path) -> None:
         given = tmp_path / "values.yaml"
-        given.write_text(yaml.safe_dump(NEEDED | values))
+        given.write_text(yaml.safe_dump(NEEDED | {"encryption": {"keysClaim": "user-keys"}}))
         command = ["helm", "template", "anamnesis", str(CHART), "--values", str(given)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode != 0
-        assert missing in ran.stderr
+        assert "encryption.masterKeySecret.name" in ran.stderr
 
     @pytest.mark.parametrize("store", sorted(NEEDED))
     def test_without_the_address_of_a_store_nothing_is_rendered(self, tmp_path: Path, store: str) -> None:

@@ -10,7 +10,6 @@ from fastapi.dependencies import models
 
 from api.app import make_app
 from api.connections import uvicorn_options
-from api.tenant_routing import ServedShards
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
@@ -28,10 +27,10 @@ async def running_turns(services: Services) -> AsyncIterator[TurnRunner]:
 
 
 @asynccontextmanager
-async def served(services: Services, runner: TurnRunner, shards: ServedShards | None = None) -> AsyncIterator[str]:
+async def served(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
     """Serve the application; yield its address."""
     options = uvicorn_options(services.settings)
-    config = uvicorn.Config(make_app(services, runner, shards), port=0, timeout_graceful_shutdown=1, **options)
+    config = uvicorn.Config(make_app(services, runner), port=0, timeout_graceful_shutdown=1, **options)
     server = _Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110

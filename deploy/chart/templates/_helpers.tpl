@@ -88,10 +88,6 @@ valueFrom:
 {{- else }}
   value: {{ required "redis.url or redis.urlSecret.name is needed: redis://host:port/0" .Values.redis.url | quote }}
 {{- end }}
-{{- if .Values.shards.fileSecret.name }}
-- name: ANAMNESIS_SHARDS
-  value: /etc/anamnesis/shards/{{ .Values.shards.fileSecret.key }}
-{{- end }}
 {{- if .Values.encryption.keysClaim }}
 - name: ANAMNESIS_ENCRYPTION
   value: "on"
@@ -153,10 +149,7 @@ volumes:
 {{- define "anamnesis.fileSecrets" -}}
 {{- $values := (index . 0).Values -}}
 {{- $secrets := dict -}}
-{{- if eq (index . 1) "migration" -}}
-{{- with $values.shards.migrationFileSecret }}{{ if .name }}{{ $_ := set $secrets "shards" . }}{{ end }}{{ end -}}
-{{- else -}}
-{{- with $values.shards.fileSecret }}{{ if .name }}{{ $_ := set $secrets "shards" . }}{{ end }}{{ end -}}
+{{- if ne (index . 1) "migration" -}}
 {{- with $values.receiptKeySecret }}{{ if .name }}{{ $_ := set $secrets "receipt-key" . }}{{ end }}{{ end -}}
 {{- if $values.encryption.keysClaim -}}
 {{- $_ := required "encryption.masterKeySecret.name is needed with encryption.keysClaim" $values.encryption.masterKeySecret.name -}}

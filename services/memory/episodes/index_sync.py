@@ -243,7 +243,7 @@ class EpisodeIndexSync:
 
     async def _tenants(self) -> list[UUID]:
         rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        return await self._database.served([row[0] for row in rows])
+        return [row[0] for row in rows]
 
     async def _users_of(self, shard: int, shards: int) -> dict[UUID, list[UUID]]:
         """The users of a shard, by tenant."""

@@ -1,0 +1,268 @@
+"""Which words of a message are the user's own, and whether a quote is taken from them. Pure functions.
+
+Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. What is
+doubtful counts as foreign: a change that rests on it is asked about, and never made or lost. A text without a
+closing mark goes on to the end of the message, because its author may have chosen how it continues.
+
+Every pattern is bounded, so that the time grows with the length of a message alone.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from services.memory.foreign_cues import announces_text, asks_removal, orders_work
+from services.text.caches import text_cache
+from services.text.sentences import Span
+from services.text.tokenizer import informative_terms
+
+_LONG_QUOTATION, _LONG_CHINESE = 5, 10
+"""Words, or Chinese characters, beyond which a quotation is a text and not a name or a title."""
+_FEWEST_WORDS, _FEWEST_CHINESE = 2, 4
+"""Words, or Chinese characters, that a quote has at least."""
+_SPOKEN_TWICE, _SEPARATORS = 2, 2
+_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
+_EDGES = " '.,;:!?…。，；：！？、-–—"
+_FENCE = re.compile(r"```|~~~|\"\"\"")
+_TAG = re.compile(
+    r"<([a-z\u3400-\u9fff][\w-]{0,30})(?:[\s/][^<>\n]{0,200})?>|<!--|<\||\[/?INST\]|\]\(", re.IGNORECASE
+)
+_SINGLE = re.compile(r"(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){6,400})'(?!\w)")
+_PAIRS = (("“", "”"), ("「", "」"), ("『", "』"), ("«", "»"), ("《", "》"), ("‘", "’"))
+_HEADER = (
+    r"(?:from|to|cc|sent|date|subject|reply-to|发件人|寄件人|寄件者|收件人|收件者|主题|主旨|日期|发送时间|抄送)"
+    r"[ \t]{0,4}[:：]"
+)
+_CLOCK = r"\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?:[ \t]?[ap]\.?m\b\.?)?"
+_BORDER = re.compile(
+    rf"[ \t]{{0,8}}{_HEADER}.{{0,400}}\n[ \t]{{0,8}}{_HEADER}"
+    r"|[ \t]{0,8}(?:subject|主题|主旨)[ \t]{0,4}[:：]"
+    r"|[ \t]{0,8}(?:fwd?|fw|forwarded|转发)[^\n:：]{0,30}[:：]"
+    r"|[ \t]{0,8}(?:[-*=_~]{3}|[—–]{2})"
+    r"|#{1,6}[ \t]"
+    r"|(?:dear (?!assistant\b)|(?:hi|hello) (?!assistant\b|there\b)[a-z]"
+    r"|(?:尊敬|亲爱|敬爱)的(?!助手))[^\n,，:：]{0,40}[,，:：][ \t]{0,4}\n"
+    r"|(?:on|am|在|于)[ \t]?[^\n]{0,60}\d[^\n]{0,60}(?:wrote|schrieb|写道|寫道)[ \t]{0,4}[:：]",
+    re.IGNORECASE,
+)
+"""Begins a line from which on the message is somebody's text: headers of a mail, a mark of forwarding, a ruled
+line, a heading, the salutation of a letter, who wrote and when."""
+_SIGN_OFF = re.compile(
+    r"(?:(?:best|kind|warm|many)[ \t]{1,4})?(?:regards|wishes|thanks|sincerely|cheers|yours [a-z]{1,12})"
+    r"[ \t]{0,4},?"
+    r"|此致|敬礼|祝好|顺颂[^\n]{0,6}|谨上",
+    re.IGNORECASE,
+)
+"""A line that ends a letter."""
+_SPEAKER = re.compile(r"([^\n,，。!?！？;；:：\[\]]{1,24})[:：][ \t]{0,4}\S")
+_STAMP = re.compile(
+    rf"[^\n,，。!?！？;；]{{1,30}}[ \t,—–-]{{1,4}}(?:(?:today|yesterday|今天|昨天)(?: at)?[ \t]{{0,4}})?{_CLOCK}"
+    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]{{1,4}}{_CLOCK}[ \t]{{1,4}}\S{{1,20}}",
+    re.IGNORECASE,
+)
+"""A line of who and when, as programs write it above each message of a chat."""
+_STAMPED = re.compile(rf"\[[^\]\n]{{0,40}}{_CLOCK}[^\]\n]{{0,20}}\]")
+_CLAUSE = re.compile(r"(?:[^\n.!?。！？;；:：—→⇒>]|;(?=\w))+|(.)", re.DOTALL)
+_LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
+"""Marks that lead on to a text; characters before one that may announce it."""
+
+
+def own_text(message: str) -> str:
+    """Return what the user says in a message themselves, its parts on lines of their own."""
+    return "\n".join(each.strip() for each in _own_parts(message) if each.strip())
+
+
+def foreign_text(message: str) -> str:
+    """Return what a message quotes, shows or asks to work on; empty = it only says something."""
+    return "\n".join(message[span.start : span.end].strip() for span in foreign_spans(message))
+
+
+def is_quoted(quote: str, message: str) -> bool:
+    """Whether a quote stands in one part of what the user says themselves.
+
+    Case, width, quotation marks and blanks count as equal. A quote of a single word says nothing unless it is the
+    whole message.
+    """
+    sought = folded(quote)
+    if not sought:
+        return False
+    if sought == folded(message):
+        return not foreign_spans(message)
+    long_enough = len(_WORD.findall(sought)) >= _FEWEST_WORDS or len(_CHINESE.findall(sought)) >= _FEWEST_CHINESE
+    if not long_enough or not informative_terms(sought):
+        return False
+    return any(_stands_in(sought, folded(part)) for part in _own_parts(message))
+
+
+def folded(text: str) -> str:
+    """Return a text with its case, width, quotation marks, blanks and invisible characters folded."""
+    visible = "".join(each for each in text if unicodedata.category(each) != "Cf")
+    return " ".join(unicodedata.normalize("NFKC", visible).casefold().translate(_MARKS).split()).strip(_EDGES)
+
+
+def _stands_in(sought: str, text: str) -> bool:
+    at = text.find(sought)
+    while at >= 0:
+        end = at + len(sought)
+        if not (_continues(text, at) or _continues(text, end)):
+            return True
+        at = text.find(sought, end)
+    return False
+
+
+def _continues(text: str, at: int) -> bool:
+    """Whether a word goes on across a place; Chinese has no marks between words."""
+    around = text[max(at - 1, 0) : at + 1]
+    return at > 0 and len(around) == 2 and all(each.isalnum() and not _CHINESE.match(each) for each in around)  # noqa: PLR2004
+
+
+def _own_parts(message: str) -> Iterator[str]:
+    end = 0
+    for span in foreign_spans(message):
+        yield message[end : span.start]
+        end = span.end
+    yield message[end:]
+
+
+@text_cache(64)
+def foreign_spans(message: str) -> tuple[Span, ...]:
+    """Return where a message shows text that need not be the user's own, in order and disjoint."""
+    found = sorted(
+        (*_fenced(message), *_elements(message), *_quotations(message), *_of_lines(message), *_announced(message)),
+        key=lambda each: (each.start, -each.end),
+    )
+    spans: list[Span] = []
+    for each in found:
+        if spans and each.start <= spans[-1].end:
+            spans[-1] = Span(spans[-1].start, max(spans[-1].end, each.end))
+        elif each.end > each.start:
+            spans.append(each)
+    return tuple(spans)
+
+
+def _fenced(message: str) -> Iterator[Span]:
+    begin: re.Match[str] | None = None
+    for found in _FENCE.finditer(message):
+        if begin is None:
+            begin = found
+        elif found[0] == begin[0]:
+            yield Span(begin.start(), found.end())
+            begin = None
+    if begin is not None:
+        yield Span(begin.start(), len(message))
+
+
+def _elements(message: str) -> Iterator[Span]:
+    """Elements up to their last closing mark, as what is inside may hold one; what is never closed, to the end."""
+    end = 0
+    folded_case: str | None = None
+    for found in _TAG.finditer(message):
+        if found.start() < end:
+            continue
+        if found[0] == "](":  # a link with its label
+            start = message.rfind("[", max(found.start() - _JUDGED, 0), found.start())
+            end = (message.find(")", found.end()) + 1) or len(message)
+            yield Span(max(start, 0), end)
+            continue
+        folded_case = folded_case if folded_case is not None else message.lower()
+        mark = "-->" if found[0] == "<!--" else f"</{found[1]}>".lower() if found[1] else ""
+        last = folded_case.rfind(mark, found.end()) if mark and len(folded_case) == len(message) else -1
+        end = last + len(mark) if last >= 0 else len(message)
+        yield Span(found.start(), end)
+
+
+def _quotations(message: str) -> Iterator[Span]:
+    for opening, closing in _PAIRS:
+        yield from _paired(message, opening, closing)
+    straight = [at for at, each in enumerate(message) if each == '"']
+    if len(straight) % 2 and not (straight[-1] and message[straight[-1] - 1].isdigit()):
+        yield Span(straight[0], len(message))
+    else:
+        yield from _texts(message, zip(straight[::2], straight[1::2], strict=False))
+    yield from _texts(message, ((each.start(), each.end() - 1) for each in _SINGLE.finditer(message)))
+
+
+def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
+    """Quotations with marks that differ. A closing mark too many shows that the text itself held one."""
+    depth, begin, found = 0, 0, list[tuple[int, int]]()
+    for at, each in enumerate(message):
+        if each == opening:
+            begin = at if depth == 0 else begin
+            depth += 1
+        elif each == closing and depth:
+            depth -= 1
+            if depth == 0:
+                found.append((begin, at))
+        elif each == closing and closing != "’":  # an apostrophe
+            yield Span(found[0][0] if found else 0, at + 1)
+    if depth:
+        found.append((begin, len(message) - 1))
+    yield from _texts(message, found)
+
+
+def _texts(message: str, pairs: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> Iterator[Span]:
+    """Quotations that are more than a name or a title, or that ask for a removal."""
+    for start, end in pairs:
+        inside = message[start + 1 : end]
+        long = len(_WORD.findall(inside)) > _LONG_QUOTATION or len(_CHINESE.findall(inside)) > _LONG_CHINESE
+        if long or asks_removal(inside):
+            yield Span(start, end + 1)
+
+
+def _of_lines(message: str) -> Iterator[Span]:
+    """Quoted lines, rows of tables, letters, what several people say, and all below a border."""
+    at, border = 0, len(message)
+    speakers: dict[str, list[int]] = {}
+    before: tuple[str, Span] | None = None
+    stamp: Span | None = None
+    for line in message.splitlines(keepends=True):
+        span, text = Span(at, at + len(line)), line.strip()
+        at = span.end
+        if text.startswith((">", "＞")):
+            yield span
+        elif span.start < border and _BORDER.match(message, span.start):
+            border = span.start
+        if (shape := _row(text)) and before and before[0] == shape:
+            yield Span(before[1].start, span.end)
+        before = (shape, span) if shape else None
+        if len(text) <= _JUDGED and _SIGN_OFF.fullmatch(text):
+            yield Span(0, span.start)
+        is_stamp = _STAMP.fullmatch(text) is not None
+        if stamp and text and not is_stamp:  # a list of appointments has nothing between its lines
+            speakers.setdefault("", []).append(stamp.start)
+        stamp = span if is_stamp else None if text else stamp
+        if _STAMPED.match(text):
+            border = min(border, span.start)
+        elif spoken := _SPEAKER.match(text):
+            speakers.setdefault(spoken[1].strip().casefold(), []).append(span.start)
+    border = min((border, *(starts[0] for starts in speakers.values() if len(starts) >= _SPOKEN_TWICE)))
+    if border < len(message):
+        yield Span(border, len(message))
+
+
+def _row(line: str) -> str:
+    """The shape of a row of a table; empty = it is none."""
+    for mark in ("\t", "|"):
+        if line.count(mark) >= _SEPARATORS:
+            return mark
+    commas = line.count(",")
+    return f",{commas}" if commas >= _SEPARATORS and ", " not in line else ""
+
+
+def _announced(message: str) -> Iterator[Span]:
+    """What follows an announcement or an order for work on a text, or stands before one that ends the message."""
+    clauses = [
+        (each.start(), each[0].strip()) for each in _CLAUSE.finditer(message) if each[0].strip() and not each[1]
+    ]
+    if clauses and orders_work(clauses[-1][1][-_JUDGED:], alone=True):
+        yield Span(0, clauses[-1][0])
+    for start, text in clauses[:-1]:
+        end = start + len(text)
+        nearest = text if len(text) <= _JUDGED else f"{text[:_JUDGED]} {text[-_JUDGED:]}"
+        mark = message[end : end + _JUDGED].lstrip(" \t\"'”’」』)")[:3] or "\n"
+        leads_on = any(each in mark for each in _LEADS_ON) or mark.startswith(("->", "=>", "--"))
+        if orders_work(nearest, alone=False) or (leads_on and announces_text(nearest, below="\n" in mark)):
+            yield Span(end, len(message))
+            return
