@@ -136,6 +136,6 @@ async def _services() -> Services:
             settings = await asyncio.to_thread(load_settings)
             engines = await _lifetime.enter_async_context(open_engines(settings))
             await migrate_if_owner(engines)
-            await warm_up(settings)
             _started = await _lifetime.enter_async_context(open_services(settings, engines))
+            await warm_up(settings, _started.embedder)
     return _started
