@@ -115,7 +115,7 @@ def make_memory(
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
-    changes = Changes(database, core, values, MemoryFinder(database, core), retraction)
+    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
