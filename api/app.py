@@ -140,6 +140,7 @@ def _routes() -> Sequence[BaseRoute]:
         lineage,
         receipts,
         episodes,
+        memories,
         compression,
         maintenance,
         visits,

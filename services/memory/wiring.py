@@ -19,6 +19,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
 from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
+from services.memory.known import KnownMemories
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
@@ -59,6 +60,7 @@ class Memory:
     changes: Changes
     pins: Pins
     values: CoreValues
+    known: KnownMemories
     proposals: Proposals
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
@@ -131,6 +133,7 @@ def make_memory(
         changes=changes,
         pins=Pins(database, core, operations),
         values=values,
+        known=KnownMemories(database, values),
         proposals=Proposals(database, changes, operations, undo, values, pairs),
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
