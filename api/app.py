@@ -28,6 +28,7 @@ from api import (
     knowledge,
     lineage,
     maintenance,
+    memories,
     memory,
     receipts,
     retention,
