@@ -2,8 +2,8 @@
 
     python -m benchmarks.plain_forms FOLDER
 
-Reads `text` of every line of every `*.jsonl` below the folder. Nothing in such data is an order, unless somebody gave
-one; each line that is printed is to be looked at.
+Reads `text` of every line of every `*.jsonl` below the folder. Nothing in such data is an order, unless somebody
+gave one; each line that is printed is to be looked at.
 """
 
 import argparse

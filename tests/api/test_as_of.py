@@ -7,7 +7,7 @@ import httpx
 import pytest
 from services.memory.editor import EditContext
 
-from anamnesis.client import AsyncAnamnesis
+from anamnesis_client import AsyncAnamnesis
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
