@@ -26,7 +26,7 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.retraction import Retraction
+from services.memory.removal.hiding import Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
