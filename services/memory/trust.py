@@ -59,9 +59,13 @@ def rests_on_user(text: str, read: Read) -> bool:
 
 
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
-    """Return whether the user's own words ask for texts to go; true where nothing foreign was read in the turn."""
+    """Return whether the user's own words ask for texts to go; true where there are no others that could.
+
+    Beside foreign words of the same turn, the message itself must ask, in words of what goes. Beside what was
+    remembered of foreign words, one of the last messages must ask for a removal.
+    """
     if not any(read.foreign):
-        return True
+        return not any(read.remembered) or any(asks_removal(each) for each in read.said[-_RECENT:])
     if not read.said or not asks_removal(read.said[-1]):
         return False
     own = {term for each in read.said[-_RECENT:] for term in terms(each)}

@@ -31,7 +31,7 @@ def every_prompt(language: Language) -> dict[str, list[BaseMessage]]:
         "increment": prompts.incremented_summary("Lives in Dali.", SAID, language),
         "part": prompts.part_summary(SAID, language),
         "whole": prompts.whole_summary(["Moved.", "Settled."], SAID, language),
-        "topics": prompts.topics(SAID, language, least=10, of_user=True),
+        "topics": prompts.topics(SAID, language, least=10),
     }
 
 
@@ -54,7 +54,7 @@ def test_rules_stand_apart_from_the_conversation_and_call_it_data(language: Lang
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_placeholder_is_left_over(language: Language, kind: str) -> None:
     rules, asked = every_prompt(language)[kind]
-    assert re.findall(r"\{\w*\}", rules.text.replace('"user_information": {}', "")) == []
+    assert re.findall(r"\{\w*\}", rules.text) == []
     assert sorted(re.findall(r"\{\w*\}", asked.text)) == ["{0}", "{at}", "{task}"]
 
 
@@ -103,15 +103,7 @@ def test_a_section_without_content_is_left_out() -> None:
 
 @both_languages
 def test_topics_are_asked_for_by_number_and_as_json(language: Language) -> None:
-    rules, asked = prompts.topics(SAID, language, least=12, of_user=True)
+    rules, asked = prompts.topics(SAID, language, least=12)
     assert "12" in rules.text
-    assert rules.text.endswith('"keywords": ["…"]}], "user_information": {}}')
-    assert asked.text == transcript(SAID, language, numbered=True)
-
-
-@both_languages
-def test_what_is_not_filed_is_not_asked_for(language: Language) -> None:
-    rules, _ = prompts.topics(SAID, language, least=12, of_user=False)
-    assert "user_information" not in rules.text
-    assert "{" not in rules.text.replace('{"topics": [{', "")
     assert rules.text.endswith('"keywords": ["…"]}]}')
+    assert asked.text == transcript(SAID, language, numbered=True)
