@@ -19,9 +19,9 @@ from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
 from services.memory.items import ItemChange
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.remainders import sentences_without
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
-from services.text.mentions import Subject, without
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"
@@ -99,7 +99,7 @@ class Retraction:
             "off_record": [off_the_record and each in own for each in texts],
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
-        await connection.execute(sql.LOCK_USER, values)
+        await self.lock(connection, owner)
         await self._note(connection, owner, planned, trigger)
         old = await self._retract(connection, values)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
@@ -116,6 +116,11 @@ class Retraction:
         await self._file_again(connection, values, exchange)
         await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
+
+    @staticmethod
+    async def lock(connection: Connection, owner: Owner) -> None:
+        """Let nobody else change the user's memory until the end of the caller's transaction."""
+        await connection.execute(sql.LOCK_USER, vars(owner))
 
     async def remake(
         self,
@@ -256,11 +261,10 @@ def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | No
         return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
     kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
     if exchange.answer_id:
-        answer: str | None = None
+        left = ""
         if planned["own_text"] and planned["own"] == "leave out":
-            answer = without(exchange.answer, Subject.of(planned["gives_away"]), strictly=False)
-            answer = exchange.answer if answer is None else answer or None
-        kept[exchange.answer_id] = answer
+            left = sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
+        kept[exchange.answer_id] = left or None
     return kept
 
 

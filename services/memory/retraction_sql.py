@@ -4,7 +4,7 @@ from typing import LiteralString
 
 # An erasure locks the user first, too.
 LOCK_USER: LiteralString = (
-    "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE"
+    "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE"
 )
 
 # In one order, so that two never wait for each other; a writer of a summary of one of them waits.
