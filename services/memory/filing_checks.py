@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.memory.filing_answer import FilingOperation
-from services.memory.foreign_cues import asks_removal
 from services.memory.model import Memory
+from services.memory.plain_forms import asks_removal
 from services.memory.quotes import folded, is_quoted, own_text
 from services.text.tokenizer import informative_terms
 
