@@ -117,7 +117,7 @@ async def route(services: Services, text: str, expected: str | None) -> Routed:
     found = await services.routing.by_rules(DEFAULT_TENANT, "1", text)
     rules_ms = (time.perf_counter() - begun) * 1000
     similarity_ms = 0.0
-    [vector] = await services.embedder.embed([text])
+    [vector] = await services.embedder.embed_documents([text])
     if found.undecided:
         begun = time.perf_counter()
         found = await services.routing.by_similarity(DEFAULT_TENANT, "1", text, vector)

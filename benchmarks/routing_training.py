@@ -84,7 +84,7 @@ async def _case(services: Services, source: str, text: str, expected: str | None
     manner = manner_of(message)
     if manner is MessageIntent.ELSEWHERE or is_small_talk(text):
         return None
-    [vector] = await services.embedder.embed([text])
+    [vector] = await services.embedder.embed_documents([text])
     profiles, near = await services.routing.closeness(DEFAULT_TENANT, "1", text, vector)
     views = views_of(message, manner)
     certain = by_profile(profiles, views, manner)

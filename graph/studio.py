@@ -31,7 +31,6 @@ from services.platform.settings import load_settings
 from services.warm_up import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
-from state.memory import Recognised
 
 STUDIO_USER = "studio"
 
@@ -99,7 +98,7 @@ _FRESH: dict[str, Any] = {
     "features": [],
     "sections": [],
     "quick_tools": [],
-    "memory_commands": Recognised(),
+    "plain_forms": [],
     "memory_plan": [],
     "not_recalled": [],
     "without": [],
@@ -137,6 +136,6 @@ async def _services() -> Services:
             settings = await asyncio.to_thread(load_settings)
             engines = await _lifetime.enter_async_context(open_engines(settings))
             await migrate_if_owner(engines)
-            await warm_up(settings)
             _started = await _lifetime.enter_async_context(open_services(settings, engines))
+            await warm_up(settings, _started.embedder)
     return _started

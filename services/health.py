@@ -77,6 +77,8 @@ def _embeddings(services: "Services") -> Dependency:
     embedder = services.embedder
     if embedder.failing:
         return Dependency("embeddings", "degraded", None, embedder.model)
+    if (reason := embedder.by_words_alone) is not None:
+        return Dependency("embeddings", "degraded", None, f"recall goes by words alone: {reason}")
     is_known = embedder.answered or services.settings.embedding_model is None
     return Dependency("embeddings", "ok" if is_known else "not_asked", None, embedder.model)
 

@@ -40,7 +40,7 @@ def tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: 
     """Return what tools may use."""
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
-        editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
+        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
         proposals=memory.proposals,
         archive=memory.archive if settings.memory_episodes else None,
         past_days=days,

@@ -14,7 +14,7 @@ from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from state.budget import RequestBudget
-from state.memory import MemoryChange, PlannedChange, Recognised
+from state.memory import MemoryChange, PlainForm, PlannedChange
 from state.prompt import (
     AskedDays,
     ContextPolicy,
@@ -201,8 +201,8 @@ class ConversationState(TurnInput, total=False):
     time_reference: TimeReference | None
     """The past time that the message asks about; None = none."""
 
-    memory_commands: Recognised
-    """What the message asks memory to do."""
+    plain_forms: list[PlainForm]
+    """Orders to memory that the message gives word for word; empty for most messages."""
 
     # history
     memory_plan: list[PlannedChange]

@@ -22,6 +22,7 @@ from structlog.dev import plain_traceback
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines, make_vault
+from services.llm.builtin_embeddings import BuiltinEncoder
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
@@ -161,8 +162,16 @@ def database_name(databases: Databases) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture(scope="session")
+def _encoder() -> None:
+    """Load the built-in encoder before anybody waits for it."""
+    BuiltinEncoder().load()
+
+
 @pytest.fixture
-def engines(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, database_name: str) -> Engines:
+def engines(
+    request: pytest.FixtureRequest, postgres: EmbeddedPostgres, database_name: str, _encoder: None
+) -> Engines:
     """Where the test's stores are; nothing listens where Milvus should be, unless the test is marked `indexed`."""
     indexed = request.node.get_closest_marker("indexed")
     return Engines(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from graph.turns.runner import TurnRunner
+    from services.llm.embeddings import Embedder
 
 _STREAMS_END_S = 2
 _LOOKS, _LOOK_AGAIN_S = 200, 0.005
@@ -113,7 +114,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         if open_console:
             # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
-        finishing = asyncio.create_task(_finish_start(settings, app), name="end of the start")
+        finishing = asyncio.create_task(_finish_start(settings, services.embedder, app), name="end of the start")
         stack.callback(finishing.cancel)
         stopping = asyncio.create_task(signals.get())
         await asyncio.wait({serving, stopping, checking}, return_when=asyncio.FIRST_COMPLETED)
@@ -132,13 +133,13 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
             await checking  # it tells why
 
 
-async def _finish_start(settings: Settings, app: "FastAPI") -> None:
+async def _finish_start(settings: Settings, embedder: "Embedder", app: "FastAPI") -> None:
     """Finish the start after the service listens, then keep the process small."""
     from api.app import analyse_routes  # noqa: PLC0415
     from services.platform.heap import keep_giving_back  # noqa: PLC0415
     from services.warm_up import warm_up  # noqa: PLC0415
 
-    await warm_up(settings)
+    await warm_up(settings, embedder)
     await asyncio.to_thread(analyse_routes, app)
     calm_garbage_collection()
     await keep_giving_back()

@@ -39,7 +39,7 @@ async def _work(settings: Settings) -> None:
         engines = await stack.enter_async_context(open_engines(settings))
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
-            await warm_up(settings)
+            await warm_up(settings, services.embedder)
             checking = await begin_check(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")

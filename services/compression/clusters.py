@@ -47,12 +47,12 @@ class ClusterFinder:
         parts = [np.zeros((0, self._embedder.dimension), dtype=np.float32)]
         for start in range(0, len(members), _AT_ONCE):
             texts = [member.said for member in members[start : start + _AT_ONCE]]
-            parts.append(np.asarray(await self._embedder.embed(texts), dtype=np.float32))
+            parts.append(np.asarray(await self._embedder.embed_documents(texts), dtype=np.float32))
         return np.concatenate(parts)
 
     async def _measured_floor(self) -> float:
         """The cosine that one of a hundred pairs of unrelated sentences reaches, in the worse language."""
         if self._floor is None:
-            found = measured(await self._embedder.embed(probe_texts()))
+            found = measured(await self._embedder.embed_documents(probe_texts()))
             self._floor = max(quality.cosine_floor for quality in found.values())
         return self._floor

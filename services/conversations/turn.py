@@ -172,8 +172,6 @@ class TurnOutcome:
     """Visits whose days it had to describe without a summary, which are made in the background."""
     memory: Sequence[PlannedChange] = ()
     """What it changes in memory."""
-    held: bool = False
-    """Whether its episode stays out of recall until the background decision whether to remember it."""
     own_jobs: Sequence[str] = ()
     """Names of the tasks for this turn; those of a user run one after the other, in order."""
     reflects: bool = False

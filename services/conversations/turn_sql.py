@@ -196,10 +196,9 @@ WITH ended AS (
     FROM ended, moment, inherited WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
-        origin, source_message_ids, created_at, held_at)
+        origin, source_message_ids, created_at)
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
-        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at,
-        CASE WHEN %(held)s THEN clock_timestamp() END
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at
     FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment
     WHERE %(episode_id)s::uuid IS NOT NULL
 ), recalled AS (

@@ -117,7 +117,7 @@ class Evaluation:
 
     async def _baselines(self, scope: Scope, question: Question) -> list[list[str]]:
         text = "\n".join([*(said.text for said in question.said), question.text])
-        vectors = await self._embedder.embed([text])
+        vectors = [await self._embedder.embed_query(text)]
         by_words, by_meaning = await self._memory.index.search(scope, [terms(text)], vectors, _DEPTH)
         words, meaning = by_words[0], by_meaning[0]
         ranked = [_ids(words), _ids(meaning), _fused(words, meaning)]

@@ -104,7 +104,7 @@ class ChunkIndexSync:
 
     async def _rows(self, tenant_id: UUID, chunks: Sequence[ChunkToIndex]) -> list[ChunkRow]:
         texts = [text_to_index(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
-        vectors = await self._embedder.embed(texts)
+        vectors = await self._embedder.embed_documents(texts)
         return [
             ChunkRow(
                 chunk.chunk_id, tenant_id, chunk.base_id, chunk.document_id, chunk.version, chunk.terms, vector

@@ -220,7 +220,7 @@ class KnowledgeRouting:
         try:
             async with asyncio.timeout(self._patience_s):
                 table = await self._vectors(tenant)
-                own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0])
+                own = np.asarray(vector or await self._embedder.embed_query(ends_of(message)))
                 quality = (await self._quality()).get(language_of([message]))
         except (Unavailable, TimeoutError):
             _note(degraded, "embedding")
@@ -254,7 +254,7 @@ class KnowledgeRouting:
         }
         wanted = {text for each in texts.values() for text in each}
         new = sorted(wanted - tenant.embedded.keys())
-        known = tenant.embedded | dict(zip(new, await self._embedder.embed(new), strict=True))
+        known = tenant.embedded | dict(zip(new, await self._embedder.embed_documents(new), strict=True))
         tenant.embedded = {text: known[text] for text in wanted}
         table = {}
         for prefix, each in texts.items():

@@ -190,7 +190,7 @@ class KnowledgeSearch:
     async def _embedded(self, question: str, asked: _Asked) -> list[float]:
         try:
             async with asyncio.timeout(_EMBEDDING_S):
-                return (await self._embedder.embed([question]))[0]
+                return await self._embedder.embed_query(question)
         except (Unavailable, TimeoutError):
             asked.degraded.append("embedding")
             return []

@@ -1,4 +1,4 @@
-"""Embeddings: the configured endpoint's, a local model's, or the built-in lexical ones."""
+"""Embeddings: of the built-in encoder, an endpoint, or a model on this machine."""
 
 import asyncio
 import re
@@ -12,12 +12,13 @@ from opentelemetry.trace import SpanKind
 from pydantic import SecretStr
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
+from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
+from services.llm.embedding_roles import Roles, roles_of
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
-from services.text.lexical import LexicalEmbeddings
 from services.usage.meter import Spent, note_spent
 
 if TYPE_CHECKING:
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-LEXICAL = "built-in lexical embedder"
-_LEXICAL_DIMENSIONS = 512
+_SAME = Roles()
+NONE = "none: words alone"
+"""Name of the model of an index without embeddings."""
+_NO_DIMENSIONS = 2
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
-_FEW, _SHORT = 4, 2_000
-"""Maximum number of texts, and of their characters, that are embedded lexically without a thread."""
+_BETWEEN = 4
+"""Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
+_SHORT = 200
+"""Characters of a text that the built-in encoder embeds at once."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
@@ -69,8 +74,8 @@ class LocalEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings:
-    """Make the embeddings named by the settings; every vector has `embedding_dim` dimensions.
+def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings | None:
+    """Make the client for the model named by the settings; None for the built-in encoder.
 
     An endpoint is called over `http`, if given; the caller closes it.
 
@@ -78,7 +83,7 @@ def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -
         ConfigurationError: a local model cannot be loaded.
     """
     if settings.embedding_model is None:
-        return LexicalEmbeddings(settings.embedding_dim or _LEXICAL_DIMENSIONS)
+        return None
     if settings.embedding_api == "local":
         return LocalEmbeddings(settings.embedding_model)
     from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 — half a second, for who has an endpoint
@@ -101,19 +106,23 @@ class Embedder:
 
     def __init__(
         self,
-        embeddings: Embeddings,
+        embeddings: Embeddings | None,
         *,
         model: str,
         dimension: int,
+        roles: Roles = _SAME,
+        builtin: BuiltinEncoder | None = None,
         http: httpx.AsyncClient | None = None,
         secrets: Sequence[str] = (),
     ) -> None:
-        """Wrap a client.
+        """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide.
 
         Args:
             embeddings: The client.
-            model: The model's name as the index keeps it.
+            model: The model's name.
             dimension: Dimensions of its vectors.
+            roles: What is put before a text.
+            builtin: The built-in encoder.
             http: The client's connections, which are closed with the embedder.
             secrets: Removed from the endpoint's messages.
         """
@@ -123,7 +132,10 @@ class Embedder:
         self.answered = False
         """Whether it has made embeddings since the start."""
         self._embeddings = embeddings
-        self.model = model
+        self._builtin = builtin
+        self._roles = roles
+        self.model = roles.identity(model)
+        """The model's name as an index keeps it, with the prefixes of its roles."""
         self.dimension = dimension
         self._breaker = CircuitBreaker("The embedding endpoint")
 
@@ -134,13 +146,21 @@ class Embedder:
         Raises:
             ConfigurationError: a local model cannot be loaded.
         """
-        is_endpoint = settings.embedding_model is not None and settings.embedding_api == "openai"
-        http = httpx.AsyncClient(timeout=_TIMEOUT_S) if is_endpoint else None
+        if settings.embedding_model is None or settings.embedding_dim is None:
+            if reason := missing():
+                log.warning("recall goes by words alone", reason=reason)
+                return cls(None, model=NONE, dimension=_NO_DIMENSIONS)
+            builtin = BuiltinEncoder(settings.data_dir / "encoder")
+            return cls(None, model=NAME, dimension=DIMENSIONS, builtin=builtin)
+        http = httpx.AsyncClient(timeout=_TIMEOUT_S) if settings.embedding_api == "openai" else None
         return cls(
             make_embeddings(settings, http),
             http=http,
-            model=settings.embedding_model or LEXICAL,
-            dimension=settings.embedding_dim or _LEXICAL_DIMENSIONS,
+            model=settings.embedding_model,
+            dimension=settings.embedding_dim,
+            roles=roles_of(
+                settings.embedding_model, settings.embedding_query_prefix, settings.embedding_document_prefix
+            ),
             secrets=secrets_of(settings),
         )
 
@@ -149,27 +169,62 @@ class Embedder:
         """Whether its last use failed."""
         return self._breaker.failing
 
+    @property
+    def by_words_alone(self) -> str | None:
+        """Why there are no embeddings at all; None if there are."""
+        return missing() if self.model == NONE else None
+
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         if self._http is not None:
             await self._http.aclose()
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text; one call for up to 64 of them, or as many as the endpoint accepts.
+    def load(self) -> None:
+        """Load what it needs; takes half a second once, so not in the event loop."""
+        if self._builtin is not None:
+            self._builtin.load()
+
+    def embed_now(self, text: str) -> list[float] | None:
+        """Return the vector of a short text that is sought, in about a millisecond; None if it takes waiting."""
+        if self._builtin is None or not self._builtin.loaded or len(text) > _SHORT:
+            return None
+        return self._builtin.encode([text])[0]
+
+    async def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a text that is sought.
 
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
         """
+        return (await self._embed_all([self._roles.query + text]))[0]
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text that is searched.
+
+        An endpoint gets up to 64 of them in a call, or as many as it accepts.
+
+        Raises:
+            Unavailable: as `embed_query`.
+        """
+        return await self._embed_all([self._roles.document + text for text in texts])
+
+    async def _embed_all(self, texts: list[str]) -> list[list[float]]:
         vectors: list[list[float]] = []
-        while len(vectors) < len(texts):
-            vectors += await self._embed(list(texts[len(vectors) : len(vectors) + self._at_once]))
+        if self._embeddings is not None:
+            while len(vectors) < len(texts):
+                vectors += await self._embed(texts[len(vectors) : len(vectors) + self._at_once])
+            return vectors
+        if self._builtin is None:
+            return [[0.0] * self.dimension for _ in texts]
+        if not self._builtin.loaded:
+            await asyncio.to_thread(self._builtin.load)
+        for begin in range(0, len(texts), _BETWEEN):
+            if begin:
+                await asyncio.sleep(0)
+            vectors += self._builtin.encode(texts[begin : begin + _BETWEEN])
         return vectors
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
-        if isinstance(self._embeddings, LexicalEmbeddings):
-            if len(texts) <= _FEW and sum(map(len, texts)) <= _SHORT:
-                return self._embeddings.embed_documents(texts)
-            return await asyncio.to_thread(self._embeddings.embed_documents, texts)
         about: Attributes = {
             names.OPERATION: "embeddings",
             names.REQUEST_MODEL: self.model,
@@ -195,6 +250,7 @@ class Embedder:
 
     async def _ask(self, texts: list[str]) -> list[list[float]]:
         """Ask the endpoint, and again without dimensions or with fewer texts if it refuses these."""
+        assert self._embeddings is not None  # noqa: S101 — for the type checker
         try:
             return await self._embeddings.aembed_documents(texts)
         except _refusals() as error:

@@ -142,7 +142,7 @@ async def _check_embedder(embedder: Embedder) -> ModelCheck:
     check = ModelCheck(["embedding"], embedder.model)
     begun = time.perf_counter()
     try:
-        [vector] = await embedder.embed(["ready"])
+        vector = await embedder.embed_query("ready")
     except EmbeddingFailed as error:
         check.advice.append(f"{error.message} {error.advice} ({error.detail})")
         return check

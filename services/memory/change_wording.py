@@ -110,7 +110,8 @@ def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
         return ""
     done = dict.fromkeys(change["summary"] for change in changes)
     confirm = dict.fromkeys(
-        _CONFIRM[language][change["kind"]] if change["operation_id"] else _UNCHANGED[language] for change in changes
+        _CONFIRM[language][change["kind"]] if change["operation_id"] else _UNCHANGED[language]
+        for change in changes
     )
     return "\n".join(["<memory_changes>", *done, "</memory_changes>", *confirm, _THEN[language]])
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import tuple_row
@@ -25,6 +26,7 @@ from services.memory.finding import Found, MemoryFinder, Words, is_id, labelled
 from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
+from services.memory.plain_forms import plain_forms
 from services.memory.remainders import Remainder, sentences_without, without
 from services.memory.retraction import Retraction
 from services.platform.connections import Connection
@@ -33,6 +35,8 @@ from services.platform.postgres import Database
 from services.text.language import Language, language_of
 from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedItem
 
+Kept = Literal["remember", "standing"]
+"""Kinds of what is kept: a fact, or a wish about all answers."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 LONGEST_ITEM = 300
@@ -66,7 +70,12 @@ class Changes:
     """Keeps, replaces and removes what a caller or a model names; everything is logged and can be undone."""
 
     def __init__(
-        self, database: Database, core: CoreMemory, values: CoreValues, finder: MemoryFinder, retraction: Retraction
+        self,
+        database: Database,
+        core: CoreMemory,
+        values: CoreValues,
+        finder: MemoryFinder,
+        retraction: Retraction,
     ) -> None:
         self._database = database
         self._core = core
@@ -75,10 +84,13 @@ class Changes:
         self._retraction = retraction
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def remember(self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "") -> MemoryChange:
+    async def remember(
+        self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "", kind: Kept | None = None
+    ) -> MemoryChange:
         """Keep a statement; with `replaces`, in place of what an id or words name.
 
-        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed.
+        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed. With
+        `kind` None, a text in the plain form of a standing wish is one, and any other a fact.
 
         Raises:
             InvalidInput: it cannot be stored.
@@ -86,15 +98,19 @@ class Changes:
             DatabaseUnavailable: the database does not answer.
         """
 
+        kept: Kept = kind or (
+            "standing" if any(each.kind == "standing" for each in plain_forms(text)) else "remember"
+        )
+
         async def plan() -> PlannedChange:
             if not replaces:
-                return await self.plan_remember(request, text, field=field)
+                return await self.plan_remember(request, text, field=field, kind=kept)
             found = await self._finder.find(request, replaces, reaches_shared=False)
             if found.meant:
                 return await self.plan_replace(request, found.meant, text, field=field)
             if found.candidates:
                 return _nothing("correct", replaces, found.candidates, language_of([text]))
-            return await self.plan_remember(request, text, field=field)
+            return await self.plan_remember(request, text, field=field, kind=kept)
 
         return await self._change(request, plan)
 
@@ -133,17 +149,29 @@ class Changes:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        if not ids:
-            found = await self._finder.find(request, what)
-        else:
-            named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
-            found = Found([each for each in named if each is not None])
+        found = await self._found(request, what, ids)
         target = what or ", ".join(ids)
         if not found.meant:
             return _nothing("forget", target, found.candidates, language_of([what]))
         return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
 
-    async def plan_forms(self, request: ChangeRequest, forms: Sequence[PlainForm], message: str) -> list[PlannedChange]:
+    async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
+        """Return the texts of the memories that ids or words name.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return [each.text for each in (await self._found(request, what, ids)).meant]
+
+    async def _found(self, request: ChangeRequest, what: str, ids: Sequence[str]) -> Found:
+        if not ids:
+            return await self._finder.find(request, what)
+        named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
+        return Found([each for each in named if each is not None])
+
+    async def plan_forms(
+        self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
+    ) -> list[PlannedChange]:
         """Plan what the plain forms of a message order; what changes nothing has no operation.
 
         Raises:
@@ -158,7 +186,7 @@ class Changes:
         return _own_once(planned)
 
     async def plan_remember(
-        self, request: ChangeRequest, text: str, *, field: str = "", kind: MemoryChangeKind = "remember"
+        self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
         """Plan to keep a statement as a value, or as a written memory where core memory has no room.
 
@@ -202,7 +230,13 @@ class Changes:
         kept["items"] = [*gone.items, *kept["items"]]
         plan = _planned("correct", text, language, gone.told, has_changes=True)
         plan["change"]["summary"] = summary_of("correct", [text], language, also=gone.also)
-        return {**plan, **_removes(gone), "items": kept["items"], "written": kept["written"], "reaches_shared": False}
+        return {
+            **plan,
+            **_removes(gone),
+            "items": kept["items"],
+            "written": kept["written"],
+            "reaches_shared": False,
+        }
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
         """Plan to note until when a memory held; it stays known as what was.
@@ -312,7 +346,7 @@ class Changes:
             plan["own"] = "leave out"
             return plan
         if form.kind in {"remember", "standing"}:
-            kind: MemoryChangeKind = "standing" if form.kind == "standing" else "remember"
+            kind: Kept = "standing" if form.kind == "standing" else "remember"
             return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=kind)
         if form.rest or form.kind == "off_record":
             if form.kind == "remember_last":
@@ -347,7 +381,11 @@ class Changes:
             source = each.message_id
             if each.kind == "value":
                 source = next(
-                    (one.message_id for one in filed if one.holds and (one.field, one.text) == (each.field, each.text)),
+                    (
+                        one.message_id
+                        for one in filed
+                        if one.holds and (one.field, one.text) == (each.field, each.text)
+                    ),
                     None,
                 )
             if each.kind != "said" and source is not None:
@@ -355,7 +393,11 @@ class Changes:
         # Values that were filed from what goes
         for value in values:
             source = next(
-                (one.message_id for one in filed if one.holds and (one.field, one.text) == (value.field, value.text)),
+                (
+                    one.message_id
+                    for one in filed
+                    if one.holds and (one.field, one.text) == (value.field, value.text)
+                ),
                 None,
             )
             if source in entire or any(_tells_of(text, value.text) for text in texts.get(source, ()) if source):
@@ -396,7 +438,7 @@ class Changes:
                     gone.messages[each.id] = sentences_without(each.content, text) or None
 
     @staticmethod
-    def _has_room(content: dict[str, object], item: PlannedItem) -> bool:
+    def _has_room(content: dict[str, Any], item: PlannedItem) -> bool:
         try:
             check_size(SECTION, apply_changes(content, [ItemChange(**item)]).content)
         except InvalidInput:
@@ -413,7 +455,7 @@ def _tells_of(clause: str, value: str) -> bool:
     return Words.of(value).share_in(Words.of(clause)) > _TELLS_OF
 
 
-def _holds(content: dict[str, object], text: str) -> bool:
+def _holds(content: dict[str, Any], text: str) -> bool:
     """Return whether a section has a text as one of its values."""
     wanted = " ".join(text.split()).strip(_EDGES).casefold()
     for value in content.values():
@@ -463,7 +505,9 @@ def _removes(gone: _Removal) -> PlannedChange:
     }
 
 
-def _nothing(kind: MemoryChangeKind, target: str, candidates: Sequence[Memory], language: Language) -> PlannedChange:
+def _nothing(
+    kind: MemoryChangeKind, target: str, candidates: Sequence[Memory], language: Language
+) -> PlannedChange:
     named = [Candidate(id=each.id, text=each.text) for each in candidates]
     plan = _planned(kind, target, language, [], has_changes=False)
     plan["change"]["summary"] = nothing_found(target, named, language)

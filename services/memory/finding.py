@@ -233,7 +233,9 @@ class MemoryFinder:
         }
         return sorted(some.values(), key=lambda each: (each.created_at, each.id), reverse=True)
 
-    async def _mentions(self, request: ChangeRequest, patterns: list[str], *, reaches_shared: bool) -> list[Stored]:
+    async def _mentions(
+        self, request: ChangeRequest, patterns: list[str], *, reaches_shared: bool
+    ) -> list[Stored]:
         if not patterns:
             return []
         values: dict[str, Any] = {
@@ -341,5 +343,3 @@ def _patterns(words: str) -> list[str]:
     stems |= {f"{one}{other}" for one, other in pairwise(words) if _CHINESE.match(one) and _CHINESE.match(other)}
     long = {stem for stem in stems if len(stem) > 1} or stems
     return sorted("%" + re.sub(r"([\\%_])", r"\\\1", stem) + "%" for stem in long)
-
-

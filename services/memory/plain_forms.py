@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from services.memory.quotes import foreign_text
 from services.text.language import Language
 from services.text.sentences import Sentence, sentences
 from services.text.tokenizer import simplified
@@ -42,8 +43,6 @@ class _Forms:
     language: Language
     of_kind: Mapping[PlainFormKind, Sequence[re.Pattern[str]]]
     not_what: Mapping[PlainFormKind, re.Pattern[str]]
-    works_on: re.Pattern[str]
-    asks_removal: re.Pattern[str]
 
 
 def plain_forms(message: str) -> list[PlainForm]:
@@ -55,22 +54,15 @@ def plain_forms(message: str) -> list[PlainForm]:
     parts = sentences(text)
     if len(parts) > _MOST_SENTENCES:
         return []
+    is_own = not foreign_text(message)
     found = []
     for at in dict.fromkeys((0, len(parts) - 1)):
         others = [each.text for number, each in enumerate(parts) if number != at]
         quoted = any(character in _QUOTES for character in text[: parts[at].start])
-        if not quoted and (form := _form_of(parts[at], others)):
+        form = None if quoted else _form_of(parts[at], others)
+        if form is not None and (is_own or form.kind in _LEAVES_OUT):
             found.append(form)
     return found
-
-
-def asks_removal(text: str) -> bool:
-    """Return whether a text has a word by which people ask to take something out of memory.
-
-    The word alone removes nothing; without one, nothing is removed on the word of a background model.
-    """
-    folded = simplified(text.replace("’", "'"))
-    return any(forms.asks_removal.search(folded) is not None for forms in _all_forms())
 
 
 def _form_of(sentence: Sentence, others: Sequence[str]) -> PlainForm | None:
@@ -85,8 +77,6 @@ def _form_of(sentence: Sentence, others: Sequence[str]) -> PlainForm | None:
         what = own[start:end].strip(_EDGES)
         if start and not _can_be_meant(what, kind, forms, folded[:start]):
             continue
-        if kind not in _LEAVES_OUT and any(forms.works_on.match(each) for each in others):
-            return None  # the sentence may belong to the text that is worked on
         what = own if kind == "standing" else what
         return PlainForm(kind=kind, what=what, rest="".join(others).strip(), language=forms.language)
     return None
@@ -130,12 +120,12 @@ def _read(language: Language, *, space: str, edge: str) -> _Forms:
     return _Forms(
         language,
         {
-            kind: [re.compile(before + _body(form, space) + after, re.IGNORECASE) for form in listed[kind]["forms"]]
+            kind: [
+                re.compile(before + _body(form, space) + after, re.IGNORECASE) for form in listed[kind]["forms"]
+            ]
             for kind in _KINDS
         },
         {kind: starts(listed[kind]["not_what"]) for kind in _KINDS if "not_what" in listed[kind]},
-        starts(listed["works_on"]),
-        re.compile(_choice(listed["asks_removal"]), re.IGNORECASE),
     )
 
 

@@ -17,9 +17,10 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory import proposals_sql as sql
 from services.memory.blocks import Owner
+from services.memory.changes import Changes
 from services.memory.core_values import CoreValue, CoreValues
-from services.memory.editor import EditContext, MemoryEditor
 from services.memory.episodes.episode import Source
+from services.memory.model import ChangeRequest
 from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
 from services.memory.undo import Undo
@@ -106,21 +107,21 @@ class Proposals:
     def __init__(
         self,
         database: Database,
-        editor: MemoryEditor,
+        changes: Changes,
         log: OperationLog,
         undoing: Undo,
         values: CoreValues,
         pairs: Pairs,
     ) -> None:
         self._database = database
-        self._editor = editor
+        self._changes = changes
         self._log = log
         self._undoing = undoing
         self._values = values
         self.pairs = pairs
 
     @again_if_contended
-    async def add(self, editing: EditContext, kind: EditKind, text: str, replaces: str = "") -> UUID:
+    async def add(self, request: ChangeRequest, kind: EditKind, text: str, replaces: str = "") -> UUID:
         """Let a change wait; return its id, or that of the same one if the turn has proposed it before.
 
         Raises:
@@ -128,12 +129,12 @@ class Proposals:
         """
         value = {"text": text.replace("\x00", ""), "replaces": replaces.replace("\x00", "") or None}
         operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting"})
-        async with self._database.tenant(editing.owner.tenant_id) as connection:
-            of_turn = {**vars(editing.owner), "turn_id": editing.trigger.turn_id, "kind": kind}
+        async with self._database.tenant(request.owner.tenant_id) as connection:
+            of_turn = {**vars(request.owner), "turn_id": request.trigger.turn_id, "kind": kind}
             for known, proposed in await (await connection.execute(sql.OF_TURN, of_turn)).fetchall():
                 if proposed == text:  # compared here: it may be encrypted
                     return UUID(str(known))
-            return await self._append(connection, editing.owner, operation, editing.trigger)
+            return await self._append(connection, request.owner, operation, request.trigger)
 
     async def list(
         self,
@@ -207,10 +208,36 @@ class Proposals:
         if not accept:
             await self._settle(values, "rejected")
             return None
+        return await self._accept(values, actor)
+
+    async def confirm(self, owner: Owner, proposal_id: UUID, request: ChangeRequest) -> MemoryChange:
+        """Carry a proposal out after the user's yes in a turn.
+
+        Raises:
+            NotFound: the user has no such proposal.
+            Conflict: it was settled before, or was made in this very turn.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": proposal_id}
+        change = await self._accept(values, "model", but_of=request.trigger.turn_id)
+        if change is None:
+            raise Conflict(
+                f"The proposal {proposal_id} is about two memories; the user settles it in the console."
+            )
+        return change
+
+    async def _accept(
+        self, values: dict[str, Any], actor: Actor, *, but_of: UUID | None = None
+    ) -> MemoryChange | None:
+        tenant_id, proposal_id = values["tenant_id"], values["id"]
         rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, tuple_row)
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")
-        state, kind, text, replaces, expert_id, space_id, kept, dropped, kept_value, dropped_value = rows[0]
+        state, kind, text, replaces, expert_id, space_id, kept, dropped, kept_value, dropped_value, turn_id = rows[
+            0
+        ]
+        if but_of is not None and turn_id == but_of:
+            raise Conflict("It was proposed in this very turn: ask the user first.")
         if state != "waiting":
             raise Conflict(f"The proposal {proposal_id} was settled before.")
         owner = Owner(tenant_id, values["user_id"], UUID(expert_id), space_id)
@@ -223,6 +250,22 @@ class Proposals:
         if change["operation_id"] is None:
             await self._settle(values, "accepted")
         return change
+
+    async def close(self, request: ChangeRequest, ids: Sequence[str]) -> str:
+        """Reject the proposals among some ids after the user's no; return what to tell the model, or nothing.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        owner, closed = request.owner, []
+        for each in ids:
+            try:
+                values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": UUID(each)}
+                await self._settle(values, "rejected")
+            except (ValueError, NotFound, Conflict):
+                continue
+            closed.append(each)
+        return f"Closed, nothing was changed: {', '.join(closed)}." if closed and len(closed) == len(ids) else ""
 
     async def undo(self, tenant_id: UUID, user: str, proposal_id: UUID) -> None:
         """Undo what an accepted proposal changed; it is not proposed again.
@@ -248,10 +291,10 @@ class Proposals:
     async def _carry_out(
         self, owner: Owner, kind: ProposalKind, text: str, replaces: str, trigger: Trigger
     ) -> MemoryChange:
-        editing = EditContext.outside_of_turns(owner, replace(trigger, expert_id=None))
+        request = ChangeRequest.outside_of_turns(owner, replace(trigger, expert_id=None))
         if kind == "forget":
-            return await self._editor.forget(editing, text)
-        return await self._editor.remember(editing, text, replaces=replaces)
+            return await self._changes.forget(request, text)
+        return await self._changes.remember(request, text, replaces=replaces)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
         """Change a proposal's state alone.

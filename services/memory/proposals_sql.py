@@ -41,7 +41,7 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 
 PROPOSED: LiteralString = """
 SELECT results->>'state', field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id',
-       space_id, results->>'kept', results->>'dropped', results->>'kept_value', results->>'dropped_value'
+       space_id, results->>'kept', results->>'dropped', results->>'kept_value', results->>'dropped_value', turn_id
 FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
   AND new_value IS NOT NULL

@@ -42,9 +42,7 @@ _CHINESE_SUBJECT = re.compile(
 _CHINESE_VERB = re.compile(
     "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租]|喜欢|讨厌|过敏|工作|上班|结婚"
 )
-_REFERS = re.compile(
-    r"(?:he|she|they|it|his|her|their|its|this|that|these|those)\b|[他她它这那]", re.IGNORECASE
-)
+_REFERS = re.compile(r"(?:he|she|they|it|his|her|their|its|this|that|these|those)\b|[他她它这那]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,7 @@ class Remainder:
 
 def clauses(text: str) -> list[Clause]:
     """Split a text into clauses, in order; a sentence that cannot be split safely is one clause."""
-    return [
-        clause for number, sentence in enumerate(sentences(text)) for clause in _clauses_of(sentence, number)
-    ]
+    return [clause for number, sentence in enumerate(sentences(text)) for clause in _clauses_of(sentence, number)]
 
 
 def without(text: str, goes: Callable[[str], bool]) -> Remainder:
@@ -113,7 +109,9 @@ def sentences_without(text: str, removed: str) -> str:
 def _joined(text: str, kept: Sequence[Clause]) -> str:
     """Return clauses in the text's own words: what is next to each other as it is, everything else apart."""
     written = ""
-    by_sentence = {number: [each for each in kept if each.sentence == number] for number in {e.sentence for e in kept}}
+    by_sentence = {
+        number: [each for each in kept if each.sentence == number] for number in {e.sentence for e in kept}
+    }
     for number, sentence in enumerate(sentences(text)):
         own = by_sentence.get(number, [])
         whole = _clauses_of(sentence, number)

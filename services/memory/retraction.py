@@ -263,7 +263,9 @@ def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | No
     if exchange.answer_id:
         left = ""
         if planned["own_text"] and planned["own"] == "leave out":
-            left = sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
+            left = (
+                sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
+            )
         kept[exchange.answer_id] = left or None
     return kept
 

@@ -10,15 +10,14 @@ from services.memory.archive import Archive
 from services.memory.branching import BranchMemory
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
-from services.memory.commands.reading import CommandReader
-from services.memory.commands.resolution import Resolution
+from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
-from services.memory.editor import MemoryEditor
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
+from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
@@ -54,11 +53,10 @@ class Memory:
     recall: Recall
     archive: Archive
     catalog: EpisodeCatalog
-    resolution: Resolution
     retraction: Retraction
     undo: Undo
     branching: BranchMemory
-    editor: MemoryEditor
+    changes: Changes
     pins: Pins
     values: CoreValues
     proposals: Proposals
@@ -113,12 +111,11 @@ def make_memory(
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )
-    resolution = Resolution(CommandReader(database, core))
     retraction = Retraction(core, episodes, operations, jobs, remaking)
-    editor = MemoryEditor(database, resolution, retraction)
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
+    changes = Changes(database, core, values, MemoryFinder(database, core), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
@@ -131,13 +128,12 @@ def make_memory(
         recall=recall,
         archive=archive,
         catalog=EpisodeCatalog(database, operations),
-        editor=editor,
+        changes=changes,
         pins=Pins(database, core, operations),
         values=values,
-        proposals=Proposals(database, editor, operations, undo, values, pairs),
+        proposals=Proposals(database, changes, operations, undo, values, pairs),
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
-        resolution=resolution,
         retraction=retraction,
         exclusions=Exclusions(database),
         foreign_origins=ForeignOrigins(database),

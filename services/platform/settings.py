@@ -271,14 +271,20 @@ class Settings(BaseSettings):
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
 
-    # Embeddings; no model = the built-in lexical embedder
+    # Embeddings; no model = the built-in encoder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")
-    """Search memory and documents with this model. It needs EMBEDDING_DIM; after a change run `anamnesis
-    reindex`. Unset, the built-in lexical embedder."""
-    embedding_api: Literal["openai", "local"] = Field(
-        "openai", description="openai (an endpoint) or local (a sentence-transformers model on this machine)"
+    """Search memory and documents with this model. It needs EMBEDDING_DIM. Unset, the built-in encoder."""
+    embedding_api: Literal["builtin", "openai", "local"] = Field(
+        "builtin",
+        description="builtin, openai (an endpoint) or local (a sentence-transformers model on this machine)",
     )
-    """Ask an endpoint for embeddings, or run a model on this machine (extra local-embeddings)."""
+    """Use the built-in encoder, ask an endpoint for embeddings, or run a model on this machine (extra
+    local-embeddings). With EMBEDDING_MODEL the default is openai."""
+    embedding_query_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
+    """Put this before a text that is sought. Unset, what the model's family needs: e5, bge v1.5, nomic, Qwen3,
+    EmbeddingGemma, Jina and others are known by name."""
+    embedding_document_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
+    """Put this before a text that is searched. Unset, as above."""
     embedding_base_url: str | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
     """Ask for embeddings at this address; unset, that of the language model."""
     embedding_api_key: SecretStr | None = Field(None, description="the endpoint's key")
@@ -507,10 +513,23 @@ class Settings(BaseSettings):
                 raise ValueError(f"{PREFIX}AUTH=jwt needs {', '.join(missing)}")
         return self
 
+    @model_validator(mode="before")
+    @classmethod
+    def _embedding_model_is_asked(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("embedding_model"):
+            values.setdefault("embedding_api", "openai")
+        return values
+
     @model_validator(mode="after")
     def _model_has_endpoint(self) -> Self:
         if self.llm_model and not (self.llm_api_key or self.llm_base_url):
             raise ValueError(f"{PREFIX}LLM_MODEL is set, but neither {PREFIX}LLM_API_KEY nor {PREFIX}LLM_BASE_URL")
+        if (self.embedding_api == "builtin") == bool(self.embedding_model):
+            raise ValueError(
+                f"{PREFIX}EMBEDDING_API={self.embedding_api} "
+                + ("has a model of its own; unset" if self.embedding_model else "needs")
+                + f" {PREFIX}EMBEDDING_MODEL"
+            )
         if self.embedding_model and not self.embedding_dim:
             raise ValueError(f"{PREFIX}EMBEDDING_MODEL needs {PREFIX}EMBEDDING_DIM, the model's dimensions")
         if self.weather_geocoding_url and not self.weather_url:

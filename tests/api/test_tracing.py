@@ -164,7 +164,7 @@ async def test_embeddings_are_spans_of_their_endpoint(
 ) -> None:
     given = {"embedding_model": "e", "embedding_dim": 8, "embedding_base_url": model_server.base_url}
     embedder = Embedder.of(load_settings(**given, embedding_api_key="k"))
-    await embedder.embed(["a"])
+    await embedder.embed_documents(["a"])
     await embedder.close()
     await _sent()
     span = collector.one("embeddings e")

@@ -228,8 +228,11 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
 def _import_everything() -> None:
     for module in ("api.app", "api.cli.main", "graph.turns.runner", "services.background", "services.warm_up"):
         importlib.import_module(module)
+    from services.llm.builtin_embeddings import BuiltinEncoder
     from services.platform.settings import load_settings
     from services.warm_up import warm_up
+
+    BuiltinEncoder().load()
 
     asyncio.run(warm_up(load_settings(llm_model="scripted", llm_api_key="none")))
     gc.collect()

