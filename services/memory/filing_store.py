@@ -46,7 +46,7 @@ FROM conversations c
 JOIN experts x ON x.id = c.expert_id AND x.tenant_id = c.tenant_id
 JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = c.tenant_id
 WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND t.status = 'completed'
-  AND t.started_at > now() - interval '3 days' AND NOT x.parts_off ? 'memory_filing'
+  AND t.started_at > now() - interval '3 days' AND NOT 'memory_filing' = ANY(x.parts_off)
   AND NOT EXISTS (SELECT FROM messages m WHERE m.id = t.user_message_id AND m.branch_id IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM filed WHERE filed.turn_id = t.id AND filed.at >= coalesce((
@@ -89,6 +89,17 @@ SELECT o.field, o.results->'items' FROM memory_operations o
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = ANY(%(turn_ids)s)
   AND o.type = 'memory_command' AND o.undone_at IS NULL
 ORDER BY o.at, o.id
+"""
+_PINNED: LiteralString = """
+SELECT id::text FROM episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(ids)s) AND pinned_at IS NOT NULL
+"""
+# Searches and proposals change nothing.
+_LAST_CHANGE: LiteralString = """
+SELECT id FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
+  AND right(type, 7) <> '_search'
+ORDER BY at DESC, id DESC LIMIT 1
 """
 _STORY: LiteralString = """
 SELECT results->'story' FROM memory_operations
@@ -160,9 +171,14 @@ class StoredBatch:
     in_story: bool
 
     @property
-    def said(self) -> str:
-        """Return what the user said, one message a line."""
-        return "\n".join(each.content for each in self.messages.values() if each.role == "user")
+    def said(self) -> list[str]:
+        """Return what the user said."""
+        return [each.content for each in self.messages.values() if each.role == "user"]
+
+    @property
+    def last(self) -> StoredMessage:
+        """Return the newest message."""
+        return list(self.messages.values())[-1]
 
     def shown(self) -> Batch:
         """Return it as the model is shown it, without memories."""
@@ -239,6 +255,28 @@ class FilingStore:
             [f"{kind}: {'; '.join(items or [])}" for kind, items in done],
             bool(rows and rows[0][0] is True),
         )
+
+    async def pinned(self, owner: Owner, written: Sequence[str]) -> frozenset[str]:
+        """Return which of some written memories are pinned.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(owner), "ids": [UUID(each) for each in written]}
+        rows = await self._database.fetch(owner.tenant_id, _PINNED, values, tuple_row) if written else []
+        return frozenset(row[0] for row in rows)
+
+    async def last_change(self, owner: Owner, connection: Connection | None = None) -> UUID | None:
+        """Return the newest change of the user's memory; with `connection`, in a transaction of the caller's.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if connection is not None:
+            row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
+            return row[0] if row else None
+        rows = await self._database.fetch(owner.tenant_id, _LAST_CHANGE, vars(owner), tuple_row)
+        return rows[0][0] if rows else None
 
     async def record(
         self, connection: Connection, batch: StoredBatch, *, by: str, counts: Mapping[str, int], in_story: bool
