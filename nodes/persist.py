@@ -10,7 +10,6 @@ from langgraph.runtime import Runtime
 from nodes.history import planned_forms
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
-from services.memory.agent.triggers import jobs_of_turn
 from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
 from services.memory.off_record import repetition_off_record
@@ -48,7 +47,7 @@ async def persist(
     # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
-    own_jobs = await _own_jobs(state, remembers=asks_model and "memory_agent" in state["features"])
+    own_jobs = []
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)
     total_ms = round((perf_counter() - state["begun"]) * 1000, 1)
@@ -120,15 +119,6 @@ def _forms_left(state: ConversationState) -> list[PlainForm]:
     if called.isdisjoint(MEMORY_TOOLS):
         return forms
     return [each for each in forms if each.kind in {"leave_out", "off_record"}]
-
-
-async def _own_jobs(state: ConversationState, *, remembers: bool) -> list[str]:
-    """Return the jobs by which what a turn says is filed, if it says something worth remembering."""
-    unfiled = state["message"]
-    if not remembers or not unfiled.strip():
-        return []
-    work = partial(jobs_of_turn, unfiled, state["answer"])
-    return [*await beside_the_loop(work, characters=_said(state), most=_LONG)]
 
 
 def _said(state: ConversationState) -> int:

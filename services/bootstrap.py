@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.maintenance.wiring import Maintenance
-    from services.memory.agent.agent import MemoryAgent
-    from services.memory.agent.command_review import CommandReview
     from services.memory.inquiry import MemoryInquiry
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
@@ -141,12 +139,10 @@ class Services:
     tones: ToneStates
     tone_opinions: "ToneOpinions"
     past_days: "PastDays"
-    memory_agent: "MemoryAgent"
     compression: "Compression"
     compression_scheduler: "CompressionScheduler"
     maintenance: "Maintenance"
     reflection: "Reflection"
-    command_review: "CommandReview"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -178,7 +174,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault)
         memory = memory_services(settings, database, cache, connected.milvus, embedder, jobs)
-        summaries = summary_services(settings, connected, memory)
+        summaries = summary_services(settings, connected)
         stack.push_async_callback(memory.working_sets.close)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
@@ -256,12 +252,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tones=tones,
             tone_opinions=tone_opinions(settings, tones, models, jobs),
             past_days=days,
-            memory_agent=background.memory_agent,
             compression=background.compression.compression,
             compression_scheduler=background.compression.scheduler,
             maintenance=background.maintenance,
             reflection=background.reflection,
-            command_review=background.command_review,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

@@ -70,7 +70,7 @@ def make_removal(
     forgetting = Forgetting(
         stores,
         lineage,
-        TargetPlanner(database, lineage, memory.editor),
+        TargetPlanner(database, lineage, memory.changes),
         memory.retraction,
         Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
         rebuilding,

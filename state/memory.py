@@ -23,7 +23,8 @@ PlainFormKind = Literal[
     "standing",
 ]
 """Kinds of plain forms: forget what is named, or everything about it, or what was said last; do not remember the
-message, or show it to nobody but this conversation; remember what is named, or what was said last; a standing wish."""
+message, or show it to this conversation alone; remember what is named, or what was said last; a wish about all
+answers."""
 
 
 @dataclass(frozen=True)

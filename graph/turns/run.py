@@ -235,7 +235,7 @@ class TurnDriver:
     async def _memory_of(self, run: TurnRun, read: ConversationState, answer: str) -> list[PlannedChange]:
         """Return what a turn changes in memory that was cut off in its answer."""
         try:
-            return await changes_of_turn(read, turn_context(run.turn), self._changes, answer)
+            return await changes_of_turn(read, turn_context(run.turn, debug=False), self._changes, answer)
         except DatabaseUnavailable:  # the turn cannot be ended either
             return list(read.get("memory_plan", []))
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 from services.context.conversation import ContextBudget, Conversation
+from services.context.memory_changes import MemoryChangesSource
 from services.context.source import Source
 from services.context.sources.client import ClientSource
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.history import HistorySource
 from services.context.sources.knowledge import KnowledgeSource
-from services.context.sources.memory_changes import MemoryChangesSource
 from services.context.sources.private_note import PrivateNoteSource
 from services.context.sources.recall import RecallSource
 from services.context.sources.summary import SummarySource

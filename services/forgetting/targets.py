@@ -12,7 +12,8 @@ from uuid_utils.compat import uuid7
 from services.errors import InvalidInput, NotFound
 from services.lineage.tracing import Lineage, Node
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext, MemoryEditor
+from services.memory.changes import Changes
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.platform.postgres import Database
 from services.text.mentions import Subject, without
@@ -139,10 +140,10 @@ class TargetPlan:
 class TargetPlanner:
     """Finds what targets name."""
 
-    def __init__(self, database: Database, lineage: Lineage, editor: MemoryEditor) -> None:
+    def __init__(self, database: Database, lineage: Lineage, changes: Changes) -> None:
         self._database = database
         self._lineage = lineage
-        self._editor = editor
+        self._changes = changes
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
         """Find what a target names.
@@ -248,10 +249,10 @@ class TargetPlanner:
         messages: dict[UUID, str | None] = {}
         for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
             owner = Owner(tenant_id, user_id, expert_id, space_id)
-            editing = EditContext.outside_of_turns(owner, Trigger("user"))
-            planned = await self._editor.preview_of_forget(editing, topic)
+            request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+            planned = await self._changes.plan_named(request, topic)
             if planned["change"]["operation_id"] is not None:
-                changes.append((owner, PlannedChange(**{**planned, "own": "keep"})))
+                changes.append((owner, planned))
                 messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
         values = {**ids, "most": _MOST_RETRACTED}
         for message_id, content in await self._database.fetch(tenant_id, _RETRACTED, values, tuple_row):
@@ -281,7 +282,7 @@ def _planned(
         written=[],
         own="keep",
         own_text=None,
-        gives_away="",
+        removed="",
         reaches_shared=False,
     )
 

@@ -25,7 +25,7 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
     },
 }
 _ALSO: dict[Language, str] = {
-    "en": " The message also said this, which went with it: {items}. Keep it by remembering it in whole sentences.",
+    "en": " The message also said this, which went with it: {items}. To keep it, remember it in whole sentences.",
     "zh": "同一条消息里还说了：{items}，已一并移出记忆；若要保留，请用完整的句子重新记住。",
 }
 _KNOWN: dict[Language, str] = {"en": "Memory holds this already: {items}.", "zh": "记忆里已经有了：{items}。"}

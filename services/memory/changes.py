@@ -1,15 +1,13 @@
 """Changes of memory: planned, applied and undone alike for tools, the API, plain forms and filing.
 
-A plan names exactly what changes: messages with what memory keeps of them, written memories, values of core memory.
-What a removal reaches is its closure: the value, the message that it was filed from, what was written of that message,
-and the answers that repeat it. Nothing is removed that the request does not name.
+A plan names exactly what changes: messages with what memory keeps of them, written memories, values of core
+memory. What a removal reaches is its closure. Nothing is removed that the request does not name.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
@@ -19,6 +17,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput
 from services.memory.blocks import Owner
 from services.memory.change_wording import known_already, nothing_found, summary_of, this_message
+from services.memory.closure import Closure, Removal
 from services.memory.content import check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
@@ -27,13 +26,20 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.remainders import Remainder, sentences_without, without
 from services.memory.retraction import Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
-from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedItem
+from state.memory import (
+    Candidate,
+    MemoryChange,
+    MemoryChangeKind,
+    PlainForm,
+    PlannedChange,
+    PlannedItem,
+    PlannedMessage,
+)
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
@@ -43,27 +49,11 @@ LONGEST_ITEM = 300
 """Characters of a statement that is kept as one value."""
 _EDGES = " ,，.。;；!！"
 _MOST_ATTEMPTS = 60
-_TELLS_OF = 0.5
-"""Share of a value's words by which a clause is what it was filed from."""
 
 _LAST_OPERATION = """
 SELECT id FROM memory_operations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 ORDER BY at DESC, id DESC LIMIT 1
 """
-
-
-@dataclass
-class _Removal:
-    """What goes."""
-
-    messages: dict[UUID, str | None] = field(default_factory=dict)
-    episodes: list[str] = field(default_factory=list)
-    items: list[PlannedItem] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    also: list[str] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.messages or self.episodes or self.items)
 
 
 class Changes:
@@ -79,7 +69,7 @@ class Changes:
     ) -> None:
         self._database = database
         self._core = core
-        self._values = values
+        self._closure = Closure(finder, values)
         self._finder = finder
         self._retraction = retraction
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -89,15 +79,14 @@ class Changes:
     ) -> MemoryChange:
         """Keep a statement; with `replaces`, in place of what an id or words name.
 
-        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed. With
-        `kind` None, a text in the plain form of a standing wish is one, and any other a fact.
+        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed.
+        With `kind` None, a text in the plain form of a standing wish is one, and any other a fact.
 
         Raises:
             InvalidInput: it cannot be stored.
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
-
         kept: Kept = kind or (
             "standing" if any(each.kind == "standing" for each in plain_forms(text)) else "remember"
         )
@@ -225,18 +214,14 @@ class Changes:
         values = [each for each in memories if each.kind == "value"]
         name = field or (values[0].field if values else "")
         kept = await self.plan_remember(request, text, field=name)
-        gone = await self._closure(request, memories, whole=False)
+        gone = await self._closure.of(request, memories, replaces=True)
         language = language_of([text])
-        kept["items"] = [*gone.items, *kept["items"]]
         plan = _planned("correct", text, language, gone.told, has_changes=True)
         plan["change"]["summary"] = summary_of("correct", [text], language, also=gone.also)
-        return {
-            **plan,
-            **_removes(gone),
-            "items": kept["items"],
-            "written": kept["written"],
-            "reaches_shared": False,
-        }
+        _take(plan, gone)
+        plan["items"] = [*gone.items, *kept["items"]]
+        plan["written"], plan["reaches_shared"] = kept["written"], False
+        return plan
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
         """Plan to note until when a memory held; it stays known as what was.
@@ -261,10 +246,11 @@ class Changes:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        gone = await self._closure(request, memories, whole=whole)
+        gone = await self._closure.of(request, memories, whole=whole)
         language = language_of([target or " ".join(gone.told)])
         plan = _planned("forget", target, language, gone.told, has_changes=bool(gone), also=gone.also)
-        return {**plan, **_removes(gone)}
+        _take(plan, gone)
+        return plan
 
     async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
         """Plan to keep messages, and what was made of them, out of memory.
@@ -276,10 +262,11 @@ class Changes:
         said = [
             Memory("said", str(each.id), each.content, each.created_at, message_id=each.id) for each in messages
         ]
-        gone = await self._closure(request, said, whole=True)
+        gone = await self._closure.of(request, said, whole=True)
         language = language_of([each.content for each in messages])
         plan = _planned("do_not_remember", "", language, gone.told, has_changes=bool(gone))
-        return {**plan, **_removes(gone)}
+        _take(plan, gone)
+        return plan
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories that share most words with a text.
@@ -336,106 +323,43 @@ class Changes:
         raise Conflict("Memory is being changed by others; try again.")
 
     async def _of_form(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
-        language: Language = form.language
-        if form.kind in {"forget", "forget_everything"}:
-            found = await self._finder.find(request, form.what, everything=form.kind == "forget_everything")
-            if not found.meant:
-                plan = _nothing("forget", form.what, found.candidates, language)
-            else:
-                plan = await self.plan_forget(request, found.meant, target=form.what, whole=False)
-            plan["own"] = "leave out"
-            return plan
-        if form.kind in {"remember", "standing"}:
-            kind: Kept = "standing" if form.kind == "standing" else "remember"
-            return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=kind)
-        if form.rest or form.kind == "off_record":
-            if form.kind == "remember_last":
-                return await self.plan_remember(request, form.rest[:LONGEST_ITEM])
-            return _left_out(form, language)
+        match form.kind:
+            case "forget" | "forget_everything":
+                return await self._of_forgetting(request, form)
+            case "remember" | "standing":
+                return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
+            case "off_record":
+                return _left_out(form)
+            case "remember_last":
+                return await self._of_remembering_last(request, form)
+            case "leave_out" | "forget_last":
+                return _left_out(form) if form.rest else await self._of_forgetting_last(request, form, message)
+
+    async def _of_forgetting(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        found = await self._finder.find(request, form.what, everything=form.kind == "forget_everything")
+        if found.meant:
+            plan = await self.plan_forget(request, found.meant, target=form.what, whole=False)
+        else:
+            plan = _nothing("forget", form.what, found.candidates, form.language)
+        plan["own"] = "leave out"
+        return plan
+
+    async def _of_forgetting_last(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
+        """Plan to hide the exchange before this message."""
         previous = await self._finder.previous(request)
         if previous is None:
-            return _nothing("forget", message, (), language)
-        if form.kind == "remember_last":
-            return await self.plan_remember(request, previous.content[:LONGEST_ITEM])
+            return _nothing("forget", message, (), form.language)
         said = Memory("said", str(previous.id), previous.content, previous.created_at, message_id=previous.id)
         plan = await self.plan_forget(request, [said], target=message)
         plan["own"] = "leave out"
         return plan
 
-    async def _closure(self, request: ChangeRequest, memories: Sequence[Memory], *, whole: bool) -> _Removal:
-        """Return everything that goes with some memories."""
-        owner = request.owner
-        gone = _Removal()
-        filed = await self._values.read(owner.tenant_id, owner.user_id) if memories else []
-        values = await self._finder.values(owner)
-        removed_values = {each.id: each for each in memories if each.kind == "value"}
-        texts: dict[UUID, list[str]] = defaultdict(list)
-        entire: set[UUID] = set()
-        for each in memories:
-            if each.kind == "written":
-                gone.episodes.append(each.id)
-            elif each.kind == "said" and each.message_id:
-                texts[each.message_id].append(each.text)
-                if whole:
-                    entire.add(each.message_id)
-            source = each.message_id
-            if each.kind == "value":
-                source = next(
-                    (
-                        one.message_id
-                        for one in filed
-                        if one.holds and (one.field, one.text) == (each.field, each.text)
-                    ),
-                    None,
-                )
-            if each.kind != "said" and source is not None:
-                texts[source].append(each.text)
-        # Values that were filed from what goes
-        for value in values:
-            source = next(
-                (
-                    one.message_id
-                    for one in filed
-                    if one.holds and (one.field, one.text) == (value.field, value.text)
-                ),
-                None,
-            )
-            if source in entire or any(_tells_of(text, value.text) for text in texts.get(source, ()) if source):
-                removed_values.setdefault(value.id, value)
-        gone.items = [
-            PlannedItem(action="remove", section=each.section, field=each.field, value=None, old=each.text)
-            for each in removed_values.values()
-        ]
-        await self._take_from_messages(request, gone, texts, entire)
-        gone.told += [each.text for each in memories if each.kind != "said"]
-        gone.told = list(dict.fromkeys(text.strip() for text in gone.told if text.strip()))
-        return gone
-
-    async def _take_from_messages(
-        self, request: ChangeRequest, gone: _Removal, texts: dict[UUID, list[str]], entire: set[UUID]
-    ) -> None:
-        removed: list[str] = []
-        for message in await self._finder.messages(request.owner, list(texts)):
-            if message.role != "user" and message.id not in entire:
-                continue
-            if message.id in entire:
-                rest = Remainder("", (message.content,))
-            else:
-                rest = without(message.content, lambda clause, of=texts[message.id]: _is_among(clause, of))
-                if not rest.gone:  # nothing of it can be told apart, as in a translation
-                    rest = Remainder("", (message.content,))
-            gone.messages[message.id] = rest.text or None
-            gone.told += rest.gone
-            gone.also += rest.also_gone
-            removed += [*rest.gone, *rest.also_gone]
-        for answer_id, content, asked in await self._finder.answers(request.owner, list(gone.messages)):
-            if answer_id not in gone.messages:
-                left = sentences_without(content, " ".join(removed)) if gone.messages[asked] else ""
-                gone.messages[answer_id] = left or None
-        for text in removed:
-            for each in await self._finder.mentions(request, text):
-                if each.kind == "message" and each.role == "assistant" and each.id not in gone.messages:
-                    gone.messages[each.id] = sentences_without(each.content, text) or None
+    async def _of_remembering_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        previous = None if form.rest else await self._finder.previous(request)
+        text = previous.content if previous else form.rest
+        if not text:
+            return _nothing("remember", "", (), form.language)
+        return await self.plan_remember(request, text[:LONGEST_ITEM])
 
     @staticmethod
     def _has_room(content: dict[str, Any], item: PlannedItem) -> bool:
@@ -444,15 +368,6 @@ class Changes:
         except InvalidInput:
             return False
         return True
-
-
-def _is_among(clause: str, texts: Iterable[str]) -> bool:
-    return any(clause == text or _tells_of(clause, text) for text in texts)
-
-
-def _tells_of(clause: str, value: str) -> bool:
-    """Return whether a clause says what a shorter or equal text says."""
-    return Words.of(value).share_in(Words.of(clause)) > _TELLS_OF
 
 
 def _holds(content: dict[str, Any], text: str) -> bool:
@@ -496,13 +411,14 @@ def _planned(
     )
 
 
-def _removes(gone: _Removal) -> PlannedChange:
-    return {  # type: ignore[typeddict-item] — laid over a whole plan
-        "messages": [{"message_id": str(key), "memory_text": text} for key, text in gone.messages.items()],
-        "episodes": gone.episodes,
-        "items": gone.items,
-        "removed": " ".join([*gone.told, *gone.also]),
-    }
+def _take(plan: PlannedChange, gone: Removal) -> None:
+    """Add to a plan what goes."""
+    plan["messages"] = [
+        PlannedMessage(message_id=str(key), memory_text=text) for key, text in gone.messages.items()
+    ]
+    plan["episodes"] = gone.episodes
+    plan["items"] = gone.items
+    plan["removed"] = " ".join([*gone.told, *gone.also])
 
 
 def _nothing(
@@ -516,8 +432,8 @@ def _nothing(
     return plan
 
 
-def _left_out(form: PlainForm, language: Language) -> PlannedChange:
-    plan = _planned("do_not_remember", "", language, [this_message(language)], has_changes=True)
+def _left_out(form: PlainForm) -> PlannedChange:
+    plan = _planned("do_not_remember", "", form.language, [this_message(form.language)], has_changes=True)
     plan["own"] = "off the record" if form.kind == "off_record" else "leave out"
     return plan
 

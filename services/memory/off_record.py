@@ -17,7 +17,7 @@ from state.prompt import HistoryMessage
 def repetition_off_record(
     history: Sequence[HistoryMessage], answer: str, answer_id: str, language: Language
 ) -> list[PlannedChange]:
-    """Return the change that leaves out the sentences of an answer that share words with such a message; often none."""
+    """Return the change that leaves out what an answer shares with such a message; often none."""
     said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
     left = sentences_without(answer, " ".join(said)) if said else answer.strip()
     if left == answer.strip():

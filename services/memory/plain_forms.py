@@ -1,7 +1,7 @@
 """Plain forms: the closed list of orders to memory that are obeyed without a model.
 
-A plain form is an imperative to the assistant that is a whole message, or its first or last sentence. The forms stand
-in `forms/en.toml` and `forms/zh.toml`. Anything else, however likely, is left to a model.
+A plain form is an imperative to the assistant that is a whole message, or its first or last sentence. The forms
+stand in `forms/en.toml` and `forms/zh.toml`. Anything else, however likely, is left to a model.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Remainders: what memory keeps of a text when some of it goes.
 
-A remainder is made of whole sentences of the text, or of whole clauses that keep their subject. Nothing is joined into
-a new sentence: what cannot stand alone goes as well, and the caller tells what else was said.
+A remainder is made of whole sentences of the text, or of whole clauses that keep their subject. Nothing is joined
+into a new sentence: what cannot stand alone goes as well, and the caller tells what else was said.
 """
 
 import re

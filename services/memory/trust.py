@@ -12,6 +12,7 @@ _OF_USER = frozenset(terms("the user user's users 用户 用户的"))
 _HALF = 0.5
 _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""
+_MOST_WORDS = 600
 _RECENT = 3
 """Messages of the user, the present one last, that may say what is to go."""
 _EXACT = re.compile(r"\d{2,}|[^\W\d_]*\d[\w-]*|[\w.+-]+@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
@@ -75,8 +76,8 @@ def _is_theirs(exact: str, said: str) -> bool:
 
 
 def _common_in_order(sought: Sequence[str], own: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence (Wagner and Fischer 1974), over the user's last words."""
-    own = own[-600:]
+    """Return the length of the longest common subsequence with the last words (Wagner and Fischer, 1974)."""
+    own = own[-_MOST_WORDS:]
     row = [0] * (len(own) + 1)
     for term in sought:
         before = 0

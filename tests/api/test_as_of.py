@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
+from services.memory.editor import EditContext
 
 from anamnesis.client import AsyncAnamnesis
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer
 from tests.support.retracting import retelling

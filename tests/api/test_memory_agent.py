@@ -7,10 +7,10 @@ from uuid import UUID
 
 import httpx
 import pytest
+from services.memory.agent.triggers import REMEMBER
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.agent.triggers import REMEMBER
 from services.platform.settings import Settings, load_settings
 from tests.support.archiving import with_small_model
 from tests.support.jobs import has_ended, statuses, until

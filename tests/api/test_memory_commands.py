@@ -7,11 +7,11 @@ from uuid import UUID
 import httpx
 import pytest
 from psycopg.rows import tuple_row
+from services.memory.agent.store import PLAN, AgentStore
+from services.memory.agent.triggers import REMEMBER
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.agent.store import PLAN, AgentStore
-from services.memory.agent.triggers import REMEMBER
 from services.memory.operations import Operation, Trigger
 from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import interrupted

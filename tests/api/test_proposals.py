@@ -4,10 +4,10 @@ from uuid import UUID
 
 import httpx
 import pytest
+from services.memory.editor import EditContext
 
 from services.bootstrap import Services
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 from tests.support.turns import exchange
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import httpx
 from psycopg.rows import tuple_row
+from services.memory.agent.triggers import DECIDE_COMMAND
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.memory.agent.triggers import DECIDE_COMMAND
 from services.memory.blocks import Owner
 from tests.redteam.case import Case
 from tests.redteam.obedient import PLACE, ObedientModel

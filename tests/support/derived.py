@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import httpx
+from tests.support.filing import core, episode, reply
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
@@ -12,7 +13,6 @@ from services.memory.blocks import Owner
 from tests.support.archiving import answer, topic
 from tests.support.compressing import compress, merging, write
 from tests.support.fading import ARCHIVE, written_before
-from tests.support.filing import core, episode, reply
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import WHOLE, repeating, retelling
 from tests.support.talks import new_expert

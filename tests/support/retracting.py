@@ -5,9 +5,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from services.memory.editor import EditContext
+
 from services.bootstrap import Services
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 from state.memory import MemoryChange
 from tests.support.model_server import Received, Reply

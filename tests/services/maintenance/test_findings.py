@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from services.memory.editor import EditContext
 
 from services.bootstrap import Services
 from services.errors import Conflict
@@ -10,7 +11,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.maintenance.findings import Found
 from services.maintenance.policy import MaintenancePolicy
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from tests.support.compressing import everything, living, someone, write

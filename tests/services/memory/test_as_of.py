@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from psycopg.rows import tuple_row
+from services.memory.editor import EditContext
 
 from services.bootstrap import Services
 from services.errors import AnamnesisError
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 from tests.support.compressing import TEA, compress, merging, someone, undo, write
 from tests.support.model_server import ModelServer

@@ -1,4 +1,4 @@
-"""The changes of memory that the turn itself makes: hidden from its prompt, and confirmed to the model in its tail."""
+"""Changes of memory that the turn itself makes: hidden from its prompt, and confirmed to the model in its tail."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
