@@ -1,14 +1,14 @@
 """Filing: one model call for all that a user has newly said, whose operations are checked and then carried out.
 
-A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since the
-last filing. What it wants changed must rest on words of the user, which is checked exactly (`filing_checks.py`). All
-changes of a call are made in one transaction with the record of what was filed: nothing is filed twice, or lost. If
-the user has had memory changed meanwhile, the model is asked again. Without a model nothing is filed.
+A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since
+the last filing. What it wants changed must rest on words of the user, which is checked exactly
+(`filing_checks.py`). All changes of a call are made in one transaction with the record of what was filed: nothing
+is filed twice, or lost. If the user has had memory changed meanwhile, the model is asked again. Without a model
+nothing is filed.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
@@ -26,7 +26,8 @@ from services.memory.filing_checks import Evidence, Verdict, message_of, verdict
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans, request_of
 from services.memory.filing_prompt import filing_prompt
-from services.memory.filing_store import FILE_MEMORY, FilingStore, StoredBatch, StoredMessage, WaitingTurns
+from services.memory.filing_schedule import FILE_MEMORY, defer_filing
+from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage, WaitingTurns
 from services.memory.model import Memory
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
@@ -182,7 +183,9 @@ class Filing:
         check = partial(_checked, answer.operations, evidence)
         checked = await beside_the_loop(check, characters=sum(map(len, batch.said)), most=_LONG)
         done = [
-            (operation, batch.messages[source]) for operation, verdict, source in checked if verdict == "do" and source
+            (operation, batch.messages[source])
+            for operation, verdict, source in checked
+            if verdict == "do" and source
         ]
         asked = [operation for operation, verdict, _ in checked if verdict == "ask"]
         dropped = len(checked) - len(done) - len(asked)
@@ -192,7 +195,8 @@ class Filing:
         """Carry out what was decided, all or nothing; return the number of changes, None if memory has changed."""
         owner = batch.owner
         planned = [
-            await self._plans.plan(owner, decided.memories, operation, message) for operation, message in decided.done
+            await self._plans.plan(owner, decided.memories, operation, message)
+            for operation, message in decided.done
         ]
         changes = 0
         async with self._plans.transaction(owner) as connection:
@@ -232,10 +236,11 @@ class Filing:
     ) -> None:
         """Let a change wait for the user."""
         request = request_of(batch.owner, batch.last)
+        text, gone = (memory.text, memory.id) if memory else ("", "")
         if operation.text:
-            await self._proposals.add_in(connection, request, "remember", operation.text, memory.id if memory else "")
-        elif memory is not None:
-            await self._proposals.add_in(connection, request, "forget", memory.id)
+            await self._proposals.add_in(connection, request, "remember", operation.text, text, gone)
+        else:
+            await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()
 
 
@@ -251,19 +256,3 @@ def _checked(
             changed.add(each.memory)
         checked.append((each, verdict, message_of(each.quote, evidence.messages)))
     return checked
-
-
-async def defer_filing(
-    jobs: JobQueue, connection: Connection, tenant_id: UUID, user_id: UUID, *, delay_s: float
-) -> None:
-    """Have what a user said filed, in a transaction of the caller's; one job waits for all of it."""
-    name = f"{FILE_MEMORY}:{user_id}"
-    await jobs.defer(
-        connection,
-        FILE_MEMORY,
-        tenant_id=tenant_id,
-        lock=name,
-        queueing_lock=name,
-        delay_s=max(delay_s, 0.0),
-        user_id=user_id,
-    )

@@ -72,7 +72,8 @@ class FilingAnswer:
 _WORDS: dict[str, tuple[str, ...]] = {
     "add": ("add", "insert", "create", "append", "new", "set", "store", "save", "remember", "memorize", "memorise",
             "note", "record", "添加", "新增", "增加", "记住", "记录"),
-    "replace": ("replace", "update", "change", "modify", "edit", "correct", "fix", "supersede", "替换", "更新", "更正"),
+    "replace": ("replace", "update", "change", "modify", "edit", "correct", "fix", "supersede",
+                "替换", "更新", "更正"),
     "end": ("end", "close", "expire", "finish", "结束", "到期"),
     "remove": ("remove", "delete", "forget", "drop", "erase", "retire", "删除", "忘掉"),
     "leave_out": ("leave_out", "leaveout", "exclude", "off_record", "不记"),
@@ -95,8 +96,8 @@ _FIELD = re.compile(r"\w[\w -]{0,39}")
 def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]) -> FilingAnswer:
     """Return what an answer asks for.
 
-    Names of operations in any case, synonyms, null fields and bare lists are accepted. What cannot be carried out (an
-    unknown id, no text) is dropped, and so are operations beyond the eighth.
+    Names of operations in any case, synonyms, null fields and bare lists are accepted. What cannot be carried out
+    (an unknown id, no text) is dropped, and so are operations beyond the eighth.
 
     Args:
         text: the answer.

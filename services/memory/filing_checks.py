@@ -1,17 +1,18 @@
 """Decides what becomes of an operation that a model wants filed: done, asked about, or dropped. Pure functions.
 
 Only exact things count: whose words its quote is, whether a removal was asked for, and whether figures, addresses,
-names or negations stand in foreign text alone. The wording is the model's: translations, resolved names and dates pass.
+names or negations stand in foreign text alone. The wording is the model's: translations, resolved names and dates
+pass.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from services.memory.filing_answer import FilingOperation
+from services.memory.foreign_cues import asks_removal
 from services.memory.model import Memory
-from services.memory.plain_forms import asks_removal
 from services.memory.quotes import folded, is_quoted, own_text
 from services.text.tokenizer import informative_terms
 
@@ -29,7 +30,8 @@ _EXACT = re.compile(
 _FEWEST_DIGITS = 3
 _NAME = re.compile(r"\b[A-Z][\w'’-]{1,40}")
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|without|stopped|former\w*|cannot)\b|n['’]t\b|[不没無无未勿别]", re.IGNORECASE
+    r"\b(?:not|no|never|none|nobody|nothing|without|stopped|former\w*|cannot)\b|n['’]t\b|[不没無无未勿别]",
+    re.IGNORECASE,
 )
 
 
@@ -39,11 +41,13 @@ class Evidence:
 
     messages: Mapping[str, str]
     """The user's new messages by their short ids, as memory keeps them."""
-    own: Sequence[str]
+    said: Sequence[str]
     """What the user has said themselves, in these messages and before."""
+    known: Sequence[str] = ()
+    """What is remembered of it."""
     foreign: Sequence[str] = ()
     """What others wrote: in the messages, in answers made from it, in memories."""
-    memories: Mapping[str, Memory] | None = None
+    memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
 
 
@@ -55,26 +59,24 @@ def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
 def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
     """Return what becomes of an operation.
 
-    A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is dropped.
-    A removal without a quote that asks for it waits, and a pinned memory stays.
+    A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is
+    dropped. A removal without a quote that asks for it waits, and a pinned memory stays.
     """
-    memory = (evidence.memories or {}).get(operation.memory)
+    memory = evidence.memories.get(operation.memory)
+    source = message_of(operation.quote, evidence.messages)
     if memory is not None and memory.pinned:
         return "drop"
-    source = message_of(operation.quote, evidence.messages)
     if source is None:
-        shown = bool(operation.text) and stands_in(operation.quote, [*evidence.messages.values(), *evidence.foreign])
-        return "ask" if shown else "drop"
+        shown = [*evidence.messages.values(), *evidence.foreign]
+        return "ask" if operation.text and stands_in(operation.quote, shown) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
-    if operation.kind == "remove" and not asks_removal(operation.quote):
-        return "ask"
-    said = own_text(evidence.messages[source])
-    if not any(evidence.foreign):
-        return "do"
-    if memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.own)):
-        return "ask"  # foreign text may have named it
-    return "ask" if is_foreign(operation.text, said, evidence) else "do"
+    waits = operation.kind == "remove" and not asks_removal(operation.quote)
+    if any(evidence.foreign):
+        # Foreign text may have named the memory, or said what is to be remembered.
+        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
+        waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
+    return "ask" if waits else "do"
 
 
 def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
@@ -85,11 +87,11 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
         said: the user's own words that it rests on.
         evidence: what else was said.
     """
-    own, foreign = folded("\n".join(evidence.own)), folded("\n".join(evidence.foreign))
+    own, foreign = folded("\n".join([*evidence.said, *evidence.known])), folded("\n".join(evidence.foreign))
     exact = [each for each in _EXACT.findall(text) if _digits(each) >= _FEWEST_DIGITS or not each[0].isdigit()]
     if any(folded(each) in foreign and folded(each) not in own for each in exact):
         return True
-    own_terms, foreign_terms = _terms(evidence.own), _terms(evidence.foreign)
+    own_terms, foreign_terms = _terms([*evidence.said, *evidence.known]), _terms(evidence.foreign)
     alien = (informative_terms(text) - own_terms) & foreign_terms
     if any(_is_foreign_name(each, own, evidence.foreign) for each in _NAME.finditer(text)):
         return True

@@ -20,9 +20,7 @@ _LONGEST_QUERY = 1_000
 class FilingEvidence:
     """Reads the memories that new messages may change, and tells whose words everything is."""
 
-    def __init__(
-        self, changes: Changes, values: CoreValues, origins: ForeignOrigins, store: FilingStore
-    ) -> None:
+    def __init__(self, changes: Changes, values: CoreValues, origins: ForeignOrigins, store: FilingStore) -> None:
         self._changes = changes
         self._values = values
         self._origins = origins
@@ -35,16 +33,17 @@ class FilingEvidence:
             DatabaseUnavailable: the database does not answer.
         """
         memories, foreign_ids = await self._memories(batch)
-        own = [each.text for each in memories.values() if each.id not in foreign_ids]
+        said = list[str]()
+        known = [each.text for each in memories.values() if each.id not in foreign_ids]
         foreign = [each.text for each in memories.values() if each.id in foreign_ids]
         for each in [*batch.earlier, *batch.messages.values()]:
             if each.role == "user" and not each.is_foreign:
-                own.append(own_text(each.content))
+                said.append(own_text(each.content))
                 foreign.append(foreign_text(each.content))
             elif each.is_foreign:
                 foreign.append(each.content)
         shown = replace(batch.shown(), memories=memories)
-        return shown, Evidence(shown.said, own, [each for each in foreign if each.strip()], memories)
+        return shown, Evidence(shown.said, said, known, [each for each in foreign if each.strip()], memories)
 
     async def _memories(self, batch: StoredBatch) -> tuple[dict[str, Memory], set[str]]:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""

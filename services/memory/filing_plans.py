@@ -94,6 +94,4 @@ def request_of(owner: Owner, message: StoredMessage) -> ChangeRequest:
 
 def _trigger(owner: Owner, message: StoredMessage) -> Trigger:
     turn_id: UUID | None = message.turn_id
-    return Trigger(
-        "filing", message.id, message.conversation_id, turn_id, owner.expert_id, owner.space_id
-    )
+    return Trigger("filing", message.id, message.conversation_id, turn_id, owner.expert_id, owner.space_id)

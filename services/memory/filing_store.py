@@ -1,7 +1,7 @@
 """Storage of filing: the turns that wait for it, what was said in them, and the record of what was filed.
 
-A record names the turns that it covers. It is written in the transaction of their changes, so that neither is without
-the other; a turn is filed again only if a change of memory that it asked for was undone since.
+A record names the turns that it covers. It is written in the transaction of their changes, so that neither is
+without the other; a turn is filed again only if a change of memory that it asked for was undone since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,6 @@ from services.platform.connections import Connection
 from services.platform.postgres import Database
 from state.memory import ForeignOrigin
 
-FILE_MEMORY = "file_memory"
-"""Task that files what was said of a user."""
 FILED = "memory_filing"
 """Type under which the log of operations records what was filed."""
 _MOST_TURNS, _MOST_CHARACTERS = 8, 8_000
@@ -229,7 +227,10 @@ class FilingStore:
             DatabaseUnavailable: the database does not answer.
         """
         owner = waiting.owner
-        values: dict[str, Any] = {**vars(owner), "turn_ids": [each.turn_id for each in waiting.turns[:_MOST_TURNS]]}
+        values: dict[str, Any] = {
+            **vars(owner),
+            "turn_ids": [each.turn_id for each in waiting.turns[:_MOST_TURNS]],
+        }
         found = await self._database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
         taken = _portion(values["turn_ids"], found)
         values["turn_ids"] = taken
@@ -240,7 +241,12 @@ class FilingStore:
         for conversation_id in conversations:
             of_it = [each for each in messages.values() if each.conversation_id == conversation_id]
             if of_it:
-                asked = {**values, "conversation_id": conversation_id, "message_id": of_it[0].id, "limit": _EARLIER}
+                asked = {
+                    **values,
+                    "conversation_id": conversation_id,
+                    "message_id": of_it[0].id,
+                    "limit": _EARLIER,
+                }
                 before = await self._database.fetch(owner.tenant_id, _BEFORE, asked, class_row(StoredMessage))
                 earlier += reversed(before)
         done = await self._database.fetch(owner.tenant_id, _DONE, values, tuple_row)
@@ -307,7 +313,9 @@ def _portion(turn_ids: Sequence[UUID], messages: Sequence[StoredMessage]) -> lis
     """Return the first turns, up to the characters that one call covers."""
     taken, characters = list[UUID](), 0
     for turn_id in turn_ids:
-        characters += sum(len(each.content) for each in messages if each.turn_id == turn_id and each.role == "user")
+        characters += sum(
+            len(each.content) for each in messages if each.turn_id == turn_id and each.role == "user"
+        )
         if taken and characters > _MOST_CHARACTERS:
             break
         taken.append(turn_id)

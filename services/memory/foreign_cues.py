@@ -1,4 +1,4 @@
-"""Words by which a message announces a text that somebody else wrote, or hands one over.
+"""Words by which a message announces a text that somebody else wrote, hands one over, or asks for a removal.
 
 They only withhold: what they announce is not taken for the user's own words."""
 
@@ -52,6 +52,11 @@ _TO_MEMORY = re.compile(
     r"|记住|记得|记下|记一下|别忘",
     re.IGNORECASE,
 )
+_ASKS_REMOVAL = re.compile(
+    r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
+    r"|忘|删|别记|不要记|不用记|不记",
+    re.IGNORECASE,
+)
 
 
 def orders_work(clause: str, *, alone: bool) -> bool:
@@ -69,3 +74,8 @@ def announces_text(clause: str, *, below: bool) -> bool:
         return True
     found = _ANNOUNCES.search(clause)
     return found is not None and (below or not _POINTS_AT_ITS_END.search(clause) or bool(re.search(_TEXT, clause)))
+
+
+def asks_removal(text: str) -> bool:
+    """Whether words ask for something to be forgotten, or not to be remembered."""
+    return _ASKS_REMOVAL.search(text) is not None

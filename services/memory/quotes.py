@@ -11,8 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from services.memory.foreign_cues import announces_text, orders_work
-from services.memory.plain_forms import asks_removal
+from services.memory.foreign_cues import announces_text, asks_removal, orders_work
 from services.text.caches import text_cache
 from services.text.sentences import Span
 from services.text.tokenizer import informative_terms

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.memory.plain_forms import asks_removal
+from services.memory.foreign_cues import asks_removal
 from services.text.tokenizer import informative_terms, terms
 
 _OF_USER = frozenset(terms("the user user's users 用户 用户的"))

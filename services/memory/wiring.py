@@ -19,6 +19,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
 from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
+from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
@@ -60,6 +61,7 @@ class Memory:
     pins: Pins
     values: CoreValues
     proposals: Proposals
+    questions: OpenQuestions
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
     vault: "Vault | None" = None
@@ -115,6 +117,7 @@ def make_memory(
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
+    questions = OpenQuestions(database, values)
     changes = Changes(database, core, values, MemoryFinder(database, core), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
@@ -131,7 +134,8 @@ def make_memory(
         changes=changes,
         pins=Pins(database, core, operations),
         values=values,
-        proposals=Proposals(database, changes, operations, undo, values, pairs),
+        proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
+        questions=questions,
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
         retraction=retraction,
