@@ -43,6 +43,8 @@ class Evidence:
     """The user's new messages by their short ids, as memory keeps them."""
     said: Sequence[str]
     """What the user has said themselves, in these messages and before."""
+    answers: Sequence[str] = ()
+    """What the assistant has said."""
     known: Sequence[str] = ()
     """What is remembered of it."""
     foreign: Sequence[str] = ()
@@ -67,8 +69,8 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
     if memory is not None and memory.pinned:
         return "drop"
     if source is None:
-        shown = [*evidence.messages.values(), *evidence.foreign]
-        return "ask" if operation.text and stands_in(operation.quote, shown) else "drop"
+        said_by_others = [*evidence.answers, *evidence.foreign]
+        return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
     waits = operation.kind == "remove" and not asks_removal(operation.quote)

@@ -33,17 +33,19 @@ class FilingEvidence:
             DatabaseUnavailable: the database does not answer.
         """
         memories, foreign_ids = await self._memories(batch)
-        said = list[str]()
+        said, answers = list[str](), list[str]()
         known = [each.text for each in memories.values() if each.id not in foreign_ids]
         foreign = [each.text for each in memories.values() if each.id in foreign_ids]
         for each in [*batch.earlier, *batch.messages.values()]:
             if each.role == "user" and not each.is_foreign:
                 said.append(own_text(each.content))
                 foreign.append(foreign_text(each.content))
-            elif each.is_foreign:
-                foreign.append(each.content)
+            else:
+                (foreign if each.is_foreign else answers).append(each.content)
         shown = replace(batch.shown(), memories=memories)
-        return shown, Evidence(shown.said, said, known, [each for each in foreign if each.strip()], memories)
+        return shown, Evidence(
+            shown.said, said, answers, known, [each for each in foreign if each.strip()], memories
+        )
 
     async def _memories(self, batch: StoredBatch) -> tuple[dict[str, Memory], set[str]]:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""

@@ -44,7 +44,9 @@ class FilingPlans:
         """
         request = request_of(owner, message)
         if operation.kind == "leave_out":
-            return await self._changes.plan_leave_out(request, [message.id])
+            # A request never takes its own message away, so that it is made outside of it.
+            outside = ChangeRequest.outside_of_turns(owner, request.trigger)
+            return await self._changes.plan_leave_out(outside, [message.id])
         if operation.kind == "add":
             return await self._addition(request, operation)
         memory = memories[operation.memory]

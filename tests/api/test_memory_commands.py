@@ -408,7 +408,7 @@ async def test_what_is_filed_while_a_command_changes_it_is_filed_again(
     store = AgentStore(services.database, services.memory.operations)
     exchange = await store.exchange(DEFAULT_TENANT, turn)
     assert exchange is not None
-    trigger = Trigger("memory_agent", exchange.message_id, exchange.conversation_id, turn, details={"call": "1"})
+    trigger = Trigger("filing", exchange.message_id, exchange.conversation_id, turn, details={"call": "1"})
 
     async def file() -> None:
         """What the agent does about the first message, after the command was understood."""

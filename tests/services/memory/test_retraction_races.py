@@ -200,7 +200,7 @@ async def test_a_plan_that_a_killed_worker_left_is_dropped(services: Services) -
     turn = await exchange(services.turns, WHOLE, "Noted.")
     change = {"kind": "core", "action": "add", "section": "human", "field": "facts", "value": "has asthma"}
     operation = Operation("memory_agent", new_value=[change], results={"by": "model", "operations": 1})
-    trigger = Trigger("memory_agent", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
+    trigger = Trigger("filing", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await services.memory.operations.append(
             connection, tenant_id=DEFAULT_TENANT, user_id=turn.user_id, operation=operation, trigger=trigger
