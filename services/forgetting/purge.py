@@ -57,6 +57,7 @@ class Purge:
         )
         self._values |= {"conversation_ids": purged.conversation_ids, "turn_ids": purged.turn_ids}
         [(purged.prompts,)] = await self._all(sql.PROMPTS)
+        await self._run(sql.KEEP_OUT)
         purged.episodes = [(row[0], row[1]) for row in await self._all(sql.EPISODES)]
         await self._run(sql.OPERATIONS)
         await self._run(sql.SCRUB_EPISODE_OPERATIONS, episode_ids=[row[0] for row in purged.episodes])

@@ -49,13 +49,23 @@ REMOVE_VERSIONS: LiteralString = """
 DELETE FROM memory_versions WHERE tenant_id = %(tenant_id)s AND id = ANY(%(version_ids)s)
 """
 
-# What was withdrawn just now, and what earlier commands withdrew of the same messages.
-EPISODES: LiteralString = """
-DELETE FROM episodes e
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NOT NULL
-  AND (e.retraction_id = ANY(%(operation_ids)s) OR e.source_message_ids && %(whole_ids)s::uuid[])
-RETURNING e.id, e.content
+_WITHDRAWN: LiteralString = """
+e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NOT NULL
+AND (e.retraction_id = ANY(%(operation_ids)s) OR e.source_message_ids && %(whole_ids)s::uuid[])
 """
+
+# What these had replaced stays out of memory.
+KEEP_OUT: LiteralString = f"""
+UPDATE episodes SET retracted_at = coalesce(retracted_at, clock_timestamp())
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND superseded_by IN (SELECT e.id FROM episodes e WHERE {_WITHDRAWN})
+"""  # noqa: S608 — our own text only
+
+# What was withdrawn just now, and what earlier commands withdrew of the same messages.
+EPISODES: LiteralString = f"""
+DELETE FROM episodes e WHERE {_WITHDRAWN}
+RETURNING e.id, e.content
+"""  # noqa: S608 — our own text only
 
 # The operations that withdrew it hold what would undo them.
 OPERATIONS: LiteralString = """

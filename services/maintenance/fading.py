@@ -1,6 +1,6 @@
 """Fading: takes memories that are unimportant and were not used for long out of prompts and recall.
 
-A run is one transaction. While it can be undone, a memory that it took points to it (`superseded_by`).
+A run is one transaction. While it can be undone, a memory that it took points to it (`archived_by`).
 """
 
 from collections import defaultdict

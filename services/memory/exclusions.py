@@ -58,7 +58,7 @@ SELECT %(id)s, %(tenant_id)s, %(conversation_id)s, known.episode_id, known.messa
     WHERE m.id = %(what)s AND c.user_id = %(user_id)s AND m.tenant_id = %(tenant_id)s
 ) AS known
 WHERE (SELECT count(*) FROM recall_exclusions x WHERE x.conversation_id = %(conversation_id)s) < %(most)s
-ON CONFLICT (conversation_id, episode_id, message_id) DO NOTHING
+ON CONFLICT (conversation_id, episode_id, message_id, tenant_id) DO NOTHING
 """
 
 _REMOVE: LiteralString = """

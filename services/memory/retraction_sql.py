@@ -110,9 +110,10 @@ WITH before AS (
     WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.superseded_by = ANY(%(made)s)
       AND NOT (e.id = ANY(%(made)s)) FOR UPDATE
 ), changed AS (
-    UPDATE episodes e SET superseded_by = holds.by, indexed_at = NULL
-    FROM before, unnest(%(made)s::uuid[], %(instead)s::uuid[]) AS holds (made, by)
-    WHERE e.id = before.id AND holds.made = before.superseded_by
+    UPDATE episodes e SET superseded_by = holds.by, superseded_in = merged.superseded_in,
+        archived_by = merged.archived_by, indexed_at = NULL
+    FROM before, unnest(%(made)s::uuid[], %(instead)s::uuid[]) AS holds (made, by), episodes merged
+    WHERE e.id = before.id AND holds.made = before.superseded_by AND merged.id = before.superseded_by
 )
 SELECT id, superseded_by FROM before
 """
@@ -260,8 +261,9 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(episode
 """
 
 BRING_BACK: LiteralString = """
-UPDATE episodes SET superseded_by = NULL, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s AND superseded_by = %(by)s
+UPDATE episodes SET superseded_by = NULL, superseded_in = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s
+  AND %(by)s::uuid IN (superseded_by, superseded_in)
 RETURNING id
 """
 

@@ -57,8 +57,8 @@ _ENGLISH = (
 )
 _BETWEEN = r"[\s,.!?:;。…~-]*"
 _PLAIN = re.compile(
-    rf"{_BETWEEN}(?:{_CHINESE_BEFORE}{_BETWEEN})*+(?:{_CHINESE}){_BETWEEN}(?:{_CHINESE_AFTER}{_BETWEEN})*"
-    rf"|{_BETWEEN}(?:{_ENGLISH_BEFORE}\b{_BETWEEN})*+(?:{_ENGLISH}){_BETWEEN}(?:{_ENGLISH_AFTER}\b{_BETWEEN})*"
+    rf"{_BETWEEN}(?>(?:{_CHINESE_BEFORE}{_BETWEEN})*)(?:{_CHINESE}){_BETWEEN}(?:{_CHINESE_AFTER}{_BETWEEN})*"
+    rf"|{_BETWEEN}(?>(?:{_ENGLISH_BEFORE}\b{_BETWEEN})*)(?:{_ENGLISH}){_BETWEEN}(?:{_ENGLISH_AFTER}\b{_BETWEEN})*"
 )
 _LONGEST = 120
 """Characters of a plain question, courtesies included."""

@@ -1,15 +1,9 @@
 """No pattern takes exponential time for what a user can write: one such message would occupy a core for good."""
 
-import importlib
-import pkgutil
-import re
 import signal
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from types import FrameType
-from typing import Any
 
-import services
+from tests.support.product_patterns import product_patterns
 
 _PIECES = [
     *(
@@ -41,30 +35,6 @@ _CPU_S = 5.0
 """Processor time for all pieces together; a pattern without this fault needs a thousandth of it."""
 
 
-def _patterns() -> dict[re.Pattern[str], str]:
-    found: dict[re.Pattern[str], str] = {}
-    for module in pkgutil.walk_packages(services.__path__, "services."):
-        if ".migrations." not in module.name and not module.name.endswith("__main__"):
-            for name, value in vars(importlib.import_module(module.name)).items():
-                found |= dict.fromkeys(_within(value), f"{module.name}.{name}")
-    return found
-
-
-def _within(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    if isinstance(value, re.Pattern):
-        if isinstance(value.pattern, str):
-            yield value
-    elif depth < 3 and not isinstance(value, type):
-        if is_dataclass(value):
-            inner = [getattr(value, field.name, None) for field in fields(value)]
-        elif isinstance(value, dict):
-            inner = list(value.values())
-        else:
-            inner = list(value) if isinstance(value, (list, tuple, set, frozenset)) else []
-        for each in inner:
-            yield from _within(each, depth + 1)
-
-
 class _TooSlow(Exception):
     pass
 
@@ -74,7 +44,7 @@ def _give_up(_: int, __: FrameType | None) -> None:
 
 
 def test_no_pattern_takes_exponential_time() -> None:
-    patterns = _patterns()
+    patterns = product_patterns()
     assert len(patterns) > 400
     slow = set()
     before = signal.signal(signal.SIGVTALRM, _give_up)

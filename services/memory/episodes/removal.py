@@ -33,6 +33,13 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = AN
   AND NOT (id = ANY(%(gone)s))
 """
 
+# What they had replaced stays out of memory.
+_KEEP_OUT: LiteralString = """
+UPDATE episodes SET retracted_at = coalesce(retracted_at, clock_timestamp())
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = ANY(%(gone)s)
+  AND NOT (id = ANY(%(gone)s))
+"""
+
 _REMOVE: LiteralString = """
 DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
@@ -65,6 +72,7 @@ async def remove_with_merged(
     gone = list(dict.fromkeys([*texts, *(row[0] for row in sources)]))
     values |= {"gone": gone, "made": texts[1:], "by": holds_instead}
     await connection.execute(_BRING_BACK, values)
+    await connection.execute(_KEEP_OUT, values)
     await connection.execute(_REMOVE, values)
     await connection.execute(_REMOVE_DRAFTS, values)
     return gone

@@ -1,49 +1,25 @@
-"""Lineage: which job, prompt and model made what is derived, and from which messages and derived items."""
+-- Views. The rights of whoever reads them apply, not the owner's.
 
-from alembic import op
+-- The one definition of what may be read of messages: by prompts, recall, summaries.
+CREATE VIEW remembered_messages WITH (security_invoker = true) AS
+SELECT id, tenant_id, conversation_id, turn_id, role, coalesce(memory_text, content) AS content, parts, completed,
+       token_count, created_at, external_id, speaker, topic_id, uncovered, inner_voice
+FROM messages WHERE retracted_at IS NULL AND branch_id IS NULL;
+COMMENT ON VIEW remembered_messages IS 'What may be read of messages: by prompts, recall and summaries.';
 
-revision = "0021"
-down_revision = "0020"
+-- The one definition of what may be recalled of episodes.
+CREATE VIEW remembered_episodes WITH (security_invoker = true) AS
+SELECT id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content, importance, origin,
+       source_message_ids, created_at, learned_at, last_recalled_at, recall_count, indexed_at, pinned_at, changed_in,
+       made_by
+FROM episodes
+WHERE superseded_by IS NULL AND superseded_in IS NULL AND archived_by IS NULL AND retracted_at IS NULL
+  AND held_at IS NULL;
+COMMENT ON VIEW remembered_episodes IS
+    'What may be recalled: neither superseded, archived, retracted, nor held until that is decided.';
 
-# {"actor", "turn_id", "job", "job_id", "prompt", "model"}, each only where it applies. No text of a user.
-COLUMNS = """
-ALTER TABLE episodes ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE core_memory_history ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE conversation_summaries ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE summary_parts ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE topics ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE visits ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE daily_summaries
-    ADD COLUMN id uuid NOT NULL DEFAULT gen_random_uuid(),
-    ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-CREATE UNIQUE INDEX daily_summaries_by_id ON daily_summaries (id);
-ALTER TABLE compression_drafts ADD COLUMN made_by jsonb NOT NULL DEFAULT '{}';
-ALTER TABLE messages ADD COLUMN voice_made_by jsonb NOT NULL DEFAULT '{}';
-"""
-
-# Of older rows the log of operations says who wrote them; a written episode that neither the log nor a message
-# accounts for was imported. The owner is under row-level security as well.
-BACKFILL = """
-ALTER TABLE episodes NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE memory_operations NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE compression_drafts NO FORCE ROW LEVEL SECURITY;
-UPDATE episodes e
-SET made_by = jsonb_strip_nulls(jsonb_build_object('actor', o.trigger->>'actor', 'turn_id', o.turn_id))
-FROM memory_operations o
-WHERE o.type = 'episode_insert' AND o.user_id = e.user_id AND o.new_value->>'id' = e.id::text;
-UPDATE episodes e SET made_by = jsonb_build_object('actor', 'compression', 'run_id', d.run_id)
-FROM compression_drafts d WHERE d.id = e.id AND e.episode_type = 'consolidated';
-UPDATE episodes SET made_by = '{"actor": "import"}'
-WHERE content IS NOT NULL AND made_by = '{}' AND cardinality(source_message_ids) = 0
-  AND episode_type <> 'consolidated';
-ALTER TABLE episodes FORCE ROW LEVEL SECURITY;
-ALTER TABLE memory_operations FORCE ROW LEVEL SECURITY;
-ALTER TABLE compression_drafts FORCE ROW LEVEL SECURITY;
-"""
-
-# One row for each derived thing and each thing that it was made of. All of it follows from what is stored anyway,
-# so writing a message or an episode costs nothing more. The rights of whoever reads it apply, not the owner's.
-EDGES = """
+-- One row for each derived thing and each thing that it was made of. All of it follows from what is stored anyway, so
+-- writing a message or an episode costs nothing more.
 CREATE VIEW lineage WITH (security_invoker = true) AS
 SELECT e.tenant_id, e.user_id, 'episode' AS kind, e.id, 'message' AS parent_kind, source.id AS parent_id
 FROM episodes e CROSS JOIN LATERAL unnest(e.source_message_ids) AS source (id)
@@ -97,17 +73,17 @@ FROM context_epochs e JOIN conversations c ON c.id = e.conversation_id CROSS JOI
     WHERE t.user_id = c.user_id AND t.expert_id = c.expert_id AND t.tenant_id = e.tenant_id AND t.at <= e.begun_at
     ORDER BY t.at DESC LIMIT 1
 ) AS last
-WHERE e.persona_card <> ''
-"""
+WHERE e.persona_card <> '';
+COMMENT ON VIEW lineage IS 'One row for each derived thing and each thing that it was made of.';
 
-# Everything derived that has a text, with who made it. `is_root` = nobody derived it: the user or an import
-# brought it in as it is, or its messages were removed on the user's wish, so it may be without parents.
-ITEMS = """
+-- Everything derived that has a text, with who made it. `is_root` = nobody derived it: the user or an import brought
+-- it in as it is, or its messages were removed on the user's wish, so it may be without parents.
 CREATE VIEW derived_items WITH (security_invoker = true) AS
 SELECT tenant_id, user_id, 'episode' AS kind, id, content AS text, created_at AS at, made_by,
        cardinality(source_message_ids) = 0
            AND (coalesce(made_by->>'actor', '') IN ('user', 'import') OR made_by ? 'kept_from_removed') AS is_root,
-       CASE WHEN retracted_at IS NOT NULL THEN 'retracted' WHEN superseded_by IS NOT NULL THEN 'superseded'
+       CASE WHEN retracted_at IS NOT NULL THEN 'retracted'
+            WHEN num_nonnulls(superseded_by, superseded_in, archived_by) > 0 THEN 'superseded'
             ELSE 'current' END AS state
 FROM episodes
 UNION ALL
@@ -135,13 +111,10 @@ SELECT m.tenant_id, c.user_id, 'private_note', m.id, m.inner_voice::text, m.crea
        m.voice_made_by || jsonb_build_object('turn_id', m.turn_id), false, 'current'
 FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.inner_voice IS NOT NULL
 UNION ALL
-SELECT e.tenant_id, c.user_id, 'persona_card', e.conversation_id, e.persona_card, e.begun_at, '{}'::jsonb, false,
-       'current'
-FROM context_epochs e JOIN conversations c ON c.id = e.conversation_id WHERE e.persona_card <> ''
-"""
-
-
-def upgrade() -> None:
-    """Columns before the views that read them."""
-    for statements in (COLUMNS, BACKFILL, EDGES, ITEMS):
-        op.execute(statements)
+SELECT e.tenant_id, c.user_id, 'persona_card', e.conversation_id, e.persona_card, e.begun_at,
+       jsonb_strip_nulls(jsonb_build_object('turn_id', (
+           SELECT t.id FROM turns t WHERE t.conversation_id = e.conversation_id AND t.started_at <= e.begun_at
+           ORDER BY t.started_at DESC LIMIT 1
+       ))), false, 'current'
+FROM context_epochs e JOIN conversations c ON c.id = e.conversation_id WHERE e.persona_card <> '';
+COMMENT ON VIEW derived_items IS 'Everything derived that has a text, with who made it.';
