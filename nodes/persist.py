@@ -55,7 +55,7 @@ async def persist(
     if state.get("unstored"):
         return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
     answer_message_id = state["answer_message_id"]
-    planned = await changes_of_turn(state, context, changes)
+    planned = await changes_of_turn(state, context, changes, state["answer"], answer_message_id)
     outcome = TurnOutcome(
         status="completed",
         answer=state["answer"],
@@ -96,9 +96,9 @@ def _asked(state: ConversationState) -> UUID | None:
 
 
 async def changes_of_turn(
-    state: ConversationState, context: TurnContext, changes: Changes, answer: str | None = None
+    state: ConversationState, context: TurnContext, changes: Changes, answer: str, answer_id: str
 ) -> list[PlannedChange]:
-    """Return what the turn changes in memory when it ends; `answer` is what there is of it, None = all.
+    """Return what the turn changes in memory when it ends; `answer` is what there is of it.
 
     Raises:
         DatabaseUnavailable: the database does not answer.
@@ -108,9 +108,8 @@ async def changes_of_turn(
         planned = await planned_forms(_forms_left(state), state, context, changes)
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return planned  # the answer is left out already
-    said = state["answer"] if answer is None else answer
     history, language = state.get("history", []), state.get("prompt_language", "en")
-    return [*planned, *repetition_off_record(history, said, state["answer_message_id"], language)]
+    return [*planned, *repetition_off_record(history, answer, answer_id, language)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:

@@ -68,6 +68,8 @@ class PlannedMessage(TypedDict):
     message_id: str
     memory_text: str | None
     """The text that replaces its content; None = nothing."""
+    off_record: NotRequired[bool]
+    """Whether its conversation goes on showing it."""
 
 
 class PlannedItem(TypedDict):

@@ -235,7 +235,8 @@ class TurnDriver:
     async def _memory_of(self, run: TurnRun, read: ConversationState, answer: str) -> list[PlannedChange]:
         """Return what a turn changes in memory that was cut off in its answer."""
         try:
-            return await changes_of_turn(read, turn_context(run.turn, debug=False), self._changes, answer)
+            context, answer_id = turn_context(run.turn, debug=False), str(run.turn.answer_message_id)
+            return await changes_of_turn(read, context, self._changes, answer, answer_id)
         except DatabaseUnavailable:  # the turn cannot be ended either
             return list(read.get("memory_plan", []))
 

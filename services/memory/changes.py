@@ -144,6 +144,14 @@ class Changes:
             return _nothing("forget", target, found.candidates, language_of([what]))
         return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
 
+    async def memory(self, request: ChangeRequest, memory_id: str) -> Memory | None:
+        """Return the memory that an id names; None = the owner has none of this id.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return await self._finder.by_id(request.owner, memory_id)
+
     async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
         """Return the texts of the memories that ids or words name.
 

@@ -32,7 +32,7 @@ def repetition_off_record(
                 items=[this],
             ),
             target="",
-            messages=[PlannedMessage(message_id=answer_id, memory_text=left or None)],
+            messages=[PlannedMessage(message_id=answer_id, memory_text=left or None, off_record=True)],
             episodes=[],
             items=[],
             written=[],

@@ -32,7 +32,7 @@ _NAMES = frozenset(["forget", "forget_everything"])
 """Kinds whose `{what}` must name something that can be looked for."""
 _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!。！~～;；,，…:：-"
-_UNIT = re.compile(r"( *)(\[[^\]]*\]|\([^)]*\)|\{what\}|[^ \[\](){}]+)")
+_UNIT = re.compile(r"( *)(\[[^\]]*\]|\([^)]*\)|\{what[^}]*\}|[^ \[\](){}]+)")
 _STATES = re.compile(r"that $|(?:^|\s)(?:i|i'm|i've|my|we|our)$", re.IGNORECASE)
 
 
@@ -137,8 +137,9 @@ def _body(form: str, space: str) -> str:
     for blank, unit in _UNIT.findall(form):
         gap = "" if is_open or not blank else space
         is_open = False
-        if unit == "{what}":
-            written += gap + r"(?P<what>.+?)" if space or gap else r" ?(?P<what>.+?) ?"
+        if unit[0] == "{":
+            starts = _choice(unit[6:-1]) + r"\b" if ":" in unit else ""
+            written += gap + rf"(?P<what>{starts}.+?)" + ("" if space else " ?")
         elif unit[0] == "[" and not written:
             written, is_open = rf"(?:{_choice(unit[1:-1])}{space})?", True
         elif unit[0] == "[":

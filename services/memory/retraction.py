@@ -89,14 +89,16 @@ class Retraction:
             work = partial(_own, planned, exchange)
             own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
         texts |= own
-        off_the_record = planned["own"] == "off the record"
+        off_record = {UUID(each["message_id"]) for each in planned["messages"] if each.get("off_record")}
+        if planned["own"] == "off the record":
+            off_record |= own.keys()
         values: dict[str, Any] = {
             "tenant_id": owner.tenant_id,
             "user_id": owner.user_id,
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
             "texts": all_words(texts.values()),
-            "off_record": [off_the_record and each in own for each in texts],
+            "off_record": [each in off_record for each in texts],
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
         await self.lock(connection, owner)
