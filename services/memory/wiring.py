@@ -118,7 +118,7 @@ def make_memory(
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
     questions = OpenQuestions(database, values)
-    changes = Changes(database, core, values, MemoryFinder(database, core), retraction)
+    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
