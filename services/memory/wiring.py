@@ -19,6 +19,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
 from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
+from services.memory.known import KnownMemories
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
@@ -60,6 +61,7 @@ class Memory:
     changes: Changes
     pins: Pins
     values: CoreValues
+    known: KnownMemories
     proposals: Proposals
     questions: OpenQuestions
     exclusions: Exclusions
@@ -134,6 +136,7 @@ def make_memory(
         changes=changes,
         pins=Pins(database, core, operations),
         values=values,
+        known=KnownMemories(database, values),
         proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
         questions=questions,
         undo=undo,
