@@ -85,7 +85,7 @@ class Said:
     role: Literal["user", "assistant"]
     text: str
     at: datetime
-    is_foreign: bool = False
+    is_hidden: bool = False
     """Whether an answer was made from words of others: then only what it asks is shown."""
 
 
@@ -136,7 +136,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
 def _shown(said: Said) -> str:
     """Return a message without the text of others: the model is not to read what may instruct it."""
     if said.role == "assistant":
-        if not said.is_foreign:
+        if not said.is_hidden:
             return said.text
         asked = [each.text for each in sentences(said.text) if each.asks]
         return f"[…] {asked[-1]}" if asked else "[…]"

@@ -25,7 +25,6 @@ _MOST_TURNS, _MOST_CHARACTERS = 8, 8_000
 """Turns, and characters of the user's messages, that one call covers; at least one turn."""
 _EARLIER = 6
 """Messages of a conversation before the new ones that are shown."""
-_FOREIGN: frozenset[ForeignOrigin | None] = frozenset(["document", "tool", "import"])
 
 # A turn that is older waits in vain for a model: nothing is filed of it any more.
 _FILED: LiteralString = """
@@ -147,11 +146,16 @@ class StoredMessage:
     @property
     def is_foreign(self) -> bool:
         """Whether it was made from words that are neither the user's nor the assistant's."""
-        return self.origin in _FOREIGN or (self.role == "assistant" and self.has_images)
+        return self.origin is not None or (self.role == "assistant" and self.has_images)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether an answer was made from words that may instruct the model: only what it asks is shown."""
+        return self.is_foreign and self.origin != "operator"
 
     def as_said(self) -> Said:
         """Return it as the model is shown it."""
-        return Said(self.role, self.content, self.created_at, self.is_foreign)
+        return Said(self.role, self.content, self.created_at, self.is_hidden)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ async def _history(
         models=services.models,
         tools=services.tools,
         estimators=services.estimators,
+        changes=services.memory.changes,
     )
 
 

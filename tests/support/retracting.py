@@ -5,10 +5,9 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from services.memory.editor import EditContext
-
 from services.bootstrap import Services
 from services.memory.blocks import Owner
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from state.memory import MemoryChange
 from tests.support.model_server import Received, Reply
@@ -25,7 +24,7 @@ Answer = Callable[[Received], Reply]
 
 async def forget(services: Services, owner: Owner, what: str = "I have had asthma") -> MemoryChange:
     """Have memory forget something; it must have known it."""
-    change = await services.memory.editor.forget(EditContext.outside_of_turns(owner, Trigger("user")), what)
+    change = await services.memory.changes.forget(ChangeRequest.outside_of_turns(owner, Trigger("user")), what)
     assert change["operation_id"], change
     return change
 

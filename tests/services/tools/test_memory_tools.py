@@ -1,7 +1,5 @@
 """`remember`, `forget` and `search_memory`, over the real stores."""
 
-from dataclasses import replace
-
 import pytest
 from langchain_core.messages import ToolCall, ToolMessage
 
@@ -109,14 +107,6 @@ async def test_a_search_can_be_limited_to_days(services: Services) -> None:
     assert before.text == "Nothing in memory matches."
     (wrong,) = await _call(services, context, ("search_memory", {"query": "pear trees", "since": "May"}))
     assert (wrong.text, wrong.status) == ("Dates are written as 2026-12-24.", "error")
-
-
-@pytest.mark.traced
-async def test_what_the_turn_itself_does_is_not_done_again(services: Services) -> None:
-    context = replace(await _context(services), memory_changes=("Saved to memory: my locker is 218.",))
-    (told,) = await _call(services, context, ("remember", {"text": "The locker is 218."}))
-    assert told.text == "Saved to memory: my locker is 218."
-    assert await _core(services) == {}
 
 
 async def test_reads_of_the_same_step_see_what_it_writes(services: Services) -> None:
