@@ -87,7 +87,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         redoc_url=None,
         title="Anamnesis",
         summary="A self-hosted conversational agent service that remembers.",
-        version=version("anamnesis"),
+        version=version("anamnesis-agent"),
         lifespan=lifespan,
         routes=[*_routes()],
     )

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anamnesis.client import AsyncAnamnesis
+from anamnesis_client import AsyncAnamnesis
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import httpx
 
-from anamnesis.client.errors import ServiceError
-from anamnesis.client.models import (
+from anamnesis_client.errors import ServiceError
+from anamnesis_client.models import (
     Answer,
     FoundMemory,
     ImportReport,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anamnesis.client.errors import TurnFailed, Unreachable
-from anamnesis.client.models import Answer, Event
+from anamnesis_client.errors import TurnFailed, Unreachable
+from anamnesis_client.models import Answer, Event
 
 EVENT_STREAM = "text/event-stream"
 

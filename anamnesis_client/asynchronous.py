@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import httpx
 
-from anamnesis.client import calls
-from anamnesis.client.calls import Call, MemoryKind, Result
-from anamnesis.client.errors import Unreachable
-from anamnesis.client.models import (
+from anamnesis_client import calls
+from anamnesis_client.calls import Call, MemoryKind, Result
+from anamnesis_client.errors import Unreachable
+from anamnesis_client.models import (
     Answer,
     Event,
     FoundMemory,
@@ -22,8 +22,8 @@ from anamnesis.client.models import (
     Section,
     WrittenMemory,
 )
-from anamnesis.client.retries import Tries
-from anamnesis.client.streams import TurnStream
+from anamnesis_client.retries import Tries
+from anamnesis_client.streams import TurnStream
 
 
 class AsyncAnamnesis:

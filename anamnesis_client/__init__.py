@@ -1,6 +1,6 @@
 """The Python client of a running service: chat, streams that survive broken connections, memory, transfer.
 
-    from anamnesis.client import Anamnesis
+    from anamnesis_client import Anamnesis
 
     with Anamnesis("http://127.0.0.1:8000", user="me") as client:
         print(client.chat("My dog is called Bruno.").text)
@@ -8,9 +8,9 @@
 `AsyncAnamnesis` is the same with `await`.
 """
 
-from anamnesis.client.asynchronous import AsyncAnamnesis
-from anamnesis.client.errors import ClientError, ServiceError, TurnFailed, Unreachable
-from anamnesis.client.models import (
+from anamnesis_client.asynchronous import AsyncAnamnesis
+from anamnesis_client.errors import ClientError, ServiceError, TurnFailed, Unreachable
+from anamnesis_client.models import (
     Answer,
     Event,
     FoundMemory,
@@ -21,7 +21,7 @@ from anamnesis.client.models import (
     Section,
     WrittenMemory,
 )
-from anamnesis.client.synchronous import Anamnesis
+from anamnesis_client.synchronous import Anamnesis
 
 __all__ = [
     "Anamnesis",
