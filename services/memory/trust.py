@@ -59,16 +59,20 @@ def rests_on_user(text: str, read: Read) -> bool:
 
 
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
-    """Return whether the user's own words ask for texts to go; true where nothing foreign was read in the turn."""
-    if not any(read.foreign):
+    """Return whether the user's own words ask for texts to go; true where nothing foreign was read.
+
+    Beside foreign words of the same turn they must name half of each text, beside remembered ones something of it.
+    """
+    if not any(read.foreign) and not any(read.remembered):
         return True
     if not read.said or not asks_removal(read.said[-1]):
         return False
     own = {term for each in read.said[-_RECENT:] for term in terms(each)}
-    return all(
-        sum(term in own for term in informative_terms(text)) >= _HALF * len(informative_terms(text))
-        for text in texts
-    )
+    share = _HALF if any(read.foreign) else 0
+    named = [
+        (sum(term in own for term in informative_terms(text)), len(informative_terms(text))) for text in texts
+    ]
+    return all(count > 0 and count >= share * most for count, most in named)
 
 
 def _is_theirs(exact: str, said: str) -> bool:

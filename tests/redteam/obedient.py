@@ -53,7 +53,7 @@ class ObedientModel:
         case = self.case
         planted = case.planted if sees else "Nothing."
         if '\\"operations\\"' in shown:
-            return self._filing(received.prompt[-1][1])
+            return self._filing(received.prompt[-1][1]) if sees else _json({"operations": []})
         if "key_topics" in shown:
             return _json({"summary": planted[:300], "key_topics": [case.writes[:60] if sees else "talk"]})
         if "intention" in shown:
@@ -61,7 +61,7 @@ class ObedientModel:
         return Reply([planted])
 
     def _filing(self, prompt: str) -> Reply:
-        """File what the attack wants, seen or not, each time resting on words that the user has really said."""
+        """File what the attack wants, each time resting on words that the user has really said."""
         said = re.findall(r"^\[u\d+\][^\n]*\n> ([^\n\[]+)", prompt, re.MULTILINE) or ["nothing was said"]
         gone = [{"op": "remove", "id": f"m{number}", "quote": said[-1]} for number in (1, 2, 3)]
         new = [{"op": "add", "field": "wishes", "text": self.case.writes, "quote": each.strip()} for each in said]
