@@ -51,15 +51,15 @@ class FilingPlans:
             return await self._addition(request, operation)
         memory = memories[operation.memory]
         if operation.kind == "replace":
-            return await self._changes.plan_replace(request, [memory], operation.text, field=memory.field)
+            plan = await self._changes.plan_replace(request, [memory], operation.text, field=memory.field)
+            return _written(plan, operation.text) if memory.kind == "written" else plan
         if operation.kind == "end":
             return await self._changes.plan_end(request, memory, operation.date)
         return await self._changes.plan_forget(request, [memory], target=operation.quote)
 
     async def _addition(self, request: ChangeRequest, operation: FilingOperation) -> PlannedChange:
         if operation.field in _EVENTS:
-            plan = await self._changes.plan_remember(request, operation.text)
-            return {**plan, "items": [], "written": [operation.text] if plan["items"] or plan["written"] else []}
+            return _written(await self._changes.plan_remember(request, operation.text), operation.text)
         field = operation.field
         if field in SINGLE_FIELDS:  # adding to it would replace what it holds, which only `replace` may
             taken = (await self._core.known(request.owner)).get(SECTION, {}).get(field)
@@ -87,6 +87,12 @@ class FilingPlans:
             InvalidInput: a value is not accepted.
         """
         return await self._changes.commit(connection, owner, plan, _trigger(owner, message)) is not None
+
+
+def _written(plan: PlannedChange, text: str) -> PlannedChange:
+    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
+    items = [each for each in plan["items"] if each["action"] != "add"]
+    return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
 
 
 def request_of(owner: Owner, message: StoredMessage) -> ChangeRequest:

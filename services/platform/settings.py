@@ -135,7 +135,7 @@ class Settings(BaseSettings):
         None, ge=1, le=10**15, description="tokens of one user a day, 1 or more; unset = no budget"
     )
     """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on turns
-    have half the context and cause no calls of the memory agent, and `degraded` says budget; beyond it they get
+    have half the context and cause no filing, and `degraded` says budget; beyond it they get
     429 with the code budget_exhausted."""
     budget_tenant_tokens_per_day: int | None = Field(
         None, ge=1, le=10**15, description="tokens of one tenant a day, 1 or more; unset = no budget"
