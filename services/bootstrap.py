@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.maintenance.wiring import Maintenance
+    from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
     from services.memory.removal.erasures import Forgetting
     from services.memory.wiring import Memory
@@ -143,6 +144,7 @@ class Services:
     compression_scheduler: "CompressionScheduler"
     maintenance: "Maintenance"
     reflection: "Reflection"
+    filing: "Filing"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -212,6 +214,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 visits=visit_schedule(settings),
                 shares_human=settings.memory_share_human,
                 reflection=settings.memory_reflection and not models.offline,
+                filing_quiet_s=None if models.offline else settings.memory_filing_quiet_s,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
                 retraction=memory.retraction,
@@ -256,6 +259,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             compression_scheduler=background.compression.scheduler,
             maintenance=background.maintenance,
             reflection=background.reflection,
+            filing=background.filing,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

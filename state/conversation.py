@@ -167,6 +167,8 @@ class ConversationState(TurnInput, total=False):
     """Whether nothing of the turn is stored."""
     remembers: bool
     """Whether the user has any episode to recall."""
+    asks: bool
+    """Whether a change of memory may wait for the user's consent."""
     reflects: bool
     """Whether the expert reflects on completed turns, so that there may be a private note."""
     core_memory_generation: int | None

@@ -111,6 +111,9 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
        EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
+       EXISTS (SELECT FROM memory_operations o
+           WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
+             AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
            + extract(epoch FROM b.documents_changed_at))
            FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,

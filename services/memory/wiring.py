@@ -18,6 +18,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.known import KnownMemories
+from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
@@ -62,6 +63,7 @@ class Memory:
     values: CoreValues
     known: KnownMemories
     proposals: Proposals
+    questions: OpenQuestions
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
     vault: "Vault | None" = None
@@ -117,6 +119,7 @@ def make_memory(
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
+    questions = OpenQuestions(database, values)
     changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
@@ -134,7 +137,8 @@ def make_memory(
         pins=Pins(database, core, operations),
         values=values,
         known=KnownMemories(database, values),
-        proposals=Proposals(database, changes, operations, undo, values, pairs),
+        proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
+        questions=questions,
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
         retraction=retraction,

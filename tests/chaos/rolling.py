@@ -196,7 +196,7 @@ async def open_rig(older: str | None = None) -> AsyncIterator[Rig]:
             "llm_model": "scripted",
             "llm_base_url": model.base_url,
             "log_level": "warning",
-            "memory_agent": "off",  # it would ask the scripted model
+            "memory_filing": "off",  # it would ask the scripted model
             "memory_summaries": "off",
         }
         processes = [ServiceProcess(folder / f"data-{number}", free_port(), **variables) for number in range(2)]

@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import httpx
-from tests.support.filing import core, episode, reply
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
@@ -13,6 +12,7 @@ from services.memory.blocks import Owner
 from tests.support.archiving import answer, topic
 from tests.support.compressing import compress, merging, write
 from tests.support.fading import ARCHIVE, written_before
+from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import WHOLE, repeating, retelling
 from tests.support.talks import new_expert
@@ -50,8 +50,8 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     for number in range(8):
         await exchange(services.turns, f"question {number}", f"answer {number}", session_key="long")
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    model_server.default = reply(core(health=[WHOLE]), episode(WHOLE, "context"))
-    assert await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id) == 2
+    model_server.default = filed(add(WHOLE, WHOLE, "health"), add(WHOLE, WHOLE, "events"))
+    assert await file(services, turn) == 2
 
     model_server.default = merging()
     for end in ".!…;":

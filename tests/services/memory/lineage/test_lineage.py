@@ -54,7 +54,7 @@ async def test_everything_derived_leads_to_messages_and_names_its_maker(
     episodes = [(await _lineage(client, f"episode:{item}"))["of"] for item in await _ids(services, "episode")]
     merged = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "compression"]
     assert all(each["prompt"].startswith("merged_memory@") and each["run_id"] for each in merged)
-    (filed,) = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "memory_agent"]
+    (filed,) = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "filing"]
     assert filed["turn_id"]
     assert filed["model"] == "scripted"
     by_name = await _lineage(client, "core_memory:human")

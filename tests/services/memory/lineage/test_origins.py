@@ -125,7 +125,7 @@ def test_foreign_words_remove_nothing_by_themselves(text: str, foreign: dict[str
 
 
 def test_a_removal_that_was_asked_for_may_be_settled_in_the_next_message() -> None:
-    said = ["Forget where I live.", "The second one."]
+    said = ["Forget where I live.", "The one in Mill Lane."]
     assert asks_to_remove(["Mill Lane 4"], Read(said, remembered=[_PLANTED]))
     assert not asks_to_remove(["Mill Lane 4"], Read(said, foreign=[_PLANTED]))
 

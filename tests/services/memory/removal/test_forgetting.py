@@ -103,7 +103,7 @@ async def test_what_something_else_supports_is_kept_and_said_to_be(
     first = await exchange(services.turns, "My sister lives in Porto.", "Noted.")
     second = await exchange(services.turns, "Porto again: that is where my sister works.", "Noted.")
     owner = Owner(first.tenant_id, first.user_id, first.expert_id)
-    both = Trigger("memory_agent", second.user_message_id, second.conversation_id, second.turn_id)
+    both = Trigger("filing", second.user_message_id, second.conversation_id, second.turn_id)
     await services.memory.core.update(owner, "human", {"family": ["a sister in Porto"]}, both)
     preview = await _forget(client, message_id=str(first.user_message_id), preview=True)
     assert preview["values"] == []
