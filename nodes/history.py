@@ -84,7 +84,8 @@ async def planned_forms(
         return []
     message_id, conversation_id = UUID(context.user_message_id), UUID(context.conversation_id)
     trigger = Trigger("user", message_id, conversation_id, UUID(context.turn_id))
-    request = ChangeRequest(owner_of(context), conversation_id, message_id, trigger)
+    language = language_of([state["message"]])
+    request = ChangeRequest(owner_of(context), conversation_id, message_id, trigger, language)
     return await changes.plan_forms(request, forms, state["message"])
 
 

@@ -43,7 +43,7 @@ from services.memory.blocks import Owner
 from services.memory.filing_schedule import defer_filing
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
-from services.memory.retraction import EndedExchange, Retraction
+from services.memory.removal.hiding import EndedExchange, Retraction
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query

@@ -26,7 +26,7 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.retraction import Retraction
+from services.memory.removal.hiding import Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -98,7 +98,7 @@ class Changes:
             if found.meant:
                 return await self.plan_replace(request, found.meant, text, field=field)
             if found.candidates:
-                return _nothing("correct", replaces, found.candidates, language_of([text]))
+                return _nothing("correct", replaces, found.candidates, _language(request, text))
             return await self.plan_remember(request, text, field=field, kind=kept)
 
         return await self._change(request, plan)
@@ -116,7 +116,7 @@ class Changes:
             # What is said in a space stays there: what all spaces share is not corrected by it.
             found = await self._finder.find(request, what, reaches_shared=False)
             if not found.meant:
-                return _nothing("correct", what, found.candidates, language_of([text]))
+                return _nothing("correct", what, found.candidates, _language(request, text))
             return await self.plan_replace(request, found.meant, text, field=field)
 
         return await self._change(request, plan)
@@ -141,7 +141,7 @@ class Changes:
         found = await self._found(request, what, ids)
         target = what or ", ".join(ids)
         if not found.meant:
-            return _nothing("forget", target, found.candidates, language_of([what]))
+            return _nothing("forget", target, found.candidates, _language(request, what))
         return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
 
     async def memory(self, request: ChangeRequest, memory_id: str) -> Memory | None:
@@ -194,7 +194,7 @@ class Changes:
         text = " ".join(text.split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
-        language = language_of([text])
+        language = _language(request, text)
         known = await self._core.known(request.owner)
         content = known.get(SECTION, {})
         name = field or _FIELDS[kind]
@@ -223,7 +223,7 @@ class Changes:
         name = field or (values[0].field if values else "")
         kept = await self.plan_remember(request, text, field=name)
         gone = await self._closure.of(request, memories, replaces=True)
-        language = language_of([text])
+        language = _language(request, text)
         plan = _planned("correct", text, language, gone.told, has_changes=True)
         plan["change"]["summary"] = summary_of("correct", [text], language, also=gone.also)
         _take(plan, gone)
@@ -255,7 +255,7 @@ class Changes:
             DatabaseUnavailable: the database does not answer.
         """
         gone = await self._closure.of(request, memories, whole=whole)
-        language = language_of([target or " ".join(gone.told)])
+        language = _language(request, "" if is_id(target) else target, *gone.told)
         plan = _planned("forget", target, language, gone.told, has_changes=bool(gone), also=gone.also)
         _take(plan, gone)
         return plan
@@ -373,6 +373,11 @@ class Changes:
         except InvalidInput:
             return False
         return True
+
+
+def _language(request: ChangeRequest, *texts: str) -> Language:
+    """Return the language in which a change is told: the user's, or that of the first text that has any."""
+    return request.language or language_of([next((each for each in texts if each.strip()), "")])
 
 
 def _holds(content: dict[str, Any], text: str) -> bool:

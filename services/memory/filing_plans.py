@@ -12,7 +12,7 @@ from services.memory.filing_store import StoredMessage
 from services.memory.items import SINGLE_FIELDS
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
-from services.memory.retraction import Retraction
+from services.memory.removal.hiding import Retraction
 from services.platform.connections import Connection
 from state.memory import PlannedChange
 

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
+from services.text.language import Language
 
 MemoryKind = Literal["value", "written", "said"]
 """A value of core memory, a written memory, or a statement in a message."""
@@ -41,6 +42,8 @@ class ChangeRequest:
     conversation_id: UUID
     message_id: UUID
     trigger: Trigger
+    language: Language | None = None
+    """Of what is said about changes; None = that of their texts."""
 
     @classmethod
     def outside_of_turns(cls, owner: Owner, trigger: Trigger) -> Self:

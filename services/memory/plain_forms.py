@@ -114,7 +114,8 @@ def _read(language: Language, *, space: str, edge: str) -> _Forms:
     listed = tomllib.loads(path.read_text(encoding="utf-8"))
 
     def starts(words: str) -> re.Pattern[str]:
-        return re.compile(_choice(words) + edge, re.IGNORECASE)
+        found = (re.escape(each.rstrip("$")) + ("$" if each.endswith("$") else edge) for each in words.split("|"))
+        return re.compile("|".join(found), re.IGNORECASE)
 
     before = rf"(?:{_choice(listed['before'])}{edge}[ ,，]*){{0,3}}"
     after = rf"(?:[ ,，]*{_choice(listed['after'])}){{0,2}}"

@@ -13,6 +13,8 @@ from services.text.sentences import Sentence, sentences
 from services.text.tokenizer import informative_terms
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"
+_LONGEST_SENTENCE = 1_000
+"""Characters; what is longer is a table or a heap of words, and one clause."""
 _MOST_CLAUSES = 200
 """Clauses of a text that are looked at one by one; what follows is kept as it is."""
 _AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?=\w)", re.IGNORECASE)
@@ -35,7 +37,7 @@ _SUBORDINATE = re.compile(
     r"因为|由于|所以|如果|要是|虽然|但|不过|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
     re.IGNORECASE,
 )
-_CHINESE_COMMA = re.compile(r"[，；](?!\d)|[,;](?=[\u3400-\u9fff])")
+_CHINESE_COMMA = re.compile(r"[，；]+(?!\d)|[,;](?=[\u3400-\u9fff])")
 _CHINESE_SUBJECT = re.compile(
     r"(?:还有)?(?:我|咱|俺|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆)"
 )
@@ -140,7 +142,8 @@ def _runs(own: Sequence[Clause], whole: Sequence[Clause]) -> list[list[Clause]]:
 def _clauses_of(sentence: Sentence, number: int) -> list[Clause]:
     is_chinese = language_of([sentence.text]) == "zh"
     boundary = _CHINESE_COMMA if is_chinese else _AND
-    can_be_split = not sentence.asks and not _SUBORDINATE.search(sentence.text)
+    is_short = len(sentence.text) <= _LONGEST_SENTENCE
+    can_be_split = is_short and not sentence.asks and not _SUBORDINATE.search(sentence.text)
     cuts: list[tuple[int, int, bool]] = []
     start = 0
     for found in boundary.finditer(sentence.text) if can_be_split else ():

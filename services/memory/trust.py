@@ -61,13 +61,15 @@ def rests_on_user(text: str, read: Read) -> bool:
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
     """Return whether the user's own words ask for texts to go; true where nothing foreign was read.
 
-    Beside foreign words of the same turn they must name half of each text, beside remembered ones something of it.
+    Beside foreign words of the same turn the message must ask, and name half of each text. Beside remembered ones
+    one of the last messages must ask, and something of each text must be named.
     """
     if not any(read.foreign) and not any(read.remembered):
         return True
-    if not read.said or not asks_removal(read.said[-1]):
+    last = read.said[-_RECENT:]
+    if not any(asks_removal(each) for each in (last[-1:] if any(read.foreign) else last)):
         return False
-    own = {term for each in read.said[-_RECENT:] for term in terms(each)}
+    own = {term for each in last for term in terms(each)}
     share = _HALF if any(read.foreign) else 0
     named = [
         (sum(term in own for term in informative_terms(text)), len(informative_terms(text))) for text in texts

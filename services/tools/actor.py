@@ -10,6 +10,7 @@ from services.memory.archive import Archive, FoundEpisode
 from services.memory.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from services.text.language import language_of
 from state.context import TurnContext
 
 
@@ -23,7 +24,11 @@ def request_of(runtime: "ToolRuntime[TurnContext, Any]") -> ChangeRequest:
     """Return for whom, and in which turn, a tool changes memory."""
     context = runtime.context
     return ChangeRequest(
-        owner_of(context), UUID(context.conversation_id), UUID(context.user_message_id), trigger_of(runtime)
+        owner_of(context),
+        UUID(context.conversation_id),
+        UUID(context.user_message_id),
+        trigger_of(runtime),
+        language_of(context.said[-1:]) if context.said else None,
     )
 
 

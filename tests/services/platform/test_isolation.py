@@ -23,10 +23,10 @@ from services.knowledge.bases import KnowledgeBases
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
 from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
+from services.memory.removal.expiry_rules import RetentionRules
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.retention.rules import RetentionRules
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, new_turn, remember
 
