@@ -116,7 +116,7 @@ async def test_a_talk_in_english(services: Services, client: httpx.AsyncClient, 
         "health": ["lactose intolerant"],
     }
     assert not await waiting(services)
-    assert len(asked(model_server)) <= len(first + second) / 2
+    assert len(asked(model_server)) <= (len(first) + len(second)) / 2
 
 
 async def test_a_talk_in_chinese(services: Services, client: httpx.AsyncClient, model_server: ModelServer) -> None:
