@@ -102,7 +102,8 @@ def make_removal(
 
 def _plan_topic(memory: Memory) -> PlanTopic:
     async def plan(owner: Owner, topic: str) -> PlannedChange:
-        return await memory.changes.plan_named(ChangeRequest.outside_of_turns(owner, Trigger("user")), topic)
+        request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+        return await memory.changes.plan_everything(request, topic)
 
     return plan
 

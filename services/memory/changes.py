@@ -144,6 +144,17 @@ class Changes:
             return _nothing("forget", target, found.candidates, _language(request, what))
         return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
 
+    async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
+        """Plan to hide every statement that has all of some words.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self._finder.find(request, what, everything=True)
+        if not found.meant:
+            return _nothing("forget", what, (), _language(request, what))
+        return await self.plan_forget(request, found.meant, target=what, whole=False)
+
     async def memory(self, request: ChangeRequest, memory_id: str) -> Memory | None:
         """Return the memory that an id names; None = the owner has none of this id.
 

@@ -14,7 +14,7 @@ from tests.support.compressing import compress, merging, write
 from tests.support.fading import ARCHIVE, written_before
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.retracting import WHOLE, repeating, retelling
+from tests.support.retracting import FILED, WHOLE, repeating, retelling
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
 from tests.support.visits import import_lines, said, talk_at
@@ -90,7 +90,7 @@ async def maintain_everything(services: Services, client: httpx.AsyncClient, own
     assert (await services.maintenance.findings.look(DEFAULT_TENANT, "u-1")).proposed
     assert (await services.maintenance.fading.run(DEFAULT_TENANT, "u-1", ARCHIVE)).episode_ids
     await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", first, pinned=True)
-    await services.memory.pins.set_on_value(owner, "human", "health", WHOLE, pinned=True)
+    await services.memory.pins.set_on_value(owner, "human", "health", FILED, pinned=True)
     for number in range(20):
         body = {"user_id": "u-1", "session_id": "shown", "message": f"What did I say about Hamburg? ({number})"}
         answered = await client.post("/api/v1/chat", json=body)

@@ -242,13 +242,14 @@ class Retraction:
     async def _write(
         self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
     ) -> UUID:
-        """Write a memory that found no room in core memory."""
+        """Write a memory that found no room in core memory, or is of an event."""
+        source = exchange.message_id if exchange else trigger.message_id
         new = NewEpisode(
             content=text,
             episode_type="context",
             importance=IMPORTANCE["preference"],
             origin="user_said",
-            source_message_ids=[exchange.message_id] if exchange else [],
+            source_message_ids=[source] if source else [],
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
         return await self._episodes.add(connection, owner, new, trigger)

@@ -80,7 +80,7 @@ async def test_everything_derived_inherits_the_least_trusted_origin(
     # What was imported stays so; a value and a tone come from messages of the user alone.
     assert set(found) == KINDS
     assert found["summary"] == found["topic"] == found["private_note"] == {"tool"}
-    assert found["episode"] == {"tool", "import"}
+    assert found["episode"] == {"tool", "import", "user"}
     assert found["day"] == found["persona_card"] == {"import"}
     assert found["visit"] >= {"tool", "import"}
     assert found["core_memory"] == found["tone"] == {"user"}
