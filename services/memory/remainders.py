@@ -181,7 +181,7 @@ def _is_whole(words: str, is_chinese: bool) -> bool:
 
 
 def _ends(words: str, mark: str, is_chinese: bool) -> bool:
-    """Return whether words end at a mark, and are not the first of several subjects (“my wife and I live in Bath”)."""
+    """Return whether words end at a mark, and do not begin a subject (“my wife and I live”)."""
     words = words.strip(_EDGES)
     if _is_whole(words, is_chinese):
         return True
