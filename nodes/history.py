@@ -115,6 +115,7 @@ def _prompt_turn(
         images=len(state.get("images", [])),
         begins=state.get("begins", False),
         remembers=state.get("remembers", True),
+        asks=state.get("asks", True),
         reflects=state.get("reflects", True),
         core_memory_generation=state.get("core_memory_generation"),
         memory_generation=state.get("memory_generation"),

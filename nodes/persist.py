@@ -21,6 +21,7 @@ from services.tools.foreign_words import MEMORY_TOOLS, foreign_origin, reads_day
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import PlainForm, PlannedChange
+from state.section import section_named
 
 _LONG = 2_000
 """Characters of a turn from which a thread computes what becomes of it."""
@@ -38,10 +39,10 @@ async def persist(
 ) -> ConversationState:
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
-    With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. The memory agent
-    looks at a turn that says something worth remembering. With `tone_opinion`, a model is asked in the background
-    how the user sounds. The `working_sets` take in what the turn adds. Plain forms of the message are carried out
-    if a model with tools has answered and called no memory tool.
+    With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. What was said is
+    filed in the background. With `tone_opinion`, a model is asked there how the user sounds. The `working_sets`
+    take in what the turn adds. Plain forms of the message are carried out if a model with tools has answered and
+    called no memory tool.
     """
     context = runtime.context
     # An answer that there is no record is not worth remembering.
@@ -72,6 +73,8 @@ async def persist(
         reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
         memory=planned,
+        files=asks_model and "memory_filing" in state["features"],
+        asked=_asked(state),
         own_jobs=own_jobs,
         reflects=state.get("reflects", False),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
@@ -84,6 +87,12 @@ async def persist(
         "memory_changes": [each["change"] for each in planned],
         "timings": {"total_ms": total_ms},
     }
+
+
+def _asked(state: ConversationState) -> UUID | None:
+    """Return the change of memory that the prompt had the model ask about."""
+    section = section_named(state.get("sections", []), "open_question")
+    return UUID(section.data) if section is not None and section.data else None
 
 
 async def changes_of_turn(

@@ -1,4 +1,4 @@
-"""Services that work on memory in the background: compression, maintenance, reflection."""
+"""Services that work on memory in the background: filing, compression, maintenance, reflection."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,10 @@ from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.maintenance.wiring import Maintenance, make_maintenance
+from services.memory.filing import Filing
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_plans import FilingPlans
+from services.memory.filing_store import FilingStore
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -17,6 +21,7 @@ from services.reflection.reflection import Reflection
 class BackgroundServices:
     """Services that work on memory in the background."""
 
+    filing: Filing
     compression: CompressionServices
     maintenance: Maintenance
     reflection: Reflection
@@ -31,7 +36,20 @@ def make_background(
     jobs: JobQueue,
 ) -> BackgroundServices:
     """Wire it; the jobs are registered in the queue."""
+    store = FilingStore(database, memory.operations)
+    filing = Filing(
+        store,
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins, store),
+        models,
+        FilingPlans(memory.changes, memory.core, memory.retraction),
+        memory.proposals,
+        jobs,
+        on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
+        quiet_s=settings.memory_filing_quiet_s,
+        pause_s=settings.memory_filing_pause_s,
+    )
     return BackgroundServices(
+        filing,
         make_compression(settings, database, models, embedder, memory.operations, jobs),
         make_maintenance(settings, database, memory, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),

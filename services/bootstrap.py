@@ -19,9 +19,6 @@ from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
 from services.engines import Engines
-from services.erasure.conversations import ConversationErasure
-from services.erasure.erasure import Erasure
-from services.erasure.spaces import SpaceErasure
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
 from services.identity.api_keys import ApiKeys
@@ -43,18 +40,21 @@ from services.late_wiring import (
     tool_services,
     user_activity_reader,
 )
-from services.lineage.audit import LineageAudit
-from services.lineage.prompt import PromptLineage
-from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
+from services.memory.lineage.audit import LineageAudit
+from services.memory.lineage.prompt import PromptLineage
+from services.memory.lineage.tracing import Lineage
+from services.memory.removal.conversations import ConversationErasure
+from services.memory.removal.expiry import Retention
+from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.removal.spaces import SpaceErasure
+from services.memory.removal.users import Erasure
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from services.retention.retention import Retention
-from services.retention.rules import RetentionRules
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -73,13 +73,14 @@ if TYPE_CHECKING:
     from services.context.conversation import Conversation
     from services.context.source import Source
     from services.context.sources.user_activity import UserActivityReader
-    from services.forgetting.forgetting import Forgetting
     from services.knowledge.routing import KnowledgeRouting
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.maintenance.wiring import Maintenance
+    from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
+    from services.memory.removal.erasures import Forgetting
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
     from services.summaries.daily_scheduler import DailyScheduler
@@ -143,6 +144,7 @@ class Services:
     compression_scheduler: "CompressionScheduler"
     maintenance: "Maintenance"
     reflection: "Reflection"
+    filing: "Filing"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -212,6 +214,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 visits=visit_schedule(settings),
                 shares_human=settings.memory_share_human,
                 reflection=settings.memory_reflection and not models.offline,
+                filing_quiet_s=None if models.offline else settings.memory_filing_quiet_s,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
                 retraction=memory.retraction,
@@ -256,6 +259,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             compression_scheduler=background.compression.scheduler,
             maintenance=background.maintenance,
             reflection=background.reflection,
+            filing=background.filing,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

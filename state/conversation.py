@@ -67,13 +67,15 @@ class QuickCall(TypedDict):
 
 
 class TokenUsage(TypedDict):
-    """Tokens of all model calls of the turn, as the provider reported them."""
+    """Tokens of all model calls of the turn, as the provider reported them, or estimated if it reported none."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
     cached_tokens: int
     model_calls: int
+    estimated: NotRequired[bool]
+    """True if the tokens of any call are an estimate; otherwise absent."""
 
 
 class EarlierMessage(TypedDict):
@@ -165,6 +167,8 @@ class ConversationState(TurnInput, total=False):
     """Whether nothing of the turn is stored."""
     remembers: bool
     """Whether the user has any episode to recall."""
+    asks: bool
+    """Whether a change of memory may wait for the user's consent."""
     reflects: bool
     """Whether the expert reflects on completed turns, so that there may be a private note."""
     core_memory_generation: int | None

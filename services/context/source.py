@@ -46,6 +46,8 @@ class PromptTurn:
     """Whether the conversation begins with this message, so that there is nothing to read."""
     remembers: bool = True
     """Whether the user has any episode to recall."""
+    asks: bool = True
+    """Whether a change of memory may wait for the user's consent."""
     reflects: bool = True
     """Whether there may be a private note of the expert."""
     core_memory_generation: int | None = None

@@ -12,6 +12,7 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.history import HistorySource
 from services.context.sources.knowledge import KnowledgeSource
+from services.context.sources.open_question import OpenQuestionSource
 from services.context.sources.private_note import PrivateNoteSource
 from services.context.sources.recall import RecallSource
 from services.context.sources.summary import SummarySource
@@ -42,6 +43,7 @@ def make_sources(
         RecallSource(memory.recall, **most),
         KnowledgeSource(),
         PrivateNoteSource(database),
+        OpenQuestionSource(memory.questions),
         MemoryChangesSource(),
         ToneSource(),
         TimeSource(),

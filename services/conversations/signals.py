@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import LiteralString
 from uuid import UUID
 
 import structlog
@@ -45,9 +44,6 @@ class UserForgotten:
 
 
 Signal = PlaceFree | StopAsked | UserForgotten
-
-TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
-"""Notifies every process at the commit of the caller's transaction."""
 
 
 async def turn_signals(database: Database) -> AsyncIterator[Signal]:

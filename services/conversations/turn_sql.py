@@ -48,7 +48,7 @@ WITH expert AS (
     SELECT %(new_space_id)s, %(tenant_id)s, person.id, %(space)s FROM person, expert
     WHERE %(space)s::text IS NOT NULL AND NOT EXISTS (SELECT FROM named_space)
       AND NOT EXISTS (SELECT FROM going_on)
-    ON CONFLICT (user_id, name) DO NOTHING
+    ON CONFLICT (user_id, name, tenant_id) DO NOTHING
     RETURNING id
 ), space AS (
     SELECT id FROM named_space UNION ALL SELECT id FROM made_space
@@ -111,6 +111,9 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
        EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
+       EXISTS (SELECT FROM memory_operations o
+           WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
+             AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
            + extract(epoch FROM b.documents_changed_at))
            FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
@@ -244,7 +247,7 @@ WITH ended AS (
         %(epoch_from_id)s, %(epoch_prefix)s, %(epoch_core_memory)s, %(epoch_core_versions)s,
         %(epoch_persona_card)s
     FROM ended WHERE %(epoch_number)s::integer IS NOT NULL
-    ON CONFLICT (conversation_id) DO UPDATE SET
+    ON CONFLICT (conversation_id, tenant_id) DO UPDATE SET
         number = EXCLUDED.number, strategy = EXCLUDED.strategy, reason = EXCLUDED.reason,
         begun_at = EXCLUDED.begun_at, summary = EXCLUDED.summary, summary_version = EXCLUDED.summary_version,
         topics = EXCLUDED.topics, history_from_created_at = EXCLUDED.history_from_created_at,

@@ -34,8 +34,8 @@ _NOTHING: dict[Language, str] = {
     "zh": "记忆中没有找到与“{target}”相符的内容，没有改动。",
 }
 _WHICH: dict[Language, str] = {
-    "en": "Several memories may be meant by “{target}”; nothing was changed: {candidates}.",
-    "zh": "“{target}”可能指这几条记忆，没有改动：{candidates}。",
+    "en": "“{target}” may mean {candidates}; nothing was changed.",
+    "zh": "“{target}”可能指{candidates}，没有改动。",
 }
 _PERHAPS: dict[Language, str] = {
     "en": "“{target}” may mean this memory; nothing was changed: {candidates}.",

@@ -22,12 +22,12 @@ from services.memory.closure import Closure, Removal
 from services.memory.content import check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
-from services.memory.finding import Found, MemoryFinder, Words, is_id, labelled
+from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.retraction import Retraction
+from services.memory.removal.hiding import Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -144,6 +144,17 @@ class Changes:
         if not found.meant:
             return _nothing("forget", target, found.candidates, _language(request, what))
         return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
+
+    async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
+        """Plan to hide every statement that has all of some words.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self._finder.find(request, what, everything=True)
+        if not found.meant:
+            return _nothing("forget", what, (), _language(request, what))
+        return await self.plan_forget(request, found.meant, target=what, whole=False)
 
     async def memory(self, request: ChangeRequest, memory_id: str) -> Memory | None:
         """Return the memory that an id names; None = the owner has none of this id.
@@ -278,15 +289,12 @@ class Changes:
         return plan
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
-        """Return the values and written memories that share most words with a text.
+        """Return the values and written memories nearest to a text, by the encoder or by words.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        sought = Words.of(text)
-        known = [*await self._finder.values(request.owner), *await self._finder.written(request)]
-        scored = [(Words.of(labelled(each)).share_in(sought), number, each) for number, each in enumerate(known)]
-        return [each for _, _, each in sorted(scored, key=lambda one: (-one[0], one[1]))[:limit]]
+        return await self._finder.nearest(request, text, limit=limit)
 
     def transaction(self, owner: Owner) -> AbstractAsyncContextManager[Connection]:
         """Open a transaction in which plans are committed.

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from services.memory.core_values import CoreValue, CoreValues
-from services.memory.finding import MemoryFinder, Words
+from services.memory.finding import MemoryFinder
 from services.memory.model import ChangeRequest, Memory
 from services.memory.remainders import Remainder, sentences_without, without
+from services.memory.words import Words
 from state.memory import PlannedItem
 
 _TELLS_OF = 0.5

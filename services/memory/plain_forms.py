@@ -75,7 +75,8 @@ def _form_of(sentence: Sentence, others: Sequence[str]) -> PlainForm | None:
     for forms, kind, match in _matches(folded):
         start, end = match.span("what") if "what" in match.re.groupindex else (0, 0)
         what = own[start:end].strip(_EDGES)
-        if start and not _can_be_meant(what, kind, forms, folded[:start]):
+        # “Remember, gifts are not about value”: after a comma a saying begins.
+        if start and (own[start] in ",，" or not _can_be_meant(what, kind, forms, folded[:start])):
             continue
         what = own if kind == "standing" else what
         return PlainForm(kind=kind, what=what, rest="".join(others).strip(), language=forms.language)

@@ -21,17 +21,13 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memo
   AND o.new_value IS NOT NULL AND o.results->>'state' = %(state)s
   AND (NOT o.results ? 'kept'
        OR (o.results ? 'kept_value'
-           OR kept.id IS NOT NULL AND (%(state)s <> 'waiting' OR kept.superseded_by IS NULL))
+           OR kept.id IS NOT NULL AND (%(state)s <> 'waiting' OR EXISTS (
+               SELECT FROM remembered_episodes r WHERE r.id = kept.id)))
       AND (o.results ? 'dropped_value' OR dropped.id IS NOT NULL AND (
-           %(state)s <> 'waiting' OR dropped.superseded_by IS NULL AND dropped.pinned_at IS NULL)))
+           %(state)s <> 'waiting' OR dropped.pinned_at IS NULL AND EXISTS (
+               SELECT FROM remembered_episodes r WHERE r.id = dropped.id))))
   AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
-"""
-
-OF_TURN: LiteralString = """
-SELECT id, new_value->>'text' FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND field = %(kind)s
-  AND type = 'memory_proposal' AND new_value IS NOT NULL
 """
 
 MESSAGES: LiteralString = """
@@ -40,8 +36,11 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 """
 
 PROPOSED: LiteralString = """
-SELECT results->>'state', field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id',
-       space_id, results->>'kept', results->>'dropped', results->>'kept_value', results->>'dropped_value', turn_id
+SELECT results->>'state' AS state, field AS kind, coalesce(new_value->>'text', '') AS text,
+       coalesce(new_value->>'replaces', '') AS replaces, coalesce(new_value->>'memory', '') AS memory,
+       (trigger->>'expert_id')::uuid AS expert_id, space_id, (results->>'kept')::uuid AS kept,
+       (results->>'dropped')::uuid AS dropped, results->>'kept_value' AS kept_value,
+       results->>'dropped_value' AS dropped_value, (results->>'asked')::uuid AS asked_in
 FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
   AND new_value IS NOT NULL

@@ -59,20 +59,22 @@ def rests_on_user(text: str, read: Read) -> bool:
 
 
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
-    """Return whether the user's own words ask for texts to go; true where there are no others that could.
+    """Return whether the user's own words ask for texts to go; true where nothing foreign was read.
 
-    Beside foreign words of the same turn, the message itself must ask, in words of what goes. Beside what was
-    remembered of foreign words, one of the last messages must ask for a removal.
+    Beside foreign words of the same turn the message must ask, and name half of each text. Beside remembered ones
+    one of the last messages must ask, and something of each text must be named.
     """
-    if not any(read.foreign):
-        return not any(read.remembered) or any(asks_removal(each) for each in read.said[-_RECENT:])
-    if not read.said or not asks_removal(read.said[-1]):
+    if not any(read.foreign) and not any(read.remembered):
+        return True
+    last = read.said[-_RECENT:]
+    if not any(asks_removal(each) for each in (last[-1:] if any(read.foreign) else last)):
         return False
-    own = {term for each in read.said[-_RECENT:] for term in terms(each)}
-    return all(
-        sum(term in own for term in informative_terms(text)) >= _HALF * len(informative_terms(text))
-        for text in texts
-    )
+    own = {term for each in last for term in terms(each)}
+    share = _HALF if any(read.foreign) else 0
+    named = [
+        (sum(term in own for term in informative_terms(text)), len(informative_terms(text))) for text in texts
+    ]
+    return all(count > 0 and count >= share * most for count, most in named)
 
 
 def _is_theirs(exact: str, said: str) -> bool:

@@ -7,7 +7,6 @@ from uuid import UUID
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
-from services.memory.branching import BranchMemory
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.changes import Changes
@@ -16,17 +15,20 @@ from services.memory.core_values import CoreValues
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
-from services.memory.exclusions import Exclusions
 from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
+from services.memory.known import KnownMemories
+from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
-from services.memory.retraction import RebuildTasks, Retraction
-from services.memory.undo import Undo
+from services.memory.removal.branches import BranchMemory
+from services.memory.removal.exclusions import Exclusions
+from services.memory.removal.hiding import RebuildTasks, Retraction
+from services.memory.removal.undo import Undo
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
@@ -59,7 +61,9 @@ class Memory:
     changes: Changes
     pins: Pins
     values: CoreValues
+    known: KnownMemories
     proposals: Proposals
+    questions: OpenQuestions
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
     vault: "Vault | None" = None
@@ -115,7 +119,8 @@ def make_memory(
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
-    changes = Changes(database, core, values, MemoryFinder(database, core), retraction)
+    questions = OpenQuestions(database, values)
+    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
@@ -131,7 +136,9 @@ def make_memory(
         changes=changes,
         pins=Pins(database, core, operations),
         values=values,
-        proposals=Proposals(database, changes, operations, undo, values, pairs),
+        known=KnownMemories(database, values),
+        proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
+        questions=questions,
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
         retraction=retraction,

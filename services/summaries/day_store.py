@@ -23,8 +23,8 @@ _MOST_OF_A_SITTING = 50
 
 _VISIT: LiteralString = """
 SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.space_id, v.started_at, v.last_active_at, v.ended_at,
-       v.message_count, v.summary, v.key_topics, v.summarised_count, c.retracted_at
-FROM visits v JOIN conversations c ON c.id = v.conversation_id
+       v.message_count, v.summary, v.key_topics, v.summarised_count, c.retracted_at, u.timezone
+FROM visits v JOIN conversations c ON c.id = v.conversation_id JOIN users u ON u.id = v.user_id
 """
 
 _ONE: LiteralString = f"""{_VISIT}
@@ -98,7 +98,7 @@ INSERT INTO daily_summaries (user_id, expert_id, space_id, date, tenant_id, time
 SELECT %(user_id)s, %(expert_id)s, %(space_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s,
     %(key_topics)s, %(session_count)s, %(message_count)s, %(visit_ids)s, %(made_by)s
 WHERE (SELECT count(*) FROM unretracted) = cardinality(%(conversation_ids)s::uuid[])
-ON CONFLICT (user_id, expert_id, date, space_id) DO UPDATE SET
+ON CONFLICT (user_id, expert_id, date, space_id, tenant_id) DO UPDATE SET
     timezone = EXCLUDED.timezone, summary = EXCLUDED.summary, key_topics = EXCLUDED.key_topics,
     session_count = EXCLUDED.session_count, message_count = EXCLUDED.message_count,
     visit_ids = EXCLUDED.visit_ids, made_by = EXCLUDED.made_by, updated_at = clock_timestamp()
@@ -154,6 +154,8 @@ class DayVisit:
     summarised_count: int
     retracted_at: datetime | None
     """Time of the last retraction in its conversation."""
+    timezone: str
+    """Of the user."""
 
     @property
     def is_summarised(self) -> bool:

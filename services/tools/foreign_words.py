@@ -8,7 +8,7 @@ from services.memory.foreign_origins import ForeignItems
 from services.memory.quotes import foreign_text
 from state.conversation import ConversationState
 from state.memory import ForeignOrigin
-from state.section import Item, Section
+from state.section import Item, Section, section_named
 
 _SEARCHES = frozenset({"search_memory", "search_chat_history", "archival_memory_search", "get_user_profile"})
 """Tools whose results show what is remembered."""
@@ -21,7 +21,8 @@ _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
 _OF_USER = frozenset({"days", "persona_card", "private_note"})
 """Sections made from any conversation of the user."""
-_OF_APPLICATION = "instructions"
+_OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
+"""Sections with words that are not the user's, whatever the conversation holds."""
 
 
 def foreign_texts(state: ConversationState, history: Sequence[Item] = ()) -> tuple[str, ...]:
@@ -43,6 +44,7 @@ def foreign_origin(state: ConversationState) -> ForeignOrigin | None:
         state.get("retrieval_results")
         or state.get("attached")
         or state.get("images")
+        or section_named(state.get("sections", []), _A_QUESTION)
         or foreign_text(state.get("message", ""))
     ):
         return "document"
@@ -89,7 +91,7 @@ def remembered_texts(
 
 def _holds_foreign(section: str, found: ForeignItems) -> bool:
     return (
-        section == _OF_APPLICATION
+        section in {_OF_APPLICATION, _A_QUESTION}
         or (section in _OF_CONVERSATION and found.of_conversation)
         or (section in _OF_USER and found.of_user)
         or (section == "core_memory" and found.in_core_memory)

@@ -73,7 +73,7 @@ INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason, creat
 SELECT g.id, %(tenant_id)s, g.conversation_id, 'edit', now() + g.number * interval '1 microsecond'
 FROM unnest(%(branch_ids)s::uuid[], %(conversation_ids)s::uuid[], %(numbers)s::integer[])
     AS g (id, conversation_id, number)
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (id, tenant_id) DO NOTHING
 """
 
 # A branch follows what was said before its first message.
@@ -104,7 +104,7 @@ SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.space_id, c.id, 'turn', %(
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(origins)s::text[], %(sources)s::text[],
             %(ats)s::timestamptz[], %(pinned)s::boolean[]) AS g (id, conversation_id, origin, sources, at, pinned)
 JOIN conversations c ON c.id = g.conversation_id
-ON CONFLICT (id) DO UPDATE SET
+ON CONFLICT (id, tenant_id) DO UPDATE SET
     source_message_ids = e.source_message_ids || EXCLUDED.source_message_ids, indexed_at = NULL,
     pinned_at = coalesce(e.pinned_at, EXCLUDED.pinned_at)
 """

@@ -33,9 +33,8 @@ def _answered(answer_message_id: str, answer: str = "Bruno.") -> ConversationSta
     )
 
 
-def _with(services: Services) -> dict[str, Any]:
-    """What the node is built with."""
-    return {"turns": services.turns, "changes": services.memory.changes, "episodes": True}
+def _stores(services: Services) -> dict[str, Any]:
+    return {"turns": services.turns, "episodes": True, "changes": services.memory.changes}
 
 
 async def test_the_answer_and_the_turn_are_stored_together(services: Services) -> None:
@@ -68,7 +67,7 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
         await persist(
             _answered(str(turn.answer_message_id)),
             runtime(**context_of(turn)),
-            **_with(services),
+            **_stores(services),
         )
     messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert len(messages) == 2
@@ -87,14 +86,14 @@ async def test_a_turn_that_has_ended_otherwise_is_not_overwritten(services: Serv
         await persist(
             _answered("0190a000-0000-7000-8000-00000000000f"),
             runtime(**context_of(turn)),
-            **_with(services),
+            **_stores(services),
         )
 
 
 async def test_a_nul_character_of_the_model_is_dropped_on_write(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     answered = _answered(str(turn.answer_message_id), "a\x00b")
-    await persist(answered, runtime(**context_of(turn)), **_with(services))
+    await persist(answered, runtime(**context_of(turn)), **_stores(services))
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "ab"
 
 
@@ -107,7 +106,7 @@ async def test_the_tone_is_stored_once_with_the_turn(services: Services) -> None
         await persist(
             answered,
             runtime(**context_of(turn)),
-            **_with(services),
+            **_stores(services),
         )
     (state_,) = await services.tones.of_user(DEFAULT_TENANT, "u-1", session_id=None, after=None, limit=9)
     assert (state_.turn_id, state_.dominant, state_.pace, state_.opinion) == (

@@ -16,13 +16,15 @@ SECRET = "asthma"
 """The word that is in none of the texts of memory once it is forgotten."""
 WHOLE = "I have had asthma since Hamburg."
 """A message of which nothing is left."""
+FILED = "I have had asthma since Hamburg"
+"""The value that is filed of it."""
 PART = "I have had asthma since Hamburg. My sister lives in Porto, not in Hamburg."
 """A message of which the second statement stays."""
 
 Answer = Callable[[Received], Reply]
 
 
-async def forget(services: Services, owner: Owner, what: str = "I have had asthma") -> MemoryChange:
+async def forget(services: Services, owner: Owner, what: str = FILED) -> MemoryChange:
     """Have memory forget something; it must have known it."""
     change = await services.memory.changes.forget(ChangeRequest.outside_of_turns(owner, Trigger("user")), what)
     assert change["operation_id"], change

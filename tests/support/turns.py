@@ -142,7 +142,7 @@ WITH summary AS (
 ), generation AS (
     INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
     SELECT user_id, expert_id, tenant_id, 1 FROM conversations WHERE id = %(conversation_id)s
-    ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation + 1
+    ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memory_generations.generation + 1
 ), change AS (
     INSERT INTO core_memory_history (block_id, version, tenant_id, new, trigger_message_id, actor)
     SELECT id, 1, tenant_id, content, %(user_message_id)s, 'memory_agent' FROM block

@@ -53,6 +53,8 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
 
 
 async def _confirmed(proposals: Proposals, runtime: ToolRuntime[TurnContext], confirm: str) -> str:
+    if any(runtime.context.foreign):  # a text of others may say yes, or tell the model that the user did
+        raise ToolException("Nothing was changed: the user's message shows text of others. Ask them again.")
     try:
         proposal_id = UUID(confirm)
     except ValueError as error:

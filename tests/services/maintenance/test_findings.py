@@ -176,8 +176,8 @@ async def test_spaces_and_experts_are_looked_through_one_by_one(services: Servic
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:
     owner = await someone(services)
     proposals = services.memory.proposals
-    editing = ChangeRequest.outside_of_turns(owner, Trigger("memory_agent"))
-    proposal_id = await proposals.add(editing, "remember", "Plays the oboe in an orchestra")
+    request = ChangeRequest.outside_of_turns(owner, Trigger("filing"))
+    proposal_id = await proposals.add(request, "remember", "Plays the oboe in an orchestra")
     accepting = (proposals.settle(DEFAULT_TENANT, "u-1", proposal_id, accept=True) for _ in range(3))
     outcomes = await asyncio.gather(*accepting, return_exceptions=True)
     assert sum(isinstance(each, Conflict) for each in outcomes) == 2

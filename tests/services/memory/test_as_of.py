@@ -65,7 +65,7 @@ class RememberedUser:
     async def step(self, action: str, number: int) -> None:
         """Change memory; what cannot be done at the moment is left."""
         memory, owner = self._services.memory, self._owners[number % len(self._owners)]
-        editing = ChangeRequest.outside_of_turns(owner, _BY_USER)
+        request = ChangeRequest.outside_of_turns(owner, _BY_USER)
         match action:
             case "tell":
                 space = "trip" if owner.space_id else None
@@ -78,13 +78,13 @@ class RememberedUser:
                     space=space,
                 )
             case "remember":
-                await memory.changes.remember(editing, _SAID[number % len(_SAID)])
+                await memory.changes.remember(request, _SAID[number % len(_SAID)])
             case "correct":
                 await memory.changes.correct(
-                    editing, _NAMED[number % len(_NAMED)], _CORRECTED[number % len(_CORRECTED)]
+                    request, _NAMED[number % len(_NAMED)], _CORRECTED[number % len(_CORRECTED)]
                 )
             case "forget":
-                await memory.changes.forget(editing, _NAMED[number % len(_NAMED)])
+                await memory.changes.forget(request, _NAMED[number % len(_NAMED)])
             case "undo":
                 await self._undo(number)
             case "copy":

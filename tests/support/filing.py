@@ -1,0 +1,93 @@
+"""What a scripted model files, and what memory says then."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from services.bootstrap import Services
+from services.conversations.turn import OpenTurn
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.memory.blocks import Owner
+from services.memory.episodes.episode import WrittenEpisode
+from services.memory.filing import Filing
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_plans import FilingPlans
+from services.memory.filing_store import FilingStore
+from services.memory.operations import LoggedOperation
+from services.memory.proposals import Proposal
+from tests.support.model_server import ModelServer, Received, Reply
+
+Operation = dict[str, Any]
+
+
+def filed(*operations: Operation, story: bool = False) -> Reply:
+    """The small model answers these operations."""
+    return Reply([json.dumps({"operations": list(operations), "story": story}, ensure_ascii=False)])
+
+
+def add(text: str, quote: str, field: str = "", **more: Any) -> Operation:
+    """A new statement."""
+    return {"op": "add", "text": text, "quote": quote, **({"field": field} if field else {}), **more}
+
+
+def replace(memory: str, text: str, quote: str) -> Operation:
+    """Another statement in the place of a memory."""
+    return {"op": "replace", "id": memory, "text": text, "quote": quote}
+
+
+def remove(memory: str, quote: str) -> Operation:
+    """A memory that is to be forgotten."""
+    return {"op": "remove", "id": memory, "quote": quote}
+
+
+def owner(turn: OpenTurn) -> Owner:
+    """Whose memory a turn is about."""
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
+
+
+async def file(services: Services, turn: OpenTurn) -> int:
+    """Have what the user of a turn said filed; how much that changed."""
+    return await services.filing.file(turn.tenant_id, turn.user_id)
+
+
+def asked(model_server: ModelServer) -> list[Received]:
+    """The requests to the small model."""
+    return [request for request in model_server.requests if request.body["model"] == "small"]
+
+
+async def human(services: Services, turn: OpenTurn) -> dict[str, Any]:
+    """That section of core memory."""
+    blocks = await services.memory.core.read(owner(turn))
+    return next((block.content for block in blocks if block.section == "human"), {})
+
+
+async def written(services: Services, turn: OpenTurn) -> list[WrittenEpisode]:
+    """Memories that were written and hold, newest first."""
+    return list(await services.memory.episodes.written(owner(turn), limit=50))
+
+
+async def waiting(services: Services, user: str = "u-1") -> Sequence[Proposal]:
+    """The changes that wait for a user, newest first."""
+    return await services.memory.proposals.list(DEFAULT_TENANT, user, limit=50)
+
+
+async def logged(services: Services, user: str = "u-1") -> list[LoggedOperation]:
+    """What memory did, oldest first."""
+    return list(await services.memory.operations.list(DEFAULT_TENANT, user, limit=100))[::-1]
+
+
+def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, pause_s: float = 0.0) -> Filing:
+    """Filing that works for another queue."""
+    memory = services.memory
+    store = FilingStore(services.database, memory.operations)
+    return Filing(
+        store,
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins, store),
+        services.models,
+        FilingPlans(memory.changes, memory.core, memory.retraction),
+        memory.proposals,
+        jobs,
+        quiet_s=quiet_s,
+        pause_s=pause_s,
+    )
