@@ -23,6 +23,7 @@ from services.memory.core import CoreMemory
 from services.memory.items import item_text
 from services.memory.model import ChangeRequest, Memory
 from services.memory.pinned_values import digest_of_value
+from services.memory.quotes import folded
 from services.memory.remainders import clauses
 from services.memory.words import Words, labelled, patterns_of, words_of
 from services.platform.postgres import Database
@@ -104,6 +105,8 @@ class MemoryFinder:
         covering = [each for each in places if sought.covered_by(words_of(each))]
         if everything:
             return Found(covering)
+        if verbatim := [each for each in covering if folded(what) in folded(each.text)]:
+            covering = verbatim
         if covering:
             return _decided(covering, sought)
         names = Words.of(" ".join(_NAME.findall(what)))

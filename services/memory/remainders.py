@@ -7,10 +7,11 @@ into a new sentence: what cannot stand alone goes as well, and the caller tells 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from services.text.language import language_of
 from services.text.sentences import Sentence, sentences
-from services.text.tokenizer import informative_terms
+from services.text.tokenizer import informative_terms, simplified
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"
 _LONGEST_SENTENCE = 1_000
@@ -19,6 +20,7 @@ _MOST_CLAUSES = 200
 """Clauses of a text that are looked at one by one; what follows is kept as it is."""
 _AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?=\w)", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:i|we|he|she|they|it)(?:'\w+)? (?!and\b|or\b)\w", re.IGNORECASE)
+_PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"(?:my|our|his|her|their|its|the)\b", re.IGNORECASE)
 _VERB = (
     r"(?:is|are|was|were|am|has|have|had|does|do|did|can|can't|could|will|won't|would|should|must|may|might|isn't|"
@@ -37,12 +39,13 @@ _SUBORDINATE = re.compile(
     r"因为|由于|所以|如果|要是|虽然|但|不过|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
     re.IGNORECASE,
 )
-_CHINESE_COMMA = re.compile(r"[，；]+(?!\d)|[,;](?=[\u3400-\u9fff])")
+_CHINESE_COMMA = re.compile(r"[，；]+(?!\d)(?:[而并]且|另外|同时|然后|所以)?|[,;](?=[\u3400-\u9fff])")
 _CHINESE_SUBJECT = re.compile(
     r"(?:还有)?(?:我|咱|俺|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆)"
 )
 _CHINESE_VERB = re.compile(
-    "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租]|喜欢|讨厌|过敏|工作|上班|结婚"
+    "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租弹骑钓爬戴]|"
+    "喜欢|讨厌|过敏|工作|上班|结婚|下.?棋"
 )
 _REFERS = re.compile(r"(?:he|she|they|it|his|her|their|its|this|that|these|those)\b|[他她它这那]", re.IGNORECASE)
 
@@ -143,19 +146,18 @@ def _clauses_of(sentence: Sentence, number: int) -> list[Clause]:
     is_chinese = language_of([sentence.text]) == "zh"
     boundary = _CHINESE_COMMA if is_chinese else _AND
     is_short = len(sentence.text) <= _LONGEST_SENTENCE
-    can_be_split = is_short and not sentence.asks and not _SUBORDINATE.search(sentence.text)
+    can_be_split = is_short and not sentence.asks and not _SUBORDINATE.search(simplified(sentence.text))
     cuts: list[tuple[int, int, bool]] = []
-    start = 0
-    for found in boundary.finditer(sentence.text) if can_be_split else ():
-        before, after = sentence.text[start : found.start()], sentence.text[found.end() :]
-        follows = boundary.search(after)
-        right = after[: follows.start()] if follows else after
-        if not (_is_whole(before, is_chinese) if not cuts else True):
-            continue
-        stands, depends = _is_whole(right, is_chinese), _depends(right, is_chinese)
-        if stands or depends:
-            cuts.append((found.start(), found.end(), stands))
-            start = found.end()
+    marks = list(boundary.finditer(sentence.text)) if can_be_split else []
+    pieces = [
+        sentence.text[begin.end() if begin else 0 : end.start() if end else None]
+        for begin, end in pairwise([None, *marks, None])
+    ]
+    for mark, left, right in zip(marks, pieces, pieces[1:], strict=False):
+        begins = cuts or _is_whole(sentence.text[: mark.start()], is_chinese)
+        stands = _is_whole(right, is_chinese)
+        if begins and _ends(left, mark[0], is_chinese) and (stands or _depends(right, is_chinese)):
+            cuts.append((mark.start(), mark.end(), stands))
     found_clauses = []
     begin, stands = 0, True
     for end, following, next_stands in [*cuts, (len(sentence.text), len(sentence.text), True)]:
@@ -171,15 +173,27 @@ def _is_whole(words: str, is_chinese: bool) -> bool:
     """Return whether words have a subject of their own and a verb."""
     words = words.strip(_EDGES)
     if is_chinese:
+        words = simplified(words)
         return _CHINESE_SUBJECT.match(words) is not None and _CHINESE_VERB.search(words) is not None
     if _PRONOUN.match(words):
         return True
     return _SUBJECT.match(words) is not None and _HAS_VERB.match(words) is not None
 
 
+def _ends(words: str, mark: str, is_chinese: bool) -> bool:
+    """Return whether words end at a mark, and do not begin a subject (“my wife and I live”)."""
+    words = words.strip(_EDGES)
+    if _is_whole(words, is_chinese):
+        return True
+    if is_chinese:
+        return _CHINESE_SUBJECT.match(simplified(words)) is None
+    may_be_subject = _SUBJECT.match(words) or _PRONOUN_ALONE.match(words) or words[:1].isupper()
+    return _depends(words, is_chinese) or (mark[0] in ",;" and not may_be_subject)
+
+
 def _depends(words: str, is_chinese: bool) -> bool:
     """Return whether words go on about the subject before them."""
     words = words.strip(_EDGES)
     if is_chinese:
-        return _CHINESE_VERB.search(words) is not None
+        return _CHINESE_VERB.search(simplified(words)) is not None
     return _OPENS_WITH_VERB.match(words) is not None
