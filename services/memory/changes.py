@@ -5,6 +5,7 @@ memory. What a removal reaches is its closure. Nothing is removed that the reque
 """
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -49,6 +50,7 @@ LONGEST_ITEM = 300
 """Characters of a statement that is kept as one value."""
 _EDGES = " ,，.。;；!！"
 _MOST_ATTEMPTS = 60
+_USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
 
 _LAST_OPERATION = """
 SELECT id FROM memory_operations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -87,9 +89,8 @@ class Changes:
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
-        kept: Kept = kind or (
-            "standing" if any(each.kind == "standing" for each in plain_forms(text)) else "remember"
-        )
+        forms = plain_forms(_USER.sub(_spoken, text))  # models write of the user in the third person
+        kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
 
         async def plan() -> PlannedChange:
             if not replaces:
@@ -384,6 +385,10 @@ class Changes:
         except InvalidInput:
             return False
         return True
+
+
+def _spoken(user: re.Match[str]) -> str:
+    return "我" if user[0] == "用户" else "me"
 
 
 def _language(request: ChangeRequest, *texts: str) -> Language:
