@@ -7,7 +7,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from anamnesis.client import AsyncAnamnesis
+from anamnesis_client import AsyncAnamnesis
 from services.platform.settings import Settings, load_settings
 from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 from tests.support.model_server import ModelServer
