@@ -1,9 +1,10 @@
-"""Keep out of memory what an answer repeats of messages off the record. Pure.
+"""Keep out of memory what a turn repeats of what is not to be remembered. Pure.
 
-Such a message stays in its conversation, so that the model reads it in every later turn and may repeat it.
+A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat it.
+Who asks for something to be forgotten says what it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from uuid_utils.compat import uuid7
 
@@ -19,8 +20,26 @@ def repetition_off_record(
 ) -> list[PlannedChange]:
     """Return the change that leaves out what an answer shares with such a message; often none."""
     said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
-    left = sentences_without(answer, " ".join(said)) if said else answer.strip()
-    if left == answer.strip():
+    return _left_out({answer_id: answer}, said, language, off_record=True)
+
+
+def repetition_of_forgotten(
+    removed: Sequence[str], texts: Mapping[str, str], language: Language
+) -> list[PlannedChange]:
+    """Return the change that leaves out what a turn's messages, by their ids, repeat of what it had forgotten."""
+    return _left_out(texts, removed, language, off_record=False)
+
+
+def _left_out(
+    texts: Mapping[str, str], said: Sequence[str], language: Language, *, off_record: bool
+) -> list[PlannedChange]:
+    left = {key: sentences_without(text, " ".join(said)) for key, text in texts.items()} if said else {}
+    messages = [
+        PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
+        for key, kept in left.items()
+        if kept != texts[key].strip()
+    ]
+    if not messages:
         return []
     this = this_message(language)
     return [
@@ -32,7 +51,7 @@ def repetition_off_record(
                 items=[this],
             ),
             target="",
-            messages=[PlannedMessage(message_id=answer_id, memory_text=left or None, off_record=True)],
+            messages=messages,
             episodes=[],
             items=[],
             written=[],
