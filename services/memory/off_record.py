@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 """Keep out of memory what a turn repeats of messages off the record. Pure.
 
 Such a message stays in its conversation, so that the model reads it in every later turn and may repeat it, and the
@@ -6,6 +7,15 @@ user may ask about it there.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+=======
+"""Keep out of memory what a turn repeats of what is not to be remembered. Pure.
+
+A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat it.
+Who asks for something to be forgotten says what it is.
+"""
+
+from collections.abc import Mapping, Sequence
+>>>>>>> tests33
 
 from uuid_utils.compat import uuid7
 
@@ -31,6 +41,7 @@ class Exchange:
 def repetition_off_record(
     history: Sequence[HistoryMessage], exchange: Exchange, language: Language
 ) -> list[PlannedChange]:
+<<<<<<< HEAD
     """Return the change that leaves out what an exchange shares with such a message; often none.
 
     Of the answer every sentence goes that shares an informative word, of the message only questions: what the user
@@ -49,6 +60,30 @@ def repetition_off_record(
         if left != whole
     ]
     if not changed:
+=======
+    """Return the change that leaves out what an answer shares with such a message; often none."""
+    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
+    return _left_out({answer_id: answer}, said, language, off_record=True)
+
+
+def repetition_of_forgotten(
+    removed: Sequence[str], texts: Mapping[str, str], language: Language
+) -> list[PlannedChange]:
+    """Return the change that leaves out what a turn's messages, by their ids, repeat of what it had forgotten."""
+    return _left_out(texts, removed, language, off_record=False)
+
+
+def _left_out(
+    texts: Mapping[str, str], said: Sequence[str], language: Language, *, off_record: bool
+) -> list[PlannedChange]:
+    left = {key: sentences_without(text, " ".join(said)) for key, text in texts.items()} if said else {}
+    messages = [
+        PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
+        for key, kept in left.items()
+        if kept != texts[key].strip()
+    ]
+    if not messages:
+>>>>>>> tests33
         return []
     this = this_message(language)
     return [
@@ -60,7 +95,11 @@ def repetition_off_record(
                 items=[this],
             ),
             target="",
+<<<<<<< HEAD
             messages=changed,
+=======
+            messages=messages,
+>>>>>>> tests33
             episodes=[],
             items=[],
             written=[],
