@@ -7,12 +7,16 @@ from uuid import UUID
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from nodes.history import planned_forms
+from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
-from services.memory.off_record import repetition_off_record
+<<<<<<< HEAD
+from services.memory.off_record import Exchange, repetition_off_record
+=======
+from services.memory.off_record import repetition_of_forgotten, repetition_off_record
+>>>>>>> tests33
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION
@@ -109,7 +113,16 @@ async def changes_of_turn(
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
+<<<<<<< HEAD
+    exchange = Exchange(context.user_message_id, state["message"], answer_id, answer)
+    return [*planned, *repetition_off_record(history, exchange, language)]
+=======
+    if "forget" in _called(state):
+        texts = {context.user_message_id: state["message"], answer_id: answer}
+        removed = await changes.forgotten(change_request(state, context))
+        planned += repetition_of_forgotten(removed, texts, language)
     return [*planned, *repetition_off_record(history, answer, answer_id, language)]
+>>>>>>> tests33
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:
@@ -118,15 +131,15 @@ def _forms_left(state: ConversationState) -> list[PlainForm]:
     No tool leaves a message out, so that such a form is always carried out.
     """
     forms = state.get("plain_forms", [])
-    called = {
-        call["name"]
-        for each in state.get("messages", [])
-        if isinstance(each, AIMessage)
-        for call in each.tool_calls
-    }
-    if called.isdisjoint(MEMORY_TOOLS):
+    if _called(state).isdisjoint(MEMORY_TOOLS):
         return forms
     return [each for each in forms if each.kind in {"leave_out", "off_record"}]
+
+
+def _called(state: ConversationState) -> set[str]:
+    """Return the names of the tools that the model called."""
+    answers = [each for each in state.get("messages", []) if isinstance(each, AIMessage)]
+    return {call["name"] for each in answers for call in each.tool_calls}
 
 
 def _said(state: ConversationState) -> int:

@@ -1,26 +1,89 @@
-"""Keep out of memory what an answer repeats of messages off the record. Pure.
+<<<<<<< HEAD
+"""Keep out of memory what a turn repeats of messages off the record. Pure.
 
-Such a message stays in its conversation, so that the model reads it in every later turn and may repeat it.
+Such a message stays in its conversation, so that the model reads it in every later turn and may repeat it, and the
+user may ask about it there.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+=======
+"""Keep out of memory what a turn repeats of what is not to be remembered. Pure.
+
+A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat it.
+Who asks for something to be forgotten says what it is.
+"""
+
+from collections.abc import Mapping, Sequence
+>>>>>>> tests33
 
 from uuid_utils.compat import uuid7
 
 from services.memory.change_wording import summary_of, this_message
 from services.memory.remainders import sentences_without
 from services.text.language import Language
+from services.text.sentences import sentences
+from services.text.tokenizer import informative_terms
 from state.memory import MemoryChange, PlannedChange, PlannedMessage
 from state.prompt import HistoryMessage
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """A message and its answer, with the ids under which they are stored."""
+
+    message_id: str
+    message: str
+    answer_id: str
+    answer: str
+
+
 def repetition_off_record(
-    history: Sequence[HistoryMessage], answer: str, answer_id: str, language: Language
+    history: Sequence[HistoryMessage], exchange: Exchange, language: Language
 ) -> list[PlannedChange]:
+<<<<<<< HEAD
+    """Return the change that leaves out what an exchange shares with such a message; often none.
+
+    Of the answer every sentence goes that shares an informative word, of the message only questions: what the user
+    states again may be remembered.
+    """
+    said = " ".join(each["content"] for each in history if each["role"] == "user" and each.get("off_record"))
+    if not said:
+        return []
+    kept = {
+        exchange.message_id: (exchange.message.strip(), _without_questions(exchange.message, said)),
+        exchange.answer_id: (exchange.answer.strip(), sentences_without(exchange.answer, said)),
+    }
+    changed = [
+        PlannedMessage(message_id=key, memory_text=left or None, off_record=True)
+        for key, (whole, left) in kept.items()
+        if left != whole
+    ]
+    if not changed:
+=======
     """Return the change that leaves out what an answer shares with such a message; often none."""
     said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
-    left = sentences_without(answer, " ".join(said)) if said else answer.strip()
-    if left == answer.strip():
+    return _left_out({answer_id: answer}, said, language, off_record=True)
+
+
+def repetition_of_forgotten(
+    removed: Sequence[str], texts: Mapping[str, str], language: Language
+) -> list[PlannedChange]:
+    """Return the change that leaves out what a turn's messages, by their ids, repeat of what it had forgotten."""
+    return _left_out(texts, removed, language, off_record=False)
+
+
+def _left_out(
+    texts: Mapping[str, str], said: Sequence[str], language: Language, *, off_record: bool
+) -> list[PlannedChange]:
+    left = {key: sentences_without(text, " ".join(said)) for key, text in texts.items()} if said else {}
+    messages = [
+        PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
+        for key, kept in left.items()
+        if kept != texts[key].strip()
+    ]
+    if not messages:
+>>>>>>> tests33
         return []
     this = this_message(language)
     return [
@@ -32,7 +95,11 @@ def repetition_off_record(
                 items=[this],
             ),
             target="",
-            messages=[PlannedMessage(message_id=answer_id, memory_text=left or None, off_record=True)],
+<<<<<<< HEAD
+            messages=changed,
+=======
+            messages=messages,
+>>>>>>> tests33
             episodes=[],
             items=[],
             written=[],
@@ -42,3 +109,11 @@ def repetition_off_record(
             reaches_shared=False,
         )
     ]
+
+
+def _without_questions(message: str, said: str) -> str:
+    words = informative_terms(said)
+    kept = (
+        each.text for each in sentences(message) if not each.asks or words.isdisjoint(informative_terms(each.text))
+    )
+    return "".join(kept).strip()

@@ -25,16 +25,16 @@ _OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
 """Sections with words that are not the user's, whatever the conversation holds."""
 
 
-def foreign_texts(state: ConversationState) -> tuple[str, ...]:
+def foreign_texts(state: ConversationState, history: Sequence[Item] = ()) -> tuple[str, ...]:
     """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
 
-    Of an image nobody knows the words; that there is one stands for them.
+    Of an image nobody knows the words; that there is one stands for them, also where the `history` shows it.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
     pasted = foreign_text(state.get("message", ""))
-    images = [_AN_IMAGE] if state.get("images") else []
+    images = [_AN_IMAGE] if state.get("images") or any(_shows_image(each) for each in history) else []
     return (*results, *documents, *state.get("attached", []), *([pasted] if pasted else []), *images)
 
 
@@ -96,6 +96,11 @@ def _holds_foreign(section: str, found: ForeignItems) -> bool:
         or (section in _OF_USER and found.of_user)
         or (section == "core_memory" and found.in_core_memory)
     )
+
+
+def _shows_image(item: Item) -> bool:
+    content = item.message.content if item.message is not None else ""
+    return any(isinstance(part, dict) and part.get("type") == "image_url" for part in content)
 
 
 def _pasted(item: Item) -> bool:
