@@ -109,11 +109,12 @@ async def changes_of_turn(
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
+    message = (context.user_message_id, state["message"])
     if "forget" in _called(state):
-        texts = {context.user_message_id: state["message"], answer_id: answer}
+        texts = dict([message, (answer_id, answer)])
         removed = await changes.forgotten(change_request(state, context))
         planned += repetition_of_forgotten(removed, texts, language)
-    return [*planned, *repetition_off_record(history, answer, answer_id, language)]
+    return [*planned, *repetition_off_record(history, message, (answer_id, answer), language)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:
