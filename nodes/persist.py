@@ -12,7 +12,7 @@ from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
-from services.memory.off_record import repetition_of_forgotten, repetition_off_record
+from services.memory.off_record import Exchange, repetition_of_forgotten, repetition_off_record
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION
@@ -109,12 +109,11 @@ async def changes_of_turn(
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
-    message = (context.user_message_id, state["message"])
+    exchange = Exchange(context.user_message_id, state["message"], answer_id, answer)
     if "forget" in _called(state):
-        texts = dict([message, (answer_id, answer)])
         removed = await changes.forgotten(change_request(state, context))
-        planned += repetition_of_forgotten(removed, texts, language)
-    return [*planned, *repetition_off_record(history, message, (answer_id, answer), language)]
+        planned += repetition_of_forgotten(removed, exchange, language)
+    return [*planned, *repetition_off_record(history, exchange, language)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:

@@ -39,7 +39,7 @@ def make_background(
     store = FilingStore(database, memory.operations)
     filing = Filing(
         store,
-        FilingEvidence(memory.changes, memory.values, memory.foreign_origins, store),
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
         models,
         FilingPlans(memory.changes, memory.core, memory.retraction),
         memory.proposals,

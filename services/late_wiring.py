@@ -70,7 +70,7 @@ def rebuild_tasks() -> "RebuildTasks":
     """Return the tasks that make derived text again."""
     from services.memory.removal.hiding import RebuildTasks  # noqa: PLC0415 — it needs the embedder
 
-    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file="file_memory")
+    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
 
 
 def removal_services(

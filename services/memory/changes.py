@@ -169,7 +169,7 @@ class Changes:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return await self._finder.by_id(request.owner, memory_id)
+        return await self._finder.by_id(request.owner, memory_id) if is_id(memory_id) else None
 
     async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
         """Return the texts of the memories that ids or words name.

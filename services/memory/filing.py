@@ -158,6 +158,11 @@ class Filing:
                     MEMORY_FILINGS.labels(decided.by).inc()
                     log.info("memory filed", turns=len(batch.turn_ids), changes=changes, by=decided.by)
                     return changes
+                # Another worker may have filed the same.
+                again = await self._store.waiting(waiting.owner.tenant_id, waiting.owner.user_id)
+                if again is None:
+                    return 0
+                waiting = again
         raise Unavailable("The user's memory is being changed by others.")
 
     async def _decide(self, batch: StoredBatch) -> _Decided:

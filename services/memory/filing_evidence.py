@@ -7,7 +7,7 @@ from services.memory.core_values import CoreValues
 from services.memory.filing_checks import Evidence
 from services.memory.filing_plans import request_of
 from services.memory.filing_prompt import Batch
-from services.memory.filing_store import FilingStore, StoredBatch
+from services.memory.filing_store import StoredBatch
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.model import Memory
 from services.memory.quotes import foreign_text, own_text
@@ -20,11 +20,10 @@ _LONGEST_QUERY = 1_000
 class FilingEvidence:
     """Reads the memories that new messages may change, and tells whose words everything is."""
 
-    def __init__(self, changes: Changes, values: CoreValues, origins: ForeignOrigins, store: FilingStore) -> None:
+    def __init__(self, changes: Changes, values: CoreValues, origins: ForeignOrigins) -> None:
         self._changes = changes
         self._values = values
         self._origins = origins
-        self._store = store
 
     async def of(self, batch: StoredBatch) -> tuple[Batch, Evidence]:
         """Return a batch with the nearest memories, and whose words it is.
@@ -50,9 +49,9 @@ class FilingEvidence:
     async def _memories(self, batch: StoredBatch) -> tuple[dict[str, Memory], set[str]]:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""
         owner, query = batch.owner, "\n".join(batch.said)[:_LONGEST_QUERY]
-        nearest = await self._changes.nearest(request_of(owner, batch.last), query, limit=_NEAREST)
+        request = request_of(owner, batch.last)
+        nearest = await self._changes.nearest(request, query, limit=_NEAREST)
         written = [each.id for each in nearest if each.kind == "written"]
-        pinned = await self._store.pinned(owner, written)
         foreign = set((await self._origins.among(owner.tenant_id, owner.user_id, episodes=written)).episodes)
         read = await self._values.read(owner.tenant_id, owner.user_id)
         values = {(each.section, each.field, each.text): each for each in read if each.holds}
@@ -62,7 +61,7 @@ class FilingEvidence:
             if value is not None:
                 memory = replace(memory, pinned=value.is_pinned, at=value.since)  # noqa: PLW2901
                 foreign |= {memory.id} if value.is_foreign else set()
-            elif memory.id in pinned:
-                memory = replace(memory, pinned=True)  # noqa: PLW2901
+            else:  # with its pin, and the message that it was made from
+                memory = await self._changes.memory(request, memory.id) or memory  # noqa: PLW2901
             memories[f"m{number}"] = memory
         return memories, foreign

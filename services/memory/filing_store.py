@@ -87,10 +87,6 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = AN
   AND o.type = 'memory_command' AND o.undone_at IS NULL
 ORDER BY o.at, o.id
 """
-_PINNED: LiteralString = """
-SELECT id::text FROM episodes
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(ids)s) AND pinned_at IS NOT NULL
-"""
 # Searches and proposals change nothing.
 _LAST_CHANGE: LiteralString = """
 SELECT id FROM memory_operations
@@ -265,16 +261,6 @@ class FilingStore:
             [f"{kind}: {'; '.join(items or [])}" for kind, items in done],
             bool(rows and rows[0][0] is True),
         )
-
-    async def pinned(self, owner: Owner, written: Sequence[str]) -> frozenset[str]:
-        """Return which of some written memories are pinned.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        values = {**vars(owner), "ids": [UUID(each) for each in written]}
-        rows = await self._database.fetch(owner.tenant_id, _PINNED, values, tuple_row) if written else []
-        return frozenset(row[0] for row in rows)
 
     async def last_change(self, owner: Owner, connection: Connection | None = None) -> UUID | None:
         """Return the newest change of the user's memory; with `connection`, in a transaction of the caller's.

@@ -1,10 +1,11 @@
-"""Keep out of memory what a turn repeats of what is not to be remembered. Pure.
+"""Keep out of memory what an exchange repeats of what is not to be remembered. Pure.
 
-A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat it.
-Who asks for something to be forgotten says what it is.
+A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat
+it. Who asks for something to be forgotten says what it is.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from uuid_utils.compat import uuid7
 
@@ -17,48 +18,63 @@ from state.memory import MemoryChange, PlannedChange, PlannedMessage
 from state.prompt import HistoryMessage
 
 
-def repetition_off_record(
-    history: Sequence[HistoryMessage], message: tuple[str, str], answer: tuple[str, str], language: Language
-) -> list[PlannedChange]:
-    """Return the change that leaves out what a turn shares with such a message; often none.
+@dataclass(frozen=True)
+class Exchange:
+    """A message and its answer, with the ids under which they are stored."""
 
-    Of the user's `message`, given with its id like the `answer`, only questions go: what the user states anew may be
-    remembered.
+    message_id: str
+    message: str
+    answer_id: str
+    answer: str
+
+
+def repetition_off_record(
+    history: Sequence[HistoryMessage], exchange: Exchange, language: Language
+) -> list[PlannedChange]:
+    """Return the change that leaves out what an exchange shares with such a message; often none.
+
+    Of the answer every sentence goes that shares an informative word, of the message only questions: what the user
+    states again may be remembered.
     """
-    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
+    said = " ".join(each["content"] for each in history if each["role"] == "user" and each.get("off_record"))
     if not said:
         return []
-    words = informative_terms(" ".join(said))
-    own = "".join(
-        each.text
-        for each in sentences(message[1])
-        if not each.asks or words.isdisjoint(informative_terms(each.text))
-    )
-    return _left_out(
-        dict([message, answer]),
-        {message[0]: own.strip(), answer[0]: sentences_without(answer[1], " ".join(said))},
-        language,
-        off_record=True,
-    )
+    left = {
+        exchange.message_id: _without_questions(exchange.message, said),
+        exchange.answer_id: sentences_without(exchange.answer, said),
+    }
+    return _left_out(exchange, left, language, off_record=True)
 
 
-def repetition_of_forgotten(
-    removed: Sequence[str], texts: Mapping[str, str], language: Language
-) -> list[PlannedChange]:
-    """Return the change that leaves out what a turn's messages, by their ids, repeat of what it had forgotten."""
-    left = {key: sentences_without(text, " ".join(removed)) for key, text in texts.items()} if removed else {}
-    return _left_out(texts, left, language, off_record=False)
+def repetition_of_forgotten(removed: Sequence[str], exchange: Exchange, language: Language) -> list[PlannedChange]:
+    """Return the change that leaves out what an exchange repeats of what it had forgotten; often none."""
+    if not removed:
+        return []
+    said = " ".join(removed)
+    left = {
+        exchange.message_id: sentences_without(exchange.message, said),
+        exchange.answer_id: sentences_without(exchange.answer, said),
+    }
+    return _left_out(exchange, left, language, off_record=False)
+
+
+def _without_questions(message: str, said: str) -> str:
+    words = informative_terms(said)
+    return "".join(
+        each.text for each in sentences(message) if not each.asks or words.isdisjoint(informative_terms(each.text))
+    ).strip()
 
 
 def _left_out(
-    texts: Mapping[str, str], left: Mapping[str, str], language: Language, *, off_record: bool
+    exchange: Exchange, left: Mapping[str, str], language: Language, *, off_record: bool
 ) -> list[PlannedChange]:
-    messages = [
+    whole = {exchange.message_id: exchange.message, exchange.answer_id: exchange.answer}
+    changed = [
         PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
         for key, kept in left.items()
-        if kept != texts[key].strip()
+        if kept != whole[key].strip()
     ]
-    if not messages:
+    if not changed:
         return []
     this = this_message(language)
     return [
@@ -70,7 +86,7 @@ def _left_out(
                 items=[this],
             ),
             target="",
-            messages=messages,
+            messages=changed,
             episodes=[],
             items=[],
             written=[],

@@ -83,7 +83,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
     store = FilingStore(services.database, memory.operations)
     return Filing(
         store,
-        FilingEvidence(memory.changes, memory.values, memory.foreign_origins, store),
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
         services.models,
         FilingPlans(memory.changes, memory.core, memory.retraction),
         memory.proposals,

@@ -16,6 +16,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
+from services.memory.filing_schedule import defer_filing
 from services.memory.items import ItemChange
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
@@ -37,8 +38,6 @@ class RebuildTasks:
 
     summarise: str
     archive: str
-    file: str
-    """Files a turn; a user's run one after the other."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,6 @@ class Retraction:
         but = exchange.conversation_id if exchange else None
         removes = any(each["action"] != "add" for each in planned["items"])
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
-        await self._file_again(connection, values, exchange)
         await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
 
@@ -171,17 +169,9 @@ class Retraction:
                     )
         await connection.execute(sql.END_EPOCHS, values)
 
-    async def _file_again(
-        self, connection: Connection, values: dict[str, Any], exchange: EndedExchange | None
-    ) -> None:
-        """Have recent turns filed again that may be filed at this moment from what they said before."""
-        own = exchange.turn_id if exchange else None
-        rows = await (await connection.execute(sql.RECENT_TURNS, {**values, "own_turn": own})).fetchall()
-        for (turn_id,) in rows:
-            lock = f"{self._remaking.file}:{values['user_id']}"
-            await self._jobs.defer(
-                connection, self._remaking.file, tenant_id=values["tenant_id"], lock=lock, turn_id=turn_id
-            )
+    async def file_again(self, connection: Connection, owner: Owner) -> None:
+        """Have what comes back into memory filed."""
+        await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""

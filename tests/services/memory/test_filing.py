@@ -32,7 +32,7 @@ from tests.support.filing import (
     waiting,
     written,
 )
-from tests.support.jobs import defer, hurried_queue, statuses, until
+from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
@@ -324,10 +324,17 @@ async def test_turns_queue_one_job_that_waits_for_quiet(
     async with hurried_queue(services.database) as queue:
         model_server.default = filed(add("drinks tea", "I drink tea", "facts"))
         filing_for(services, queue, quiet_s=0.2, pause_s=0.1)
-        await defer(services.database, queue, FILE_MEMORY, user_id=(await _user_ids(services))[0])
         queue.start_worker()
         await until(lambda: _is_filed(services))
     assert len(asked(model_server)) == 1
+
+
+async def test_two_workers_at_once_file_nothing_twice(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "I drink tea.", "Nice.")
+    model_server.default = Reply(filed(add("drinks tea", "I drink tea", "events")).pieces, delay_s=0.2)
+    done = await asyncio.gather(*(file(services, turn) for _ in range(3)))
+    assert sorted(done) == [0, 0, 1]
+    assert [each.content for each in await written(services, turn)] == ["drinks tea"]
 
 
 async def _is_asked(model_server: ModelServer) -> bool:
