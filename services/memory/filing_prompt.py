@@ -61,8 +61,8 @@ _FIELDS = (
 )
 _FORM: dict[Language, str] = {
     "zh": (
-        '{"operations": [{"op": "add", "field": "pets", "text": "养了一只狗叫布鲁诺", "quote": "我家狗叫布鲁诺"}, '
-        '{"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
+        '{"operations": [{"op": "add", "field": "pets", "text": "养了一只狗叫布鲁诺", "quote": "我家狗叫布鲁诺"'
+        '}, {"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
     ),
     "en": (
         '{"operations": [{"op": "add", "field": "pets", "text": "has a dog called Bruno", "quote": "we\'ve got a dog, '
