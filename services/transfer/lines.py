@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, from_json
 
-from services.conversations.values import MAX_IMAGES, Id, Image, Locale, SpaceName, Text, TimeZone, no_nul
+from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone, no_nul
 from services.errors import InvalidInput
 from services.json_text import strict_json
 from services.memory.origins import values_of
@@ -165,7 +165,7 @@ class MessageLine(_OfUser):
     speaker: _Speaker | None = None
     external_id: _Name | None = None
     """The caller's own id of the message, unique in its session."""
-    expert: Id | None = None
+    expert: Name | None = None
     """Expert of a new conversation."""
     space: SpaceName | None = None
     """Space of its conversation; None = no space."""
@@ -208,7 +208,7 @@ class SessionLine(_OfUser):
 
     kind: Literal["session"]
     session_id: Id
-    expert: Id | None = None
+    expert: Name | None = None
     space: SpaceName | None = None
     title: _Title = ""
     created_at: Moment
@@ -225,7 +225,7 @@ class CoreMemoryLine(_OfUser):
     """A section of core memory; an existing one stays unchanged."""
 
     kind: Literal["core_memory"]
-    expert: Id | None = None
+    expert: Name | None = None
     space: SpaceName | None = None
     section: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(no_nul)]
     content: Annotated[dict[str, Any], AfterValidator(_section_content)]
@@ -262,7 +262,7 @@ class EpisodeLine(_OfUser):
     """An episode that was written as a memory; those of turns follow from the messages."""
 
     kind: Literal["episode"]
-    expert: Id | None = None
+    expert: Name | None = None
     space: SpaceName | None = None
     session_id: Id | None = None
     episode_type: Literal["preference", "decision", "context", "outcome", "consolidated"]

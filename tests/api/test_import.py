@@ -79,7 +79,7 @@ async def test_bad_lines_are_named_and_good_ones_are_kept(client: httpx.AsyncCli
             message(1, nonsense=1),
             "nonsense: is not known here; accepted: user_id, kind, session_id, role",
         ),
-        (message(1, user_id="' OR 1=1 --"), "user_id: "),
+        (message(1, user_id=".."), "user_id: "),
         (message(1, session_id="s\n"), "session_id: "),
         (message(1, session_id="a\x00b"), "session_id: "),
         (message(1, role="system"), "role: "),
