@@ -80,7 +80,7 @@ ASSISTANT: Hi
 </chat_history>"""
 
 
-NEXTCHAT_TOPIC = "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点、不要语气词、不要多余文本，不要加粗，如果没有主题，请直接返回“闲聊”"
+NEXTCHAT_TOPIC = "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点，如果没有主题，请直接返回“闲聊”"
 NEXTCHAT_COMPRESSION = "简要总结一下对话内容，用作后续的上下文提示 prompt，控制在 200 字以内"
 CHATBOX_NAME = (
     "Based on the chat history, give this conversation a name.\nKeep it short - 10 characters max, no quotes.\n"
