@@ -1,8 +1,8 @@
 """What a real small model files of 24 talks: what it gets wrong, and what of that the service lets through.
 
 `python -m benchmarks.filing_by_model URL MODEL [EVERY]`: URL is that of an OpenAI-compatible endpoint, such as the
-server of llama.cpp; with EVERY, each second or third talk alone is played. The prompts, the parser and the checks are
-the service's own; nothing is stored.
+server of llama.cpp; with EVERY, each second or third talk alone is played. The prompts, the parser and the checks
+are the service's own; nothing is stored.
 """
 
 import sys

@@ -65,8 +65,8 @@ _FORM: dict[Language, str] = {
         '}, {"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
     ),
     "en": (
-        '{"operations": [{"op": "add", "field": "pets", "text": "has a dog called Bruno", "quote": "we\'ve got a dog, '
-        'bruno"}, {"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
+        '{"operations": [{"op": "add", "field": "pets", "text": "has a dog called Bruno", "quote": "we\'ve got a '
+        'dog, bruno"}, {"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
     ),
 }
 """With an example, by which small models see what a quote is; one that repeats it finds no such words."""
