@@ -43,5 +43,5 @@ def sentence(said: str, url: str, setting: str) -> str:
         (_SLOW, f"{where} does not answer within {_PATIENCE_S} seconds"),
     ):
         if pattern.search(said):
-            return f"{setting}: {what}."
+            return f"{setting}: {what}{'' if what.endswith('?') else '.'}"
     return f"{setting}: {said.strip().splitlines()[-1]}"
