@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute
 
 from api import (
     chat,
-    compression,
     conversations,
     doctor,
     episodes,
@@ -28,7 +27,6 @@ from api import (
     keys,
     knowledge,
     lineage,
-    maintenance,
     memory,
     retention,
     service,
@@ -36,6 +34,7 @@ from api import (
     tone,
     transfer,
     turns,
+    upkeep,
     usage,
     users,
     visits,
@@ -140,8 +139,7 @@ def _routes() -> Sequence[BaseRoute]:
         lineage,
         erasures,
         episodes,
-        compression,
-        maintenance,
+        upkeep,
         visits,
         tone,
         users,

@@ -1,17 +1,18 @@
-"""Services that work on memory in the background: the memory agent, compression, maintenance, reflection."""
+"""Services that work on memory in the background: the memory agent, upkeep, reflection."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 
-from services.compression.wiring import CompressionServices, make_compression
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
-from services.maintenance.wiring import Maintenance, make_maintenance
 from services.memory.agent.agent import MemoryAgent
 from services.memory.agent.command_review import CommandReview
 from services.memory.agent.consent import Consent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.store import AgentStore
+from services.memory.upkeep.wiring import UpkeepServices, make_upkeep
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -23,8 +24,7 @@ class BackgroundServices:
     """Services that work on memory in the background."""
 
     memory_agent: MemoryAgent
-    compression: CompressionServices
-    maintenance: Maintenance
+    upkeep: UpkeepServices
     reflection: Reflection
     command_review: CommandReview
 
@@ -36,6 +36,7 @@ def make_background(
     models: ChatModels,
     embedder: Embedder,
     jobs: JobQueue,
+    find_days: Callable[[datetime], Awaitable[int]] | None,
 ) -> BackgroundServices:
     """Wire it; the jobs are registered in the queue."""
     core = memory.core if settings.memory_core else None
@@ -56,8 +57,18 @@ def make_background(
     )
     return BackgroundServices(
         agent,
-        make_compression(settings, database, models, embedder, memory.operations, jobs),
-        make_maintenance(settings, database, memory, jobs),
+        make_upkeep(
+            settings,
+            database,
+            models,
+            embedder,
+            jobs,
+            values=memory.values,
+            proposals=memory.proposals,
+            episodes=memory.episodes,
+            operations=memory.operations,
+            find_days=find_days,
+        ),
         Reflection(database, models, jobs, on=settings.memory_reflection),
         CommandReview(database, models, memory.resolution, memory.retraction, memory.undo, jobs),
     )

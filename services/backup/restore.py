@@ -175,11 +175,20 @@ def _drop_everything(connection: Connection) -> None:
 
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
     """Put the rows in; keys, triggers and row-level security are set aside meanwhile."""
-    tables = {table.name: table for table in tables_of(connection)}
     stored = archive.manifest.tables
     is_of_last_format = archive.manifest.revision == last_format.REVISION
     if is_of_last_format:
         stored = [each for each in stored if each.name not in last_format.GONE]
+        for statement in last_format.BEFORE:
+            connection.execute(statement)
+    tables = {table.name: table for table in tables_of(connection)}
+    if is_of_last_format:
+        old_names = {new: old for old, new in last_format.RENAMED.items()}
+        tables = {
+            old_names.get(name, name): table
+            for name, table in tables.items()
+            if name in old_names or name not in last_format.NEW_TABLES
+        }
     _require_same(tables, stored, last_format.NEW_COLUMNS if is_of_last_format else {})
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
@@ -190,14 +199,14 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
         _fill_table(connection, tables[each.name], each, archive)
         on_rows(each.rows)
     if is_of_last_format:
-        for mapping in last_format.STATEMENTS:
+        for mapping in last_format.AFTER:
             connection.execute(mapping)
     for table, name, definition in keys:
-        statement = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
-        connection.execute(statement.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
-    for table in tables.values():
-        if table.forces_row_security:
-            connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(table.identifier))
+        adding = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
+        connection.execute(adding.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
+    for filled in tables.values():
+        if filled.forces_row_security:
+            connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(filled.identifier))
     for name, value in archive.manifest.sequences.items():
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 

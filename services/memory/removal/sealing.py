@@ -196,7 +196,7 @@ def _rows(table: str, names: list[str]) -> sql.Composed:
 _BY_USER = frozenset(
     {
         *("conversations", "core_memory_blocks", "episodes", "memory_operations", "visits", "daily_summaries"),
-        *("compression_runs", "compression_drafts", "memory_versions", "topics"),
+        *("memory_versions", "topics"),
     }
 )
 """Tables that name the user."""

@@ -9,9 +9,9 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.trust import Read, own_words, pasted_words, rests_on_user
-from tests.support.compressing import change
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
+from tests.support.upkeep import change
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
