@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import ip_address
 from typing import Any, Generic, Literal, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import httpx
@@ -27,6 +28,15 @@ LINES = "application/x-ndjson"
 _BUSY = frozenset({429, 503})
 
 Result = TypeVar("Result")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is this machine's own, which no proxy of the environment can reach."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

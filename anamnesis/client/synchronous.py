@@ -51,7 +51,9 @@ class Anamnesis:
         """
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._owns = http is None
-        self._http = http or httpx.Client(base_url=url, headers=headers, timeout=timeout_s)
+        self._http = http or httpx.Client(
+            base_url=url, headers=headers, timeout=timeout_s, trust_env=not calls.is_loopback(url)
+        )
         self._user = user
         self._retries = retries
 

@@ -13,12 +13,8 @@ GONE = frozenset(
 )
 """Tables that held nothing of a user's, or what is worked out again."""
 
-RENAMED: Mapping[str, str] = {"maintenance_policies": "upkeep_policies", "fading_runs": "fading_runs"}
-"""Tables with another name now; those that are made for the restore alone have theirs."""
-
-NEW_TABLES = frozenset({"upkeep_runs", "upkeep_changes", "upkeep_nights", "upkeep_policies"})
-
-NEW_COLUMNS: Mapping[str, frozenset[str]] = {"episodes": frozenset({"superseded_in", "archived_by"})}
+RENAMED: Mapping[str, str] = {"upkeep_policies": "maintenance_policies"}
+"""The old names of tables that have another one now. Tables and columns that are new have no rows and defaults."""
 
 BEFORE: Sequence[LiteralString] = (
     """
@@ -34,6 +30,8 @@ BEFORE: Sequence[LiteralString] = (
 # superseded then stays out of memory.
 AFTER: Sequence[LiteralString] = (
     "ALTER TABLE episodes DISABLE TRIGGER USER",
+    "ALTER TABLE upkeep_runs NO FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE upkeep_changes NO FORCE ROW LEVEL SECURITY",
     """
     INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action, days, importance, created_at, undone_at,
         forgotten_at)
@@ -62,5 +60,7 @@ AFTER: Sequence[LiteralString] = (
     ) AS named ON named.id = (o.was->>'superseded_by')::uuid
     WHERE o.id = v.id AND v.episode_id IS NOT NULL
     """,
+    "ALTER TABLE upkeep_runs FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE upkeep_changes FORCE ROW LEVEL SECURITY",
     "ALTER TABLE episodes ENABLE TRIGGER USER",
 )

@@ -5,7 +5,7 @@ as a statement: it holds rows alone, and constraints are checked when all rows a
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -183,13 +183,9 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
             connection.execute(statement)
     tables = {table.name: table for table in tables_of(connection)}
     if is_of_last_format:
-        old_names = {new: old for old, new in last_format.RENAMED.items()}
-        tables = {
-            old_names.get(name, name): table
-            for name, table in tables.items()
-            if name in old_names or name not in last_format.NEW_TABLES
-        }
-    _require_same(tables, stored, last_format.NEW_COLUMNS if is_of_last_format else {})
+        tables = {last_format.RENAMED.get(name, name): table for name, table in tables.items()}
+        tables = {each.name: tables[each.name] for each in stored if each.name in tables}
+    _require_same(tables, stored, with_new_columns=is_of_last_format)
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
         connection.execute(
@@ -211,14 +207,12 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 
 
-def _require_same(
-    tables: dict[str, Table], stored: list[StoredTable], new_columns: Mapping[str, frozenset[str]]
-) -> None:
+def _require_same(tables: dict[str, Table], stored: list[StoredTable], *, with_new_columns: bool) -> None:
     if sorted(tables) != sorted(each.name for each in stored):
         raise InvalidInput("backup", "its tables are not those of the schema that it names")
     for each in stored:
-        columns = set(tables[each.name].columns) - new_columns.get(each.name, frozenset())
-        if sorted(each.columns) != sorted(columns):
+        missing = set(each.columns) ^ set(tables[each.name].columns)
+        if missing - (set(tables[each.name].columns) if with_new_columns else set()):
             raise InvalidInput("backup", f"the columns of {each.name} are not those of the schema that it names")
 
 

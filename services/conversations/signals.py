@@ -62,7 +62,7 @@ def _read(text: str) -> Signal:
     match text.split(":"):
         case ["next", conversation_id]:
             return PlaceFree(UUID(conversation_id))
-        case ["stop", turn_id, ("cancelled" | "partial") as reason]:
+        case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
             return StopAsked(UUID(turn_id), reason)
         case ["forgotten", user_id]:
             return UserForgotten(UUID(user_id))

@@ -124,6 +124,7 @@ WAYS: Mapping[str, Mapping[str, Way]] = {
     },
     "visits": {"summary": _text, "key_topics": _leaves_but()},
     "daily_summaries": {"summary": _text, "key_topics": _leaves_but()},
+    "forgotten_words": {"digest": _digest},
     "feedback": {"comment": _text, "tags": _leaves_but()},
     "memory_versions": {"was": _version},
 }

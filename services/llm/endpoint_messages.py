@@ -60,7 +60,7 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
     ("schema", r"response_format|json_schema|text\.format|structured output|guided[_ ]decoding|\bgrammar\b"),
     (
         "tools",
-        r"(?=.*(?:\btools?\b|tool[_ -](?:use|choice|call)|\bfunctions?\b|function[_ -]call))"
+        r"^(?=.*(?:\btools?\b|tool[_ -](?:use|choice|call)|\bfunctions?\b|function[_ -]call))"
         r".*(?:support|unavailable|not available|recogni|unknown|unexpected|extra|permit|allow|enable|require"
         r"|disabled|implement|invalid|cannot|can't)",
     ),
@@ -82,10 +82,10 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
         r"|unknown (?:field|argument|parameter)",
     ),
 )
-_TOPICS = tuple((topic, re.compile(pattern, re.IGNORECASE)) for topic, pattern in _PATTERNS)
+_TOPICS = tuple((topic, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for topic, pattern in _PATTERNS)
 
 _SECRETS = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]*:[^/\s@]*@"
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)[^/\s:@]*:[^/\s@]*@"
     r"|(?P<header>\b(?:bearer|basic)\s+)[\w.~+/=*-]{6,}"
     r"|(?P<name>\b(?:api[-_ ]?keys?|access[-_ ]?token|authorization|token|secret|password|sig|key)\b"
     r"(?:\s+(?:is|was|provided|given))?\s*[=:]\s*['\"]?(?:(?:bearer|basic)\s+)?)[\w.~+/*-]{6,}"

@@ -453,7 +453,7 @@ class Settings(BaseSettings):
     @classmethod
     def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for origin in value:
-            if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s,]*", origin):
+            if not re.fullmatch(r"[a-z][a-z0-9+.-]{0,30}://[^/\s,]*", origin):
                 raise ValueError(f"{origin!r} is not of the form https://host or https://host:port")
         return value
 

@@ -38,7 +38,7 @@ _TELLING = 1.2
 """A sentence about less is passed over: whatever holds its one word would meet it."""
 _SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
 _JOINT = re.compile(
-    r",?\s+(?:and|or)\s+(?=(?:what|which|where|when|who|whose|how|why)\b)|[,，、]\s*(?:还有|以及|另外)?",
+    r",?\s{1,8}(?:and|or)\s{1,8}(?=(?:what|which|where|when|who|whose|how|why)\b)|[,，、]\s*(?:还有|以及|另外)?",
     re.IGNORECASE,
 )
 """Between questions that are asked in one sentence."""

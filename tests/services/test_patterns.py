@@ -1,6 +1,8 @@
 """No pattern takes exponential time for what a user can write: one such message would occupy a core for good."""
 
+import re
 import signal
+import time
 from types import FrameType
 
 from tests.support.product_patterns import product_patterns
@@ -35,6 +37,18 @@ _CPU_S = 5.0
 """Processor time for all pieces together; a pattern without this fault needs a thousandth of it."""
 
 
+_RUNS = (
+    *(" ", "\t", "\n", "\r\n", "\u3000", "a", "A", "1", "一", "我", "é", "_", "\u200b"),
+    *(".", ",", "，", "。", "-", "—", "…", "'", '"', "“", "「", "(", "[", "<", ">", "/", "\\", ":", "?", "!"),
+    *("#", "*", "=", "|", "~", "`", "@", "&", "$", " \n", "a ", "1,", "- ", "我 "),
+)
+"""A class of characters each, repeated."""
+_LONG = 4_000
+_HARMLESS_S = 0.004
+"""Processor time for that many characters, beyond which its growth is looked at."""
+_DELETED_SOON = ("services.memory.commands.", "services.memory.agent.", "services/memory/")
+
+
 class _TooSlow(Exception):
     pass
 
@@ -64,4 +78,27 @@ def test_no_pattern_takes_exponential_time() -> None:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     finally:
         signal.signal(signal.SIGVTALRM, before)
+    assert slow == set()
+
+
+def _grows_too_fast(pattern: re.Pattern[str], run: str) -> bool:
+    """Whether four times the length takes more than eight times as long: the square would be sixteen times."""
+
+    def seconds(length: int) -> float:
+        text, begun = f"x{(run * length)[:length]}y", time.thread_time()
+        pattern.search(text)
+        len(pattern.findall(text))
+        return time.thread_time() - begun
+
+    return seconds(_LONG) > _HARMLESS_S and seconds(4 * _LONG) > 8 * min(seconds(_LONG) for _ in range(3))
+
+
+def test_no_pattern_takes_the_square_of_the_length_of_a_run() -> None:
+    slow = {
+        f"{name}: {run!r}"
+        for pattern, name in product_patterns().items()
+        if not name.startswith(_DELETED_SOON)
+        for run in _RUNS
+        if _grows_too_fast(pattern, run)
+    }
     assert slow == set()

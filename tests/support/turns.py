@@ -202,6 +202,9 @@ WITH summary AS (
     INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key, rebuilds)
     SELECT gen_random_uuid(), tenant_id, user_id, 'A receipt holds no text of a user.', '', '', '{}'
     FROM conversations WHERE id = %(conversation_id)s
+), forgotten AS (
+    INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)
+    SELECT tenant_id, user_id, decode(md5(id::text), 'hex'), true FROM conversations WHERE id = %(conversation_id)s
 ), version AS (
     INSERT INTO memory_versions (tenant_id, user_id, message_id, was)
     SELECT tenant_id, user_id, %(user_message_id)s, jsonb_build_object('memory_text', %(text)s::text)

@@ -15,7 +15,7 @@ ThinkStyle = Literal["tagged", "closed", "apart"]
 """`tagged` reasoning has both tags, `closed` only the closing one; `apart` there is none in the text."""
 
 _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
-_OPENING = re.compile(rf"\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
+_OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[◁]/?[a-z:]{0,20}\Z", re.IGNORECASE)
 """What may become a tag when more text comes."""

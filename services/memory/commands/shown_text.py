@@ -55,9 +55,9 @@ _BORDER = re.compile(
 the salutation of a letter, a line of a chat, who wrote and when."""
 _CLOCK = r"\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?:[ \t]?[ap]\.?m\b\.?)?"
 _STAMP = re.compile(
-    r"^(?=\S)(?:[^\n,，。!?！？;；]{1,30}?(?:,|[ \t]+[—–-])?[ \t]+"
-    rf"(?:today|yesterday|今天|昨天)?(?:[ \t]at)?[ \t]*{_CLOCK}"
-    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]+{_CLOCK}[ \t]+\S{{1,20}})[ \t]*\n(?=[ \t]*\S)",
+    r"^(?=\S)(?:[^\n,，。!?！？;；]{1,30}?(?:,|[ \t]{1,4}[—–-])?[ \t]{1,4}"
+    rf"(?:today|yesterday|今天|昨天)?(?:[ \t]at)?[ \t]{{0,4}}{_CLOCK}"
+    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]{{1,4}}{_CLOCK}[ \t]{{1,4}}\S{{1,20}})[ \t]*\n(?=[ \t]*\S)",
     re.MULTILINE | re.IGNORECASE,
 )
 """A line of who and when, as programs write it above each message of a chat."""

@@ -121,14 +121,17 @@ class Forgetting:
         plan = await self._planner.plan(tenant_id, user, target)
         if not plan.changes and not plan.messages:
             return ForgetResult(preview, [], [], {}, None, [])
+        stopped: list[UUID] = []
         if not preview:
             self.receipts.key.load()
-            await self._stop_turns(tenant_id, plan.user_id)
+            stopped = await self._stop_turns(tenant_id, plan.user_id)
         before = await self._reached(tenant_id, plan)
         receipt_id = None if preview else uuid7()
 
         async def forgotten(connection: Connection) -> _Done:
-            done = await self._act(connection, tenant_id, plan, before, delete_messages=delete_messages)
+            done = await self._act(
+                connection, tenant_id, plan, before, delete_messages=delete_messages, stopped=stopped
+            )
             if receipt_id is None:
                 await connection.execute("ROLLBACK")
                 return done
@@ -147,12 +150,13 @@ class Forgetting:
         log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
         return ForgetResult(preview, done.items, done.values, counts, receipt_id, pending)
 
-    async def _stop_turns(self, tenant_id: UUID, user_id: UUID) -> None:
-        """Stop turns whose prompts were read before: they would store them."""
+    async def _stop_turns(self, tenant_id: UUID, user_id: UUID) -> list[UUID]:
+        """Stop turns whose prompts were read before: they would store them; return them."""
         values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": 0}
         async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             turns = await recent_turns(connection, "user", values)
-        await self._stores.stop(tenant_id, turns)
+        await self._stores.stop(tenant_id, turns, "forgotten")
+        return [turn_id for turn_id, _ in turns]
 
     async def _reached(self, tenant_id: UUID, plan: TargetPlan) -> list[Item]:
         """Everything that was made of what is forgotten."""
@@ -169,6 +173,7 @@ class Forgetting:
         before: Sequence[Item],
         *,
         delete_messages: bool,
+        stopped: Sequence[UUID],
     ) -> _Done:
         """Retract and purge, in the caller's transaction."""
         values = {"tenant_id": tenant_id, "user_id": plan.user_id, "recent_s": self._stores.recent_s}
@@ -184,7 +189,7 @@ class Forgetting:
         recent = await recent_turns(connection, "user", values)
         items = await self._outcomes(connection, tenant_id, plan, before, delete_messages=delete_messages)
         gone = [{"section": section, "field": name, "text": text} for section, name, text in purged.values]
-        affected = set(purged.turn_ids)
+        affected = {*purged.turn_ids, *stopped}
         turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
         left = Left(
             plan.user_id, turns, [row[0] for row in experts], [episode_id for episode_id, _ in purged.episodes]

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from services.encryption.marks import WordsJson, all_words
+from services.encryption.marks import WordsDigest, WordsJson, all_words
 from services.memory.blocks import Change
 from services.memory.origins import origin_of, values_of
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.conversation_sql import SCRUB_COMMANDS_ABOUT
 from services.memory.removal.targets import TargetPlan
+from services.memory.word_digests import episode_digest, title_digest, value_digest
 from services.platform.connections import Connection
 from services.text.mentions import Subject, without
 
@@ -27,6 +28,7 @@ class Purged:
     """Section, field and text."""
     messages: list[tuple[UUID, str]] = field(default_factory=list)
     """Those that were deleted, as a whole or in part."""
+    titles: list[str] = field(default_factory=list)
     prompts: int = 0
     conversation_ids: list[UUID] = field(default_factory=list)
     turn_ids: list[UUID] = field(default_factory=list)
@@ -71,11 +73,23 @@ class Purge:
         await self._run(sql.TONES)
         if delete_messages:
             purged.messages = [(row[0], row[1]) for row in await self._all(sql.TEXTS)]
+            purged.titles = [row[0] for row in await self._all(sql.GONE_TITLES)]
             await self._run(sql.TITLES)
             await self._run(sql.FEEDBACK)
             await self._run(sql.MESSAGES)
         await self._versions()
+        await self._keep_away(purged, delete_messages=delete_messages)
         return purged
+
+    async def _keep_away(self, purged: Purged, *, delete_messages: bool) -> None:
+        """Note digests of what is gone, by which an import knows it."""
+        await self._run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
+        digests = [episode_digest(text) for _, text in purged.episodes if text]
+        digests += [value_digest(name, text) for _, name, text in purged.values]
+        digests += [title_digest(title) for title in purged.titles]
+        gone = [WordsDigest(each) for each in dict.fromkeys(digests)]
+        if gone:
+            await self._run(sql.KEEP_AWAY, digests=gone)
 
     async def _versions(self) -> None:
         """Remove what memory held before; last, because every change above keeps what it changes."""

@@ -166,16 +166,32 @@ FROM unnest(%(message_ids)s::uuid[], %(texts)s::text[]) AS kept (id, text)
 WHERE m.id = kept.id AND m.tenant_id = %(tenant_id)s
 """
 
+# A digest is copied as it is stored: all are sealed with the same key.
+KEEP_MESSAGES_AWAY: LiteralString = """
+INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)
+SELECT DISTINCT m.tenant_id, %(user_id)s::uuid, m.digest, %(deleted)s::boolean FROM messages m
+WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s AND m.digest IS NOT NULL
+ON CONFLICT (user_id, digest, tenant_id) DO UPDATE SET deleted = forgotten_words.deleted OR EXCLUDED.deleted
+"""
+
+KEEP_AWAY: LiteralString = """
+INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)
+SELECT %(tenant_id)s, %(user_id)s, digest, true FROM unnest(%(digests)s::bytea[]) AS g (digest)
+ON CONFLICT (user_id, digest, tenant_id) DO UPDATE SET deleted = true
+"""
+
 FEEDBACK: LiteralString = """
 DELETE FROM feedback WHERE message_id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s
 """
 
 # The title is the beginning of the first message.
-TITLES: LiteralString = """
-UPDATE conversations c SET title = '' WHERE c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND (
+_FIRST_GOES: LiteralString = """
+c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND (
     SELECT m.id FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1
 ) = ANY(%(message_ids)s)
 """
+GONE_TITLES: LiteralString = f"SELECT c.title FROM conversations c WHERE c.title <> '' AND {_FIRST_GOES}"  # noqa: S608
+TITLES: LiteralString = f"UPDATE conversations c SET title = '' WHERE {_FIRST_GOES}"  # noqa: S608 — our own text only
 
 TEXTS: LiteralString = """
 SELECT id, content FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s ORDER BY id

@@ -6,7 +6,7 @@ is down at this moment does not keep it from being completed. The same is tried 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString, Protocol
+from typing import Any, Literal, LiteralString, Protocol
 from uuid import UUID
 
 import structlog
@@ -27,14 +27,17 @@ ERASE_TRACES_OF_USER = "erase_traces"
 _LONGEST_TURN_S = 600 + 60
 _TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
 
+Reason = Literal["cancelled", "forgotten"]
+"""Why a turn is stopped; of one that is `forgotten` nothing is kept."""
+
 log = structlog.get_logger(__name__)
 
 
 class StopsTurns(Protocol):
     """Stops turns."""
 
-    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> list[UUID]:
-        """Cancel turns wherever they run; return those that do not end soon."""
+    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID], reason: Reason) -> list[UUID]:
+        """Stop turns wherever they run; return those that do not end soon."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,14 @@ class RemovalStores:
         jobs.task(ERASE_TRACES)(self._erase)
         jobs.task(ERASE_TRACES_OF_USER)(self._erase_user)
 
-    async def stop(self, tenant_id: UUID, turns: Sequence[tuple[UUID, bool]]) -> None:
-        """Cancel those of the turns that go on."""
+    async def stop(
+        self, tenant_id: UUID, turns: Sequence[tuple[UUID, bool]], reason: Reason = "cancelled"
+    ) -> None:
+        """Stop those of the turns that go on."""
         unfinished = [turn_id for turn_id, goes_on in turns if goes_on]
-        if left := await self.leases.stop_all(tenant_id, unfinished):  # what they still write is removed, too
+        if left := await self.leases.stop_all(
+            tenant_id, unfinished, reason
+        ):  # what they still write is removed, too
             log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
 
     async def defer(self, connection: Connection, tenant_id: UUID, left: Left) -> None:

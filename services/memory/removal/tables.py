@@ -37,6 +37,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "spaces": "user_id",
     "recall_exclusions": "conversation_id",
     "forget_receipts": "user_id",
+    "forgotten_words": "user_id",
     "memory_versions": "user_id",
 }
 TABLES = tuple(_COLUMNS)

@@ -68,6 +68,7 @@ ISOLATED = (
     "spaces",
     "recall_exclusions",
     "forget_receipts",
+    "forgotten_words",
     "memory_versions",
     "retention_rules",
     "retention_runs",

@@ -176,7 +176,7 @@ CREATE TABLE turns (
     UNIQUE (conversation_id, idempotency_key, tenant_id),
     FOREIGN KEY (conversation_id, tenant_id) REFERENCES conversations (id, tenant_id) ON DELETE CASCADE,
     CHECK (status IN ('waiting', 'running', 'completed', 'partial', 'failed', 'cancelled')),
-    CHECK (stop_requested IN ('cancelled', 'partial'))
+    CHECK (stop_requested IN ('cancelled', 'partial', 'forgotten'))
 );
 COMMENT ON TABLE turns IS 'A message of the user''s and the run that answers it.';
 COMMENT ON COLUMN turns.prompt IS

@@ -80,3 +80,14 @@ COMMENT ON COLUMN forget_receipts.rebuilds IS
 ALTER TABLE forget_receipts
     ALTER document SET STATISTICS 0;
 CREATE INDEX forget_receipts_of_user ON forget_receipts (user_id, created_at, id);
+
+CREATE TABLE forgotten_words (
+    tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    user_id    uuid NOT NULL,
+    digest     bytea NOT NULL,
+    deleted    boolean NOT NULL,
+    PRIMARY KEY (user_id, digest, tenant_id),
+    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
+);
+COMMENT ON TABLE forgotten_words IS 'Digests of what was forgotten for good, so that no import brings it back.';
+COMMENT ON COLUMN forgotten_words.deleted IS 'false: the words stay in their conversation, and out of memory';

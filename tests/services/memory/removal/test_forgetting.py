@@ -280,7 +280,7 @@ async def test_a_turn_in_progress_is_stopped_as_its_prompt_was_read_before(
     await asyncio.wait_for(forgetting, 20)
     statement = "SELECT coalesce(stop_requested, status) FROM turns WHERE id = %(id)s"
     rows = await services.database.fetch(DEFAULT_TENANT, statement, {"id": running.turn_id}, tuple_row)
-    assert rows == [("cancelled",)]
+    assert rows == [("forgotten",)]
 
 
 async def test_wrong_targets_are_refused(services: Services, client: httpx.AsyncClient) -> None:

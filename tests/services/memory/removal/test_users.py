@@ -151,13 +151,14 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "spaces": 2,
             "recall_exclusions": 2,
             "forget_receipts": 2,
+            "forgotten_words": 2,
             "memory_versions": 2,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 15]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):
