@@ -32,7 +32,6 @@ from services.platform.settings import load_settings
 from services.warm_up import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
-from state.memory import Recognised
 
 STUDIO_USER = "studio"
 
@@ -100,7 +99,7 @@ _FRESH: dict[str, Any] = {
     "features": [],
     "sections": [],
     "quick_tools": [],
-    "memory_commands": Recognised(),
+    "plain_forms": [],
     "memory_plan": [],
     "not_recalled": [],
     "without": [],

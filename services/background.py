@@ -1,4 +1,4 @@
-"""Services that work on memory in the background: the memory agent, upkeep, reflection."""
+"""Services that work on memory in the background: filing, upkeep, reflection."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,11 +7,10 @@ from datetime import datetime
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
-from services.memory.agent.agent import MemoryAgent
-from services.memory.agent.command_review import CommandReview
-from services.memory.agent.consent import Consent
-from services.memory.agent.decisions import DecisionMaker
-from services.memory.agent.store import AgentStore
+from services.memory.filing import Filing
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_plans import FilingPlans
+from services.memory.filing_store import FilingStore
 from services.memory.upkeep.wiring import UpkeepServices, make_upkeep
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
@@ -23,10 +22,9 @@ from services.reflection.reflection import Reflection
 class BackgroundServices:
     """Services that work on memory in the background."""
 
-    memory_agent: MemoryAgent
+    filing: Filing
     upkeep: UpkeepServices
     reflection: Reflection
-    command_review: CommandReview
 
 
 def make_background(
@@ -39,24 +37,20 @@ def make_background(
     find_days: Callable[[datetime], Awaitable[int]] | None,
 ) -> BackgroundServices:
     """Wire it; the jobs are registered in the queue."""
-    core = memory.core if settings.memory_core else None
-    archive = memory.archive if settings.memory_episodes else None
-    store = AgentStore(database, memory.operations)
-    agent = MemoryAgent(
+    store = FilingStore(database, memory.operations)
+    filing = Filing(
         store,
-        DecisionMaker(models, store, memory.episodes, core, archive, memory.foreign_origins),
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
+        models,
+        FilingPlans(memory.changes, memory.core, memory.retraction),
+        memory.proposals,
         jobs,
-        consent=Consent(store, memory.proposals),
-        episodes=memory.episodes,
-        core_memory=core,
-        archive=archive,
-        resolution=memory.resolution,
-        retraction=memory.retraction,
-        on=settings.memory_agent,
-        pause_s=settings.memory_agent_pause_s,
+        on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
+        quiet_s=settings.memory_filing_quiet_s,
+        pause_s=settings.memory_filing_pause_s,
     )
     return BackgroundServices(
-        agent,
+        filing,
         make_upkeep(
             settings,
             database,
@@ -70,5 +64,4 @@ def make_background(
             find_days=find_days,
         ),
         Reflection(database, models, jobs, on=settings.memory_reflection),
-        CommandReview(database, models, memory.resolution, memory.retraction, memory.undo, jobs),
     )

@@ -75,8 +75,7 @@ if TYPE_CHECKING:
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
-    from services.memory.agent.agent import MemoryAgent
-    from services.memory.agent.command_review import CommandReview
+    from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
     from services.memory.removal.erasures import Forgetting
     from services.memory.upkeep.scheduler import UpkeepScheduler
@@ -140,11 +139,10 @@ class Services:
     tones: ToneStates
     tone_opinions: "ToneOpinions"
     past_days: "PastDays"
-    memory_agent: "MemoryAgent"
     upkeep: "Upkeep"
     upkeep_scheduler: "UpkeepScheduler"
     reflection: "Reflection"
-    command_review: "CommandReview"
+    filing: "Filing"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -176,7 +174,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault)
         memory = memory_services(settings, database, cache, connected.milvus, embedder, jobs)
-        summaries = summary_services(settings, connected, memory)
+        summaries = summary_services(settings, connected)
         stack.push_async_callback(memory.working_sets.close)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
@@ -214,6 +212,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 visits=visit_schedule(settings),
                 shares_human=settings.memory_share_human,
                 reflection=settings.memory_reflection and not models.offline,
+                filing_quiet_s=None if models.offline else settings.memory_filing_quiet_s,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
                 retraction=memory.retraction,
@@ -254,11 +253,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tones=tones,
             tone_opinions=tone_opinions(settings, tones, models, jobs),
             past_days=days,
-            memory_agent=background.memory_agent,
             upkeep=background.upkeep.upkeep,
             upkeep_scheduler=background.upkeep.scheduler,
             reflection=background.reflection,
-            command_review=background.command_review,
+            filing=background.filing,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

@@ -7,7 +7,6 @@ from services.connected import Connected
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.jobs.queue import JobQueue
-from services.memory.agent.triggers import REMEMBER
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
@@ -40,7 +39,7 @@ def tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: 
     """Return what tools may use."""
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
-        editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
+        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
         proposals=memory.proposals,
         archive=memory.archive if settings.memory_episodes else None,
         past_days=days,
@@ -71,7 +70,7 @@ def rebuild_tasks() -> "RebuildTasks":
     """Return the tasks that make derived text again."""
     from services.memory.removal.hiding import RebuildTasks  # noqa: PLC0415 — it needs the embedder
 
-    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
+    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
 
 
 def removal_services(
@@ -156,8 +155,8 @@ def knowledge_routing(
     return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
 
 
-def summary_services(settings: Settings, connected: Connected, memory: "Memory") -> "Summaries":
+def summary_services(settings: Settings, connected: Connected) -> "Summaries":
     """Return the services of summaries."""
     from services.summaries.wiring import make_summaries  # noqa: PLC0415 — it needs the models
 
-    return make_summaries(settings, connected.database, connected.models, connected.jobs, memory.core)
+    return make_summaries(settings, connected.database, connected.models, connected.jobs)

@@ -56,7 +56,7 @@ class LocalEmbeddings(Embeddings):
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415 — an extra, and heavy
         except ImportError:
             raise ConfigurationError(
-                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis[local-embeddings]'"
+                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis-agent[local-embeddings]'"
             ) from None
         try:
             self._model: Any = SentenceTransformer(name, local_files_only=True)

@@ -28,8 +28,8 @@ log = structlog.get_logger(__name__)
 
 Dimension = Literal["day", "user", "expert", "purpose", "model"]
 
-# A user or expert that was removed meanwhile is nobody in particular. Each is found by its id: joined, they would be
-# read whole, as the planner expects a hundred rows of counts.
+# A user or expert that was removed meanwhile is nobody in particular. Each is found by its id: joined, tables
+# would be read whole, as the planner expects a hundred rows of counts.
 WRITE: LiteralString = """
 INSERT INTO usage AS kept (tenant_id, day, user_id, expert_id, purpose, model, calls, input_tokens, output_tokens,
     cached_tokens)

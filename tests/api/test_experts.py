@@ -72,9 +72,9 @@ async def test_everything_of_an_expert_can_be_said(client: httpx.AsyncClient) ->
         "min_archive_messages": 1000,
         "reflection": True,
         "context_budget_tokens": 500,
-        "parts_off": ["recall", "memory_agent"],
+        "parts_off": ["recall", "memory_filing"],
     }
-    made = await _made(client, **{**said, "parts_off": ["recall", "memory_agent", "recall"]})
+    made = await _made(client, **{**said, "parts_off": ["recall", "memory_filing", "recall"]})
     assert made == said | {"created_at": made["created_at"]}
     assert (await client.get(f"{EXPERTS}/{said['name']}")).json() == made
 

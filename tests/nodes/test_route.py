@@ -59,6 +59,7 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "handler",
         "kb_instructions",
         "route_undecided",
+        "plain_forms",
     }
     assert update["route_decision"]["worker_name"] == "general"
     assert update["kb_prefix"] is None

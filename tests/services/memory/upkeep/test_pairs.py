@@ -8,8 +8,8 @@ from services.bootstrap import Services
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.episodes.episode import NewEpisode
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.upkeep import Found
@@ -172,7 +172,7 @@ async def test_what_is_removed_takes_along_what_was_merged_into_it(services: Ser
 async def test_what_replaced_another_is_removed_and_the_other_stays_out(services: Services) -> None:
     owner = await someone(services)
     berlin, lisbon = await write(services, owner, BERLIN, LISBON)
-    await services.memory.archive.supersede(owner, berlin, lisbon, Trigger("memory_agent"))
+    await services.memory.archive.supersede(owner, berlin, lisbon, Trigger("filing"))
     await services.memory.archive.remove(owner, lisbon, Trigger("user"))
     assert await living(services, owner) == []
     assert set(await everything(services, owner)) == {berlin}
@@ -230,8 +230,8 @@ async def test_spaces_and_experts_are_looked_through_one_by_one(services: Servic
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:
     owner = await someone(services)
     proposals = services.memory.proposals
-    editing = EditContext.outside_of_turns(owner, Trigger("memory_agent"))
-    proposal_id = await proposals.add(editing, "remember", "Plays the oboe in an orchestra")
+    request = ChangeRequest.outside_of_turns(owner, Trigger("filing"))
+    proposal_id = await proposals.add(request, "remember", "Plays the oboe in an orchestra")
     accepting = (proposals.settle(DEFAULT_TENANT, "u-1", proposal_id, accept=True) for _ in range(3))
     outcomes = await asyncio.gather(*accepting, return_exceptions=True)
     assert sum(isinstance(each, Conflict) for each in outcomes) == 2

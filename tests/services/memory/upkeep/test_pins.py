@@ -25,7 +25,7 @@ async def test_a_pinned_memory_stays_through_fading_merging_and_the_memory_agent
     run = await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)
     assert (run.merged_ids, run.faded_ids) == ([], [])
     (newer,) = await write(services, owner, "Owns a blue kettle")
-    assert await services.memory.archive.supersede(owner, old, newer, Trigger("memory_agent")) is None
+    assert await services.memory.archive.supersede(owner, old, newer, Trigger("filing")) is None
     assert len(await living(services, owner)) == 4
     for each in (old, second):
         await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", each, pinned=False)
@@ -50,7 +50,7 @@ async def test_a_pinned_value_is_taken_away_by_the_user_alone(services: Services
         ItemChange("remove", "human", "allergies", old="cats"),
         ItemChange("add", "human", "pets", value="a dog"),
     ]
-    result = await core.change_items(owner, changes, Trigger("memory_agent"))
+    result = await core.change_items(owner, changes, Trigger("filing"))
     assert result.unmatched == changes[:2]
     assert result.blocks[0].content == {
         "allergies": ["peanuts"], "home": "Berlin", "work": {"place": "Acme"}, "pets": ["a dog"],
