@@ -3,17 +3,24 @@
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
 
-from api.access import MemoryReader, ServicesOf
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.chat_schemas import MemoryChangeView
 from api.episode_schemas import SourceView
 from api.moments import ValidityView, validity_fields
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from services.conversations.values import Id
-from services.errors import InvalidInput
+from services.bootstrap import Services
+from services.conversations.values import Id, SpaceName
+from services.errors import InvalidInput, NotFound
+from services.identity.caller import Caller
+from services.memory.changes import LONGEST_ITEM
+from services.memory.model import ChangeRequest, Memory
+from services.memory.operations import Trigger
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -64,11 +71,79 @@ async def memories(
     return {"items": items, "next": f"{last.since.isoformat()}~{last.id}" if last else None}
 
 
+class Whose(BaseModel):
+    """Whose memory of the user is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    expert: str = "default"
+    space: SpaceName | None = None
+
+
+class CorrectionRequest(Whose):
+    """What holds in place of a memory."""
+
+    text: str = Field(min_length=1, max_length=LONGEST_ITEM)
+
+
+class PinRequest(Whose):
+    """Whether nothing in the background takes a memory away."""
+
+    pinned: bool = True
+
+
+@router.post("/{memory_id}/correct", response_model=MemoryChangeView)
+async def correct(
+    user_id: Annotated[Id, Path()],
+    memory_id: Annotated[str, Path(max_length=36)],
+    body: CorrectionRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+) -> Any:
+    """Replace a memory by a text; what it was made from says it no more, and it can be undone."""
+    request, memory = await _named(services, caller, user_id, memory_id, body)
+    return await services.memory.changes.correct(request, memory.id, body.text, field=memory.field)
+
+
+@router.post("/{memory_id}/pin", status_code=HTTPStatus.NO_CONTENT)
+async def pin(
+    user_id: Annotated[Id, Path()],
+    memory_id: Annotated[str, Path(max_length=36)],
+    body: PinRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+) -> Response:
+    """Pin a memory, so that nothing in the background takes it away, or unpin it."""
+    request, memory = await _named(services, caller, user_id, memory_id, body)
+    pins = services.memory.pins
+    if memory.kind == "value":
+        await pins.set_on_value(request.owner, memory.section, memory.field, memory.text, pinned=body.pinned)
+    else:
+        await pins.set_on_episode(caller.tenant_id, user_id, UUID(memory.id), pinned=body.pinned)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+async def _named(
+    services: Services, caller: Caller, user_id: str, memory_id: str, whose: Whose
+) -> tuple[ChangeRequest, Memory]:
+    """Return for whom a memory is changed, and the memory."""
+    caller.act_for(user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
+    request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+    memory = await services.memory.changes.memory(request, memory_id)
+    if memory is None or memory.kind == "said":
+        raise NotFound(f"There is no memory {memory_id}.")
+    return request, memory
+
+
 def _place(after: str | None) -> tuple[datetime, str] | None:
     if after is None:
         return None
     at, _, statement = after.partition("~")
     try:
-        return datetime.fromisoformat(at), statement
+        moment = datetime.fromisoformat(at)
     except ValueError:
         raise InvalidInput("after", "is the `next` of a page") from None
+    if moment.tzinfo is None:
+        raise InvalidInput("after", "is the `next` of a page")
+    return moment, statement

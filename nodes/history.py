@@ -80,13 +80,15 @@ async def planned_forms(
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
-    if not forms:
-        return []
+    return await changes.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
+
+
+def change_request(state: ConversationState, context: TurnContext) -> ChangeRequest:
+    """Return for whom, and by which message, the turn changes memory."""
     message_id, conversation_id = UUID(context.user_message_id), UUID(context.conversation_id)
     trigger = Trigger("user", message_id, conversation_id, UUID(context.turn_id))
     language = language_of([state["message"]])
-    request = ChangeRequest(owner_of(context), conversation_id, message_id, trigger, language)
-    return await changes.plan_forms(request, forms, state["message"])
+    return ChangeRequest(owner_of(context), conversation_id, message_id, trigger, language)
 
 
 def _prompt_turn(

@@ -7,12 +7,12 @@ from uuid import UUID
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from nodes.history import planned_forms
+from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
-from services.memory.off_record import Exchange, repetition_off_record
+from services.memory.off_record import Exchange, repetition_of_forgotten, repetition_off_record
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION
@@ -110,6 +110,9 @@ async def changes_of_turn(
         return planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
     exchange = Exchange(context.user_message_id, state["message"], answer_id, answer)
+    if "forget" in _called(state):
+        removed = await changes.forgotten(change_request(state, context))
+        planned += repetition_of_forgotten(removed, exchange, language)
     return [*planned, *repetition_off_record(history, exchange, language)]
 
 
@@ -119,15 +122,15 @@ def _forms_left(state: ConversationState) -> list[PlainForm]:
     No tool leaves a message out, so that such a form is always carried out.
     """
     forms = state.get("plain_forms", [])
-    called = {
-        call["name"]
-        for each in state.get("messages", [])
-        if isinstance(each, AIMessage)
-        for call in each.tool_calls
-    }
-    if called.isdisjoint(MEMORY_TOOLS):
+    if _called(state).isdisjoint(MEMORY_TOOLS):
         return forms
     return [each for each in forms if each.kind in {"leave_out", "off_record"}]
+
+
+def _called(state: ConversationState) -> set[str]:
+    """Return the names of the tools that the model called."""
+    answers = [each for each in state.get("messages", []) if isinstance(each, AIMessage)]
+    return {call["name"] for each in answers for call in each.tool_calls}
 
 
 def _said(state: ConversationState) -> int:

@@ -60,7 +60,11 @@ AFTER: Sequence[LiteralString] = (
     ) AS named ON named.id = (o.was->>'superseded_by')::uuid
     WHERE o.id = v.id AND v.episode_id IS NOT NULL
     """,
-    "ALTER TABLE upkeep_runs FORCE ROW LEVEL SECURITY",
-    "ALTER TABLE upkeep_changes FORCE ROW LEVEL SECURITY",
     "ALTER TABLE episodes ENABLE TRIGGER USER",
 )
+
+FORCED: Sequence[LiteralString] = (
+    "ALTER TABLE upkeep_runs FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE upkeep_changes FORCE ROW LEVEL SECURITY",
+)
+"""When the foreign keys are there, which must see these rows."""

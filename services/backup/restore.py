@@ -5,7 +5,7 @@ as a statement: it holds rows alone, and constraints are checked when all rows a
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -197,14 +197,21 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     if is_of_last_format:
         for mapping in last_format.AFTER:
             connection.execute(mapping)
-    for table, name, definition in keys:
-        adding = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
-        connection.execute(adding.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
+    _add_foreign_keys(connection, keys)
     for filled in tables.values():
         if filled.forces_row_security:
             connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(filled.identifier))
+    if is_of_last_format:
+        for statement in last_format.FORCED:
+            connection.execute(statement)
     for name, value in archive.manifest.sequences.items():
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
+
+
+def _add_foreign_keys(connection: Connection, keys: Iterable[tuple[str, str, str]]) -> None:
+    adding = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
+    for table, name, definition in keys:
+        connection.execute(adding.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
 
 
 def _require_same(tables: dict[str, Table], stored: list[StoredTable], *, with_new_columns: bool) -> None:

@@ -37,10 +37,6 @@ _WHICH: dict[Language, str] = {
     "en": "“{target}” may mean {candidates}; nothing was changed.",
     "zh": "“{target}”可能指{candidates}，没有改动。",
 }
-_PERHAPS: dict[Language, str] = {
-    "en": "“{target}” may mean this memory; nothing was changed: {candidates}.",
-    "zh": "“{target}”可能指这条记忆，没有改动：{candidates}。",
-}
 _THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
 _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
     "en": {
@@ -78,8 +74,7 @@ def nothing_found(target: str, candidates: Sequence[Candidate], language: Langua
         else f"“{shortened(each['text']).rstrip(' .。;；')}”（{each['id']}）"
         for each in candidates
     )
-    wording = _WHICH if len(candidates) > 1 else _PERHAPS
-    return wording[language].format(target=shortened(target), candidates=_listed(shown, language))
+    return _WHICH[language].format(target=shortened(target), candidates=_listed(shown, language))
 
 
 def summary_of(

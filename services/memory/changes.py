@@ -27,7 +27,7 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.removal.hiding import Retraction
+from services.memory.removal.hiding import COMMAND, Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -55,6 +55,13 @@ _USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
 _LAST_OPERATION = """
 SELECT id FROM memory_operations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 ORDER BY at DESC, id DESC LIMIT 1
+"""
+
+
+_FORGOTTEN = """
+SELECT results FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND type = %(type)s
+  AND field = 'forget' AND undone_at IS NULL
 """
 
 
@@ -162,7 +169,7 @@ class Changes:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return await self._finder.by_id(request.owner, memory_id)
+        return await self._finder.by_id(request.owner, memory_id) if is_id(memory_id) else None
 
     async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
         """Return the texts of the memories that ids or words name.
@@ -178,6 +185,17 @@ class Changes:
         named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
         return Found([each for each in named if each is not None])
 
+    async def forgotten(self, request: ChangeRequest) -> list[str]:
+        """Return the texts that the turn of a request has had forgotten so far.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        owner = request.owner
+        values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND}
+        rows = await self._database.fetch(owner.tenant_id, _FORGOTTEN, values, tuple_row)
+        return [text for (results,) in rows for text in results["items"]]
+
     async def plan_forms(
         self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
     ) -> list[PlannedChange]:
@@ -189,7 +207,7 @@ class Changes:
         planned = []
         for form in forms:
             plan = await self._of_form(request, form, message)
-            if plan["own"] == "leave out" and form.kind.startswith("forget"):
+            if plan["own"] == "leave out" and form.kind in {"forget", "forget_everything"}:
                 plan["own_text"] = form.rest or None
             planned.append(plan)
         return _own_once(planned)

@@ -1,10 +1,10 @@
-"""Keep out of memory what a turn repeats of messages off the record. Pure.
+"""Keep out of memory what a turn repeats of what is not to be remembered. Pure.
 
-Such a message stays in its conversation, so that the model reads it in every later turn and may repeat it, and the
-user may ask about it there.
+A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat
+it, and the user may ask about it there. Who asks for something to be forgotten says what it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uuid_utils.compat import uuid7
@@ -27,28 +27,55 @@ class Exchange:
     answer_id: str
     answer: str
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """Both by their ids."""
+        return {self.message_id: self.message, self.answer_id: self.answer}
+
 
 def repetition_off_record(
     history: Sequence[HistoryMessage], exchange: Exchange, language: Language
 ) -> list[PlannedChange]:
-    """Return the change that leaves out what an exchange shares with such a message; often none.
+    """Return the change that leaves out what an exchange shares with such messages; often none.
 
     Of the answer every sentence goes that shares an informative word, of the message only questions: what the user
     states again may be remembered.
     """
-    said = " ".join(each["content"] for each in history if each["role"] == "user" and each.get("off_record"))
+    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
     if not said:
         return []
-    kept = {
-        exchange.message_id: (exchange.message.strip(), _without_questions(exchange.message, said)),
-        exchange.answer_id: (exchange.answer.strip(), sentences_without(exchange.answer, said)),
+    left = {
+        exchange.message_id: _without_questions(exchange.message, " ".join(said)),
+        exchange.answer_id: sentences_without(exchange.answer, " ".join(said)),
     }
-    changed = [
-        PlannedMessage(message_id=key, memory_text=left or None, off_record=True)
-        for key, (whole, left) in kept.items()
-        if left != whole
+    return _left_out(exchange.texts, left, language, off_record=True)
+
+
+def repetition_of_forgotten(removed: Sequence[str], exchange: Exchange, language: Language) -> list[PlannedChange]:
+    """Return the change that leaves out what an exchange repeats of what it had forgotten; often none."""
+    if not removed:
+        return []
+    left = {key: sentences_without(text, " ".join(removed)) for key, text in exchange.texts.items()}
+    return _left_out(exchange.texts, left, language, off_record=False)
+
+
+def _without_questions(message: str, said: str) -> str:
+    words = informative_terms(said)
+    kept = (
+        each.text for each in sentences(message) if not each.asks or words.isdisjoint(informative_terms(each.text))
+    )
+    return "".join(kept).strip()
+
+
+def _left_out(
+    texts: Mapping[str, str], left: Mapping[str, str], language: Language, *, off_record: bool
+) -> list[PlannedChange]:
+    messages = [
+        PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
+        for key, kept in left.items()
+        if kept != texts[key].strip()
     ]
-    if not changed:
+    if not messages:
         return []
     this = this_message(language)
     return [
@@ -60,7 +87,7 @@ def repetition_off_record(
                 items=[this],
             ),
             target="",
-            messages=changed,
+            messages=messages,
             episodes=[],
             items=[],
             written=[],
@@ -70,11 +97,3 @@ def repetition_off_record(
             reaches_shared=False,
         )
     ]
-
-
-def _without_questions(message: str, said: str) -> str:
-    words = informative_terms(said)
-    kept = (
-        each.text for each in sentences(message) if not each.asks or words.isdisjoint(informative_terms(each.text))
-    )
-    return "".join(kept).strip()

@@ -157,6 +157,12 @@ async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: htt
     assert "7741" not in await _found(client, "PIN")
 
 
+async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.AsyncClient) -> None:
+    (change,) = (await _say(client, "My PIN is 7741. Forget that.", "s-1"))["memory_changes"]
+    assert change["kind"] == "do_not_remember"
+    assert "7741" not in await _found(client, "PIN 7741")
+
+
 async def test_what_is_off_the_record_is_known_in_its_conversation_and_nowhere_else(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

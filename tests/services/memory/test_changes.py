@@ -130,9 +130,9 @@ async def test_of_several_that_may_be_meant_none_is_changed_and_all_are_offered(
         (
             "I am allergic to peanuts.",
             "the peanut allergy",
-            "“the peanut allergy” may mean this memory; nothing was",
+            "“the peanut allergy” may mean “I am allergic to peanuts” (",
         ),
-        ("我周日刷了篱笆。", "周日修篱笆", "“周日修篱笆”可能指这条记忆，没有改动："),
+        ("我周日刷了篱笆。", "周日修篱笆", "“周日修篱笆”可能指“我周日刷了篱笆”（"),
     ],
 )
 async def test_what_is_only_likely_is_offered(services: Services, told: str, what: str, summary: str) -> None:
