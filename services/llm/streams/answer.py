@@ -25,7 +25,7 @@ class AnswerStream:
     """
 
     path: ClassVar[str]
-    after_end_s: ClassVar[float]
+    after_end_s: float
     """Seconds to wait for more once the answer seems complete."""
 
     def __init__(self, tags: ThinkTags) -> None:

@@ -18,6 +18,9 @@ _FINISHES: Mapping[str, str] = {
     "repetition_truncation": "stop",
 }
 """Reasons that end an answer, in lower case; any other value says nothing."""
+_AFTER_END_S = 2.0
+_AFTER_TEXT_S = 10.0
+"""The same where the reason came with text: some servers send it with every piece."""
 _FAILURES = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
@@ -32,7 +35,7 @@ class ChatStream(AnswerStream):
     """One answer of Chat Completions."""
 
     path: ClassVar[str] = "/chat/completions"
-    after_end_s: ClassVar[float] = 10.0
+    after_end_s = _AFTER_END_S
 
     def __init__(self, tags: ThinkTags) -> None:
         super().__init__(tags)
@@ -52,8 +55,11 @@ class ChatStream(AnswerStream):
             self._model = model
         delta = self._delta(choice)
         pieces = list(self._pieces(delta)) if delta else []
+        if self.ended and not choice and event.get("usage"):
+            self.closed = True  # where there is a usage of its own, nothing follows it
         if isinstance(reason := choice.get("finish_reason"), str):
             self._end(reason.strip().lower())
+            self.after_end_s = _AFTER_TEXT_S if pieces else _AFTER_END_S
         return pieces
 
     def _delta(self, choice: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -321,3 +321,17 @@ async def test_reasoning_goes_back_with_its_calls_unless_it_is_refused(
 
     assert [answer.text for answer in answers] == ["Nine.", "Nine."]
     assert len(model_server.requests) == (4 if refuses else 3)
+
+
+async def test_probe_finds_that_stream_options_are_refused_and_goes_on(
+    make: Make, model_server: ModelServer
+) -> None:
+    refusal = Reply(status=400, error_message="Unrecognized request argument supplied: stream_options")
+    model_server.default = lambda request: refusal if "stream_options" in request.body else Reply(["Nine."])
+    models = make(model_server.base_url, "chat")
+
+    probed = await models.probe("m-1", QUESTION)
+    await models.answer(QUESTION, on_text=lambda _: None, model="m-1")
+
+    assert probed.text == "Nine."
+    assert ["stream_options" in request.body for request in model_server.requests] == [True, False, False]
