@@ -337,6 +337,8 @@ class ChatModels:
 def _refused_option(failure: ModelFailed, sent: Mapping[Option, Any]) -> Option | None:
     """Return the option to leave out of a request that failed; None if the failure has other reasons."""
     option = OPTION_OF.get(failure.topic) if failure.topic else None
+    if option == "reasoning" and option not in sent:  # it is missed
+        option = "bare_calls"
     # Servers without structured output report it in many ways, or not at all.
     if option is None and failure.failure == "llm_rejected":
         option = "response_format"

@@ -23,6 +23,7 @@ _AFTER_TEXT_S = 10.0
 """The same where the reason came with text: some servers send it with every piece."""
 _FAILURES = frozenset({"error", "network_error", "insufficient_system_resource"})
 
+_PLAIN = frozenset({"content", "role"})
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """Fields of a delta that hold reasoning as text; endpoints that send two send the same in both."""
 _REASONING_LISTS = ("reasoning_details", "thinking_blocks")
@@ -44,6 +45,8 @@ class ChatStream(AnswerStream):
         self._blocks: dict[str, list[dict[str, Any]]] = {}
 
     def read(self, event: dict[str, Any]) -> Sequence[str]:
+        if text := _text_alone(event):
+            return self._say(text)
         refuse_fault(event)
         choice = _choice(event)
         usages = (event.get("usage"), choice.get("usage"), (event.get("x_groq") or {}).get("usage"))
@@ -132,6 +135,21 @@ class ChatStream(AnswerStream):
         if self._tagged:
             back[BEFORE_TEXT] = "".join(self._tagged)
         return self._made("".join(self._text), **({REASONING: back} if back else {}))
+
+
+def _text_alone(event: Mapping[str, Any]) -> str | None:
+    """The text of an event that holds nothing else, as most do: without a detour."""
+    choices = event.get("choices")
+    if type(choices) is not list or len(choices) != 1 or event.get("usage") or "error" in event:
+        return None
+    choice = choices[0]
+    delta = choice.get("delta") if type(choice) is dict else None
+    if type(delta) is not dict or choice.get("finish_reason") or choice.get("usage"):
+        return None
+    text = delta.get("content")
+    if type(text) is not str or any(delta[name] for name in delta if name not in _PLAIN):
+        return None
+    return text
 
 
 def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
