@@ -62,7 +62,7 @@ async def _with_words(state: ConversationState, context: TurnContext, origins: F
         return replace(
             context,
             said=tuple(own_text(each) for each in said),
-            foreign=foreign_texts(state, shown),
+            foreign=foreign_texts(state),
             remembered=remembered_texts(sections, shown, state["messages"], found),
         )
 

@@ -105,8 +105,9 @@ class MemoryFinder:
         covering = [each for each in places if sought.covered_by(words_of(each))]
         if everything:
             return Found(covering)
-        if verbatim := [each for each in covering if folded(what) in folded(each.text)]:
-            covering = verbatim
+        if verbatim := [Words.of(each.text) for each in covering if folded(what) in folded(each.text)]:
+            # “I like tea” is not “my wife likes tea”, and the value “tea” says nothing else.
+            covering = [each for each in covering if any(Words.of(each.text).covered_by(own) for own in verbatim)]
         if covering:
             return _decided(covering, sought)
         names = Words.of(" ".join(_NAME.findall(what)))

@@ -9,6 +9,8 @@ from services.text.tokenizer import informative_terms, terms
 
 _OF_USER = frozenset(terms("the user user's users 用户 用户的"))
 """Words by which a model speaks of the user."""
+AN_IMAGE = "(image)"
+"""Stands for the words of an image, which nobody knows."""
 _HALF = 0.5
 _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""
@@ -38,7 +40,8 @@ def rests_on_user(text: str, read: Read) -> bool:
     """Return whether a statement says what the user said; true where there is nothing else that could say it.
 
     Beside foreign words of the same turn, its words must be the user's, in their order: what only the foreign text
-    names, or denies, waits. Beside what was remembered of foreign words, most of it must not stand there alone.
+    names, or denies, waits; the same beside an image of an earlier turn. Beside what was remembered of other
+    foreign words, most of it must not stand there alone.
     """
     sought = [term for term in terms(text) if term in informative_terms(text) and term not in _OF_USER]
     if not sought or not (any(read.foreign) or any(read.remembered)):
@@ -46,7 +49,7 @@ def rests_on_user(text: str, read: Read) -> bool:
     own = [term for each in read.said for term in terms(each)]
     others = {term for each in (*read.foreign, *read.remembered) for term in terms(each)}
     only_theirs = [term for term in sought if term not in own and term in others]
-    if not any(read.foreign):
+    if not any(read.foreign) and AN_IMAGE not in read.remembered:
         return len(only_theirs) <= _HALF * len(sought)
     said = " ".join(read.said)
     if only_theirs and (

@@ -6,6 +6,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 
 from services.memory.foreign_origins import ForeignItems
 from services.memory.quotes import foreign_text
+from services.memory.trust import AN_IMAGE
 from state.conversation import ConversationState
 from state.memory import ForeignOrigin
 from state.section import Item, Section, section_named
@@ -16,7 +17,6 @@ MEMORY_TOOLS = frozenset({"remember", "forget", "core_memory_update", "archival_
 """Tools that change memory."""
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold no words of others but remembered ones."""
-_AN_IMAGE = "(image)"
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
 _OF_USER = frozenset({"days", "persona_card", "private_note"})
@@ -25,16 +25,16 @@ _OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
 """Sections with words that are not the user's, whatever the conversation holds."""
 
 
-def foreign_texts(state: ConversationState, history: Sequence[Item] = ()) -> tuple[str, ...]:
+def foreign_texts(state: ConversationState) -> tuple[str, ...]:
     """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
 
-    Of an image nobody knows the words; that there is one stands for them, also where the `history` shows it.
+    Of an image nobody knows the words; that there is one stands for them.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
     pasted = foreign_text(state.get("message", ""))
-    images = [_AN_IMAGE] if state.get("images") or any(_shows_image(each) for each in history) else []
+    images = [AN_IMAGE] if state.get("images") else []
     return (*results, *documents, *state.get("attached", []), *([pasted] if pasted else []), *images)
 
 
@@ -84,6 +84,8 @@ def remembered_texts(
             texts += [each.text for each in section.items if each.about["episode_id"] in found.episodes]
         elif _holds_foreign(section.name, found):
             texts.append("\n".join((section.text, *(each.text for each in section.items))))
+    if any(_shows_image(each) for each in history):
+        texts.append(AN_IMAGE)
     if found.of_user:
         texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name in _SEARCHES]
     return tuple(texts)

@@ -106,6 +106,14 @@ LocalTime = Annotated[datetime, BeforeValidator(_time)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 """ISO 8601 with an offset."""
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(no_nul)]
+
+
+def _one_line(name: str) -> str:
+    """A name as one line of what can be seen: a line break would imitate a line of the prompt."""
+    return " ".join("".join(each for each in name if each.isprintable() or each.isspace()).split())
+
+
+_Speaker = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_one_line)]
 _Title = Annotated[str, StringConstraints(max_length=500), AfterValidator(no_nul)]
 _Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Content = Annotated[
@@ -154,7 +162,7 @@ class MessageLine(_OfUser):
     """Without an offset it is local time of `timezone`, or else of the user's stored time zone."""
     timezone: TimeZone | None = None
     """A new user's is stored."""
-    speaker: _Name | None = None
+    speaker: _Speaker | None = None
     external_id: _Name | None = None
     """The caller's own id of the message, unique in its session."""
     expert: Name | None = None

@@ -338,15 +338,19 @@ async def test_what_waits_is_carried_out_after_a_yes_and_closed_after_a_no(talk:
     talk.calls(("remember", {"text": "Banks with Zenith Trust."}), ("remember", {"text": "Owns a lighthouse."}))
     await talk.say("What does this screenshot say?", images=[IMAGE])
     listed = (await talk.http.get(f"{USER}/memory-proposals")).json()["items"]
-    ids = {each["text"]: each["id"] for each in listed}
-    assert set(ids) == {"Banks with Zenith Trust.", "Owns a lighthouse."}
-    talk.calls(("remember", {"confirm": ids["Banks with Zenith Trust."]}))
-    await talk.say("Yes, I have moved to Zenith.")
-    assert (await talk.core())["facts"] == ["Banks with Zenith Trust"]
-    talk.calls(("forget", {"ids": [ids["Owns a lighthouse."]]}))
-    await talk.say("No, I have no lighthouse!")
+    texts = {each["id"]: each["text"] for each in listed}
+    assert set(texts.values()) == {"Banks with Zenith Trust.", "Owns a lighthouse."}
+    await talk.say("I see.")
+    asked = next(each for each in texts if each in str(talk.model.requests[-1].body))
+    talk.calls(("remember", {"confirm": asked}))
+    await talk.say("Yes, that is right.")
+    assert "Saved" in talk.result, talk.result
+    known = texts.pop(asked).rstrip(".")
+    assert (await talk.core())["facts"] == [known]
+    talk.calls(("forget", {"ids": list(texts)}))
+    await talk.say("No, the other is nonsense!")
     assert await talk.waiting() == []
-    assert (await talk.core())["facts"] == ["Banks with Zenith Trust"]
+    assert (await talk.core())["facts"] == [known]
 
 
 @pytest.mark.parametrize(
