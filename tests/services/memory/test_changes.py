@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg.rows import class_row
 
-from services.bootstrap import Services
+from services.bootstrap import Services, open_services
+from services.engines import Engines
 from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
@@ -17,6 +18,7 @@ from services.memory.finding import Stored
 from services.memory.finding_sql import MENTIONS
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from services.platform.settings import Settings
 from state.memory import MemoryChange
 from tests.support.turns import exchange
 
@@ -242,6 +244,27 @@ async def test_of_parallel_corrections_one_value_is_left(services: Services, cou
     made = await asyncio.gather(*(correct(200 + number) for number in range(count)))
     [left] = (await rig.core())["facts"]
     assert left in {f"My locker is number {200 + number}" for number in range(count)}
+    assert all(each["operation_id"] for each in made)
+
+
+async def test_of_parallel_corrections_by_two_processes_one_value_is_left(
+    services: Services, settings: Settings, engines: Engines
+) -> None:
+    rig = await Rig.of(services)
+    await rig.changes.remember(rig.request, "My locker is number 100.")
+    async with open_services(settings, engines) as others:
+        both = (services, others)
+        made = await asyncio.gather(
+            *(
+                both[number % 2].memory.changes.correct(
+                    ChangeRequest.outside_of_turns(rig.owner, Trigger("user")),
+                    "my locker is number",
+                    f"My locker is number {200 + number}.",
+                )
+                for number in range(10)
+            )
+        )
+    assert len((await rig.core())["facts"]) == 1
     assert all(each["operation_id"] for each in made)
 
 
