@@ -209,6 +209,7 @@ class Filing:
                 return None
             for (operation, message), plan in zip(decided.done, planned, strict=True):
                 changes += await self._carry_out(connection, owner, operation, message, plan)
+            await self._proposals.close_overtaken(connection, owner)
             for operation in decided.asked:
                 await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
             MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)

@@ -113,7 +113,7 @@ def _is_foreign_name(name: re.Match[str], own: str, foreign: Sequence[str]) -> b
 def stands_in(quote: str, texts: Sequence[str]) -> bool:
     """Whether a quote stands anywhere in some texts, whosever words they are."""
     sought = folded(quote)
-    return len(sought) > 1 and any(sought in folded(text) for text in texts)
+    return bool(informative_terms(sought)) and any(sought in folded(text) for text in texts)
 
 
 def _terms(texts: Sequence[str]) -> frozenset[str]:

@@ -59,10 +59,17 @@ _FIELDS = (
     "preferences, languages, possessions, plans, dates, habits, hobbies, wishes, events (decisions and "
     "outcomes), facts"
 )
-_FORM = (
-    '{"operations": [{"op": "add", "text": "…", "field": "…", "quote": "…"}, {"op": "replace", "id": "m1", '
-    '"text": "…", "quote": "…"}], "story": false}'
-)
+_FORM: dict[Language, str] = {
+    "zh": (
+        '{"operations": [{"op": "add", "field": "pets", "text": "养了一只狗叫布鲁诺", "quote": "我家狗叫布鲁诺"'
+        '}, {"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
+    ),
+    "en": (
+        '{"operations": [{"op": "add", "field": "pets", "text": "has a dog called Bruno", "quote": "we\'ve got a '
+        'dog, bruno"}, {"op": "replace", "id": "m1", "text": "…", "quote": "…"}], "story": false}'
+    ),
+}
+"""With an example, by which small models see what a quote is; one that repeats it finds no such words."""
 _NAMES: dict[Language, dict[str, str]] = {
     "zh": {
         "today": "今天", "memories": "记忆", "done": "已经办好", "earlier": "之前的消息", "new": "新消息",
@@ -130,7 +137,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     sections.append((names["new"], "\n".join(new)))
     body = "\n\n".join(f"## {heading}\n{text}" for heading, text in sections)
     rules = _RULES[language].replace("{most}", str(MOST_OPERATIONS)).replace("{fields}", _FIELDS)
-    return [SystemMessage(rules + _FORM), HumanMessage(body)]
+    return [SystemMessage(rules + _FORM[language]), HumanMessage(body)]
 
 
 def _shown(said: Said) -> str:

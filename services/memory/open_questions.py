@@ -39,7 +39,7 @@ WITH before AS (
 {_WAITING}
   AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
   AND (NOT o.results ? 'asked' OR (o.results->>'asked')::uuid = (SELECT id FROM before))
-ORDER BY NOT o.results ? 'asked', o.at, o.id LIMIT 1
+ORDER BY NOT o.results ? 'asked', o.at, o.id
 """  # noqa: S608 — a constant
 _IN_ORDER: LiteralString = f"{_WAITING} ORDER BY o.at, o.id"
 _ASKED: LiteralString = """
@@ -91,7 +91,8 @@ class OpenQuestions:
         """
         values = {**vars(owner), "conversation_id": conversation_id, "message_id": message_id}
         found = await self._database.fetch(owner.tenant_id, _QUESTION, values, class_row(OpenQuestion))
-        return found[0] if found else None
+        overtaken = await self._overtaken(owner, found) if found else []
+        return next((each for each in found if each.id not in overtaken), None)
 
     @staticmethod
     async def note_asked(connection: Connection, tenant_id: UUID, question_id: UUID, turn_id: UUID) -> None:
@@ -139,7 +140,7 @@ class OpenQuestions:
             rows = await self._database.fetch(owner.tenant_id, _GONE, values, class_row(_Gone))
             gone |= {each.id for each in rows}
         overtaken, newer = [], set[str]()
-        for each in reversed(found):
+        for each in sorted(found, key=lambda one: one.id, reverse=True):  # ids increase with time
             same = {f"{each.kind} {folded(each.text)}", *(one for one in each.memory.split(",") if one)}
             is_said = each.kind == "remember" and folded(each.text) in held
             if is_said or not gone.isdisjoint(each.memory.split(",")) or not newer.isdisjoint(same):

@@ -196,6 +196,14 @@ class Proposals:
         operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting", **asked})
         return await self._append(connection, request.owner, operation, request.trigger)
 
+    async def close_overtaken(self, connection: Connection, owner: Owner) -> None:
+        """Close, in a transaction of the caller's, what waits for a user and is overtaken.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        await self._questions.waiting(connection, owner)
+
     async def list(
         self,
         tenant_id: UUID,

@@ -14,6 +14,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from services.errors import ConfigurationError
+from services.names import RULE, is_id
 from services.platform.machine import machine_locale, machine_timezone
 from services.platform.redis_address import RedisAddress
 from services.time_reference.zones import time_zone
@@ -195,7 +196,6 @@ class Settings(BaseSettings):
     """Offer experts to OpenAI's clients under other names as well."""
     openai_default_user: str | None = Field(
         None,
-        pattern=r"^[A-Za-z0-9._:@-]{1,128}$",
         description="user of requests to /v1 that name none, while AUTH=none; unset = these are not remembered",
     )
     """Remember requests to /v1 that name no user as this user's."""
@@ -480,6 +480,13 @@ class Settings(BaseSettings):
     @classmethod
     def _read_budget(cls, value: Any) -> Any:
         return parse_budget(value) if isinstance(value, str) else value
+
+    @field_validator("openai_default_user")
+    @classmethod
+    def _is_user(cls, value: str | None) -> str | None:
+        if value is not None and not is_id(value):
+            raise ValueError(RULE)
+        return value
 
     @field_validator("openwebui_jwt_secret")
     @classmethod

@@ -151,6 +151,13 @@ async def test_what_is_overtaken_closes_itself(
     assert replaced.replaces == "dentist in Leeds"
     body = {"content": {"facts": ["the bus is green"]}}
     await client.put("/api/v1/users/u-1/core-memory/human", json=body)
+    model_server.default = Reply(["OK."])
+    await _say(client, "Hello!")
+    assert not _question(model_server), "what memory says already is not asked"
+    again = await exchange(services.turns, "And this?\n> The tram is red.", "Hm.")
+    model_server.default = filed()
+    await file(services, again)
+    assert not await waiting(services)
     again = await exchange(services.turns, "And this?\n> The tram is red.", "Hm.")
     model_server.default = filed(add("the tram is red", "The tram is red"))
     await file(services, again)
