@@ -422,16 +422,21 @@ async def test_with_encryption_all_of_it_works_alike(services: Services) -> None
 
 
 _HELD = {"allergies": ["peanuts"], "facts": ["My boat is called Isis"], "wishes": ["Keep your answers short"]}
-_SAID = ("My sister plays the tuba.", "我对虾过敏。")
+_SAID = (
+    *("My sister Ada plays the tuba.", "I'm allergic to milk.", "My cat is called Minka.", "我对虾过敏。"),
+    *("我妹妹在北京读书。", "我养了一只猫叫团子。", "My boss Ingrid is on leave until June."),
+)
 
 
 @pytest.mark.parametrize(
     "what",
     [
-        *("my brother", "my cat's name", "the marathon", "my address in Leeds", "the job at the bank"),
+        *("my brother", "my dog's food", "the marathon", "my address in Leeds", "the job at the bank"),
         *("that I'm allergic to kiwi", "my blood type", "Tom's birthday", "the yacht race in Cowes"),
+        *("my dog's name", "my nephew's tuba lessons", "that Ingrid was fired", "my neighbour's cat Tom"),
+        *("我对花生过敏", "我弟弟在上海读书", "我的狗", "我养的鱼", "我弟弟", "我妹妹的生日", "我住在北京"),
         *("I have two children", "my trip to Japan", "what I said about Otley", "my shoe size"),
-        *("我对猕猴桃过敏", "我妹妹的生日", "我的车牌号", "去日本的计划", "我养的猫", "老家的地址", "体检报告"),
+        *("我对猕猴桃过敏", "我的车牌号", "去日本的计划", "我养的乌龟", "老家的地址", "体检报告"),
     ],
 )
 async def test_unknown_things_lose_nothing_else(services: Services, what: str) -> None:
