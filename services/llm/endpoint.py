@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from services.llm.lean_openai import LeanChatOpenAI
 
 _CONNECT_TIMEOUT_S = 5.0
+_LEFT_OUT = {
+    "stream_options": "stream_usage",
+    "reasoning": "with_reasoning",
+    "bare_calls": "with_bare_calls",
+}
+"""Arguments of the client that are False where a part is left out."""
 ESTIMATED = "usage_estimated"
 """Key of a message's metadata: whether its usage is an estimate."""
 
@@ -108,6 +114,8 @@ class ModelEndpoint:
                 options["stream_usage"] = False
             if "reasoning" in without:
                 options["with_reasoning"] = False
+            if "bare_calls" in without:
+                options["with_bare_calls"] = False
             answer = await self._answer(model, messages, heard, tools, options, sampling or (), form)
             call.answer = _with_usage(answer, heard.prompt)
             return call.answer
@@ -117,6 +125,8 @@ class ModelEndpoint:
         options: list[Option] = [] if self._responses_api else ["stream_options"]
         if any(REASONING in message.additional_kwargs for message in messages):
             options.append("reasoning")
+        if not self._responses_api and any(map(_calls_barely, messages)):
+            options.append("bare_calls")
         return options
 
     async def _answer(
@@ -133,9 +143,7 @@ class ModelEndpoint:
         prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
         heard.prompt = prompt
         sent: set[str] = {*options, *self.own_options(prompt)}
-        for option, left_out in (("stream_options", "stream_usage"), ("reasoning", "with_reasoning")):
-            if options.get(left_out) is False:
-                sent.discard(option)
+        sent -= {option for option, left_out in _LEFT_OUT.items() if options.get(left_out) is False}
         if tools:
             sent.add("tools")
         if any(isinstance(message, SystemMessage) for message in prompt):
@@ -221,6 +229,12 @@ class ModelEndpoint:
             http_socket_options=(),  # of a client that is not used; with others it warns of proxies for nothing
             longest_answer=settings.llm_answer_characters,
         )
+
+
+def _calls_barely(message: BaseMessage) -> bool:
+    return (
+        isinstance(message, AIMessage) and bool(message.tool_calls) and REASONING not in message.additional_kwargs
+    )
 
 
 def _with_usage(answer: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:

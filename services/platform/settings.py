@@ -393,19 +393,11 @@ class Settings(BaseSettings):
     """Show at most this many episodes."""
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     """Show at most this much of them."""
-    memory_compression: bool = Field(True, description="on or off")
-    """Merge episodes with the same content, at 03:00 of each user's own time."""
-    memory_compression_similarity: float = Field(
-        0.85, ge=0.5, le=1, description="cosine from which on episodes are alike, 0.5 to 1"
-    )
-    """Merge episodes from this similarity on; a higher one is taken where the embedding finds unrelated
-    sentences similar."""
-    memory_compression_cluster: int = Field(4, ge=2, le=25, description="episodes that are merged, 2 to 25")
-    """Merge when at least this many episodes are alike."""
-    memory_compression_keep_days: int = Field(
-        30, ge=1, le=3650, description="days for which a run can be undone, 1 to 3650"
-    )
-    """Keep what a run of compression replaced, or maintenance removed, for this long."""
+    memory_upkeep: bool = Field(True, description="on or off")
+    """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
+    time."""
+    memory_upkeep_keep_days: int = Field(30, ge=1, le=3650, description="days, 1 to 3650")
+    """Keep what upkeep removed for this long, so that it can be undone."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
     """Let experts with reflection think completed turns over: one call of the small model for each, shown to
     nobody but the expert."""
