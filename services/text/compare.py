@@ -1,0 +1,33 @@
+"""Whether two texts say the same: the one judge of it."""
+
+import re
+import unicodedata
+from typing import Literal
+
+Comparison = Literal["same", "alike", "apart"]
+"""`same`: equal but for case, width, spaces and punctuation. `alike`: they may say the same, or contradict each
+other; a model can tell. `apart`: they are about different things."""
+
+ALIKE = 0.55
+"""Cosine of two embeddings from which on texts are alike, unless unrelated texts reach it."""
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+
+
+def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE) -> Comparison:
+    """Compare two texts.
+
+    Args:
+        one: a text.
+        other: another.
+        likeness: the cosine of their embeddings, -1 to 1.
+        floor: the least likeness of texts that are alike.
+    """
+    if folded(one) == folded(other):
+        return "same"
+    return "alike" if likeness >= floor else "apart"
+
+
+def folded(text: str) -> str:
+    """Return a text without what does not change its meaning: case, width, spaces, punctuation."""
+    words = _BETWEEN_WORDS.split(unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(word for word in words if word)
