@@ -89,6 +89,10 @@ reference: setup ## Write the files that list all settings from the settings cla
 	@$(BIN)/anamnesis init --stdout > .env.example
 	@$(BIN)/anamnesis config --markdown > docs/settings.md
 
+.PHONY: schema
+schema: setup-dev ## Write the page that describes the schema from a database that the migrations made
+	@$(BIN)/python -m tests.support.schema_page
+
 .PHONY: docs
 docs: setup-dev ## Build the documentation as a site, which the service serves at /guide
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements-dev.lock --group docs

@@ -18,6 +18,7 @@ from api import (
     conversations,
     doctor,
     episodes,
+    erasures,
     exclusions,
     experiments,
     experts,
@@ -29,7 +30,6 @@ from api import (
     lineage,
     maintenance,
     memory,
-    receipts,
     retention,
     service,
     spaces,
@@ -57,6 +57,7 @@ from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
 from api.request_bodies import Refused, RequestBodies, refused
 from api.same_host import LOOPBACK_NAMES, SameHost
+from api.same_origin import SameOrigin
 from api.tracing import RequestSpans
 from api.turnstile import Turnstile
 from graph.turns.runner import TurnRunner
@@ -95,8 +96,9 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     if services.authenticator.is_needed:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
         app.add_middleware(console_session.ConsoleSession)
-    else:
-        app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
+    names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
+    app.add_middleware(SameOrigin, hosts=names, trusted=frozenset(services.settings.trusted_origins))
+    app.add_middleware(SameHost, hosts=names)
     app.add_middleware(Draining, draining=lambda: runner.draining)
     app.mount("/guide", GZipMiddleware(Guide(), minimum_size=500))
     app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))
@@ -136,7 +138,7 @@ def _routes() -> Sequence[BaseRoute]:
         memory,
         forgetting,
         lineage,
-        receipts,
+        erasures,
         episodes,
         compression,
         maintenance,

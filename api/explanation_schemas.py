@@ -10,9 +10,9 @@ from api.chat_schemas import MemoryChangeView, SourceView
 from api.episode_schemas import SourceView as SourceMessageView
 from api.lineage import ValueView
 from services.conversations.turn import TurnStatus
-from services.lineage.origins import Origin
-from services.lineage.prompt import ShownItem
-from services.lineage.tracing import Item, Kind
+from services.memory.lineage.origins import Origin
+from services.memory.lineage.prompt import ShownItem
+from services.memory.lineage.tracing import Item, Kind
 
 
 class SectionView(BaseModel):

@@ -13,8 +13,8 @@ from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.space_schemas import SpaceQuery
 from services.conversations.values import Id
-from services.lineage.origins import Origin
-from services.lineage.tracing import Direction, Item, Kind
+from services.memory.lineage.origins import Origin
+from services.memory.lineage.tracing import Direction, Item, Kind
 
 router = APIRouter(
     route_class=JsonRoute,

@@ -32,7 +32,7 @@ from services.validation import accepted_fields, plain_reason
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-_TYPE = re.compile(r"str|int|float|bool|[a-z-]+\[.*\]")
+_TYPE = re.compile(r"str|int|float|bool|[a-z-]{1,40}\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
 

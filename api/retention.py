@@ -12,7 +12,7 @@ from api.access import Admin, ServicesOf
 from api.paging import Limit
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from services.retention.rules import KINDS, LONGEST_DAYS, Kind
+from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
 
 _LONGEST_RUN_S = 300.0
 

@@ -1,8 +1,7 @@
-"""Keep other web sites out while there is no authentication.
+"""Answer only under the service's own names while there is no authentication, and never under two at once.
 
-A page of any site can make a browser on this machine call a loopback address. It cannot choose the
-`Host` that the browser sends unless it rebinds its own name to 127.0.0.1, and it cannot hide its
-`Origin` when it opens a WebSocket: so both are checked.
+A page of any site can make a browser on this machine call a loopback address, but it cannot choose the `Host` that
+the browser sends, unless it rebinds its own name to 127.0.0.1. `api/same_origin.py` looks at pages that do not.
 """
 
 from http import HTTPStatus
@@ -18,36 +17,39 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class SameHost:
-    """ASGI middleware: 421 for a host that is not ours, 403 for a socket that another site opens."""
+    """ASGI middleware: 421 for a host that is not ours, 400 for several; a WebSocket is closed."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None) -> None:
+        """Take the names; None = any."""
         self._app = app
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the headers only."""
-        if scope["type"] not in {"http", "websocket"}:
+        problem = self._problem(Headers(scope=scope)) if scope["type"] in {"http", "websocket"} else None
+        if problem is None:
             await self._app(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
-        ours = _name(f"//{headers.get('host', '')}") in self._hosts
-        origin = headers.get("origin")
-        if scope["type"] == "websocket":
-            if ours and (origin is None or _name(origin) in self._hosts):
-                await self._app(scope, receive, send)
-            else:
-                await WebSocketClose(1008, "another site's page")(scope, receive, send)
-        elif ours:
-            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(1008, "wrong Host")(scope, receive, send)
+        else:
+            await problem_response(problem, path=scope["path"])(scope, receive, send)
+
+    def _problem(self, headers: Headers) -> Problem | None:
+        given = headers.getlist("host")
+        if len(given) > 1:
+            status, detail = HTTPStatus.BAD_REQUEST, "The request has more than one header Host."
+        elif self._hosts is None or (given and host_name(f"//{given[0]}") in self._hosts):
+            return None
         else:
             status = HTTPStatus.MISDIRECTED_REQUEST
             detail = "Without authentication only requests to a loopback name are answered."
-            problem = Problem(title=status.phrase, status=status, detail=detail, code="wrong_host")
-            await problem_response(problem, path=scope["path"])(scope, receive, send)
+        return Problem(title=status.phrase, status=status, detail=detail, code="wrong_host")
 
 
-def _name(address: str) -> str | None:
+def host_name(address: str) -> str | None:
+    """Return the host of an address, in lower case; None where it is no address or its port is none."""
     try:
-        return urlsplit(address).hostname
+        parts = urlsplit(address)
+        return parts.hostname if parts.port is None or parts.port else None
     except ValueError:
         return None

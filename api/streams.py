@@ -38,10 +38,18 @@ class EventStream(EventSourceResponse):
 
 async def last_event(events: TurnEvents) -> TurnEvent:
     """Wait for a turn's last event."""
+    last, _ = await whole_turn(events)
+    return last
+
+
+async def whole_turn(events: TurnEvents) -> tuple[TurnEvent, str]:
+    """Wait for a turn's last event; return it and the model's reasoning, as far as it is still known."""
+    reasoning: list[str] = []
     async with aclosing(events):
         async for batch in events:
+            reasoning += [event.content for event in batch if event.status == "reasoning"]
             if batch[-1].is_last:
-                return batch[-1]
+                return batch[-1], "".join(reasoning)
     raise AssertionError("every turn ends with an event")
 
 

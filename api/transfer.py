@@ -80,7 +80,7 @@ router = APIRouter(
 )
 async def import_lines(request: Request, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Store messages and the other lines of an export; valid lines are stored, invalid ones reported."""
-    kind = request.headers.get("content-type", LINES).partition(";")[0].strip().lower()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _ACCEPTED:
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send JSON Lines as {LINES}.")
     try:

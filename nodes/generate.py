@@ -15,6 +15,7 @@ from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.bounded import Bounds, answer_within
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.endpoint import finish_of
+from services.llm.streams.pieces import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimators
 from services.platform.threads import beside_the_loop
 from services.tools.registry import ToolRegistry
@@ -110,14 +111,17 @@ async def answer(
         if not so_far.strip():
             raise left.exceeded(limit, needed=None if fitted.fits else fitted.size + LEAST_ANSWER)
         return _update(state, prompt, AIMessage("", response_metadata=_CUT_OFF), "", measures=["cut_off"])
-    pieces: list[str] = []
+    said = Said()
     timings: dict[str, float] = {}
 
-    def on_text(text: str) -> None:
-        if not pieces and not so_far:
-            timings["first_token_ms"] = round((perf_counter() - state["begun"]) * 1000, 1)
-        pieces.append(text)
-        write({"status": "token", "content": text})
+    def on_text(piece: str) -> None:
+        said(piece)
+        if isinstance(piece, Reasoning | Retraction):
+            write({"status": "reasoning" if isinstance(piece, Reasoning) else "retraction", "content": str(piece)})
+            return
+        if not so_far:
+            timings.setdefault("first_token_ms", round((perf_counter() - state["begun"]) * 1000, 1))
+        write({"status": "token", "content": piece})
 
     offered = tools if fitted.with_tools else None
     bounded = await answer_within(
@@ -130,14 +134,14 @@ async def answer(
         tools=offered.for_model if offered else (),
         sampling=state.get("sampling"),
     )
-    reply, text = bounded.message, "".join(pieces)
+    reply, text = bounded.message, said.text
     if bounded.ended_by != "model" and not reply.tool_calls and not (so_far + text).strip():
         raise left.exceeded(bounded.ended_by)
     if offered and not models.takes_tools(state.get("model")):  # the model has just refused them
         prompt = without_tools(prompt, tokens)
     used = ModelUsage.of(reply)
     # The tokens of images and tool calls differ between providers; those of an answer cut short may be estimates.
-    if not prompt.images and not after and bounded.ended_by == "model":
+    if not prompt.images and not after and bounded.ended_by == "model" and not used.estimated:
         tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
     update = _update(state, prompt, reply, text, measures=[*fitted.measures, *_ENDED_BY[bounded.ended_by]])
     return {**update, "usage": _add(state.get("usage"), used), "timings": timings}
@@ -195,10 +199,13 @@ _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_to
 
 def _add(before: TokenUsage | None, call: ModelUsage) -> TokenUsage:
     so_far = before or _NOTHING
-    return TokenUsage(
+    usage = TokenUsage(
         input_tokens=so_far["input_tokens"] + call.input_tokens,
         output_tokens=so_far["output_tokens"] + call.output_tokens,
         total_tokens=so_far["total_tokens"] + call.input_tokens + call.output_tokens,
         cached_tokens=so_far["cached_tokens"] + call.cached_tokens,
         model_calls=so_far["model_calls"] + 1,
     )
+    if call.estimated or so_far.get("estimated"):
+        usage["estimated"] = True
+    return usage

@@ -19,9 +19,6 @@ from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
 from services.engines import Engines
-from services.erasure.conversations import ConversationErasure
-from services.erasure.erasure import Erasure
-from services.erasure.spaces import SpaceErasure
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
 from services.identity.api_keys import ApiKeys
@@ -43,18 +40,21 @@ from services.late_wiring import (
     tool_services,
     user_activity_reader,
 )
-from services.lineage.audit import LineageAudit
-from services.lineage.prompt import PromptLineage
-from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
+from services.memory.lineage.audit import LineageAudit
+from services.memory.lineage.prompt import PromptLineage
+from services.memory.lineage.tracing import Lineage
+from services.memory.removal.conversations import ConversationErasure
+from services.memory.removal.expiry import Retention
+from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.removal.spaces import SpaceErasure
+from services.memory.removal.users import Erasure
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from services.retention.retention import Retention
-from services.retention.rules import RetentionRules
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from services.context.conversation import Conversation
     from services.context.source import Source
     from services.context.sources.user_activity import UserActivityReader
-    from services.forgetting.forgetting import Forgetting
     from services.knowledge.routing import KnowledgeRouting
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from services.memory.agent.agent import MemoryAgent
     from services.memory.agent.command_review import CommandReview
     from services.memory.inquiry import MemoryInquiry
+    from services.memory.removal.erasures import Forgetting
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
     from services.summaries.daily_scheduler import DailyScheduler

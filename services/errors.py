@@ -159,6 +159,7 @@ ModelFailure = Literal[
     "llm_timeout",
     "llm_unauthorized",
     "llm_rate_limited",
+    "llm_no_credit",
     "llm_rejected",
     "llm_model_unknown",
     "llm_context_too_long",
@@ -166,6 +167,7 @@ ModelFailure = Literal[
     "llm_messages_refused",
     "llm_server_error",
     "llm_bad_response",
+    "llm_only_reasoning",
     "llm_stream_broken",
     "llm_wrong_api",
     "llm_parameter_refused",
@@ -187,8 +189,19 @@ SamplingParameter = Literal[
 ]
 """Parameters of the model that a caller may set for a turn."""
 
-RefusalTopic = Literal["context", "tools", "messages", "temperature", "schema", "model"]
-"""Parts of a request that an endpoint may refuse."""
+RefusalTopic = Literal[
+    "context",
+    "tools",
+    "messages",
+    "temperature",
+    "schema",
+    "model",
+    "stream_options",
+    "reasoning",
+    "credit",
+    "rate",
+]
+"""Parts of a request that an endpoint may refuse, and what it lacks to answer any."""
 
 MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     "llm_unreachable": (True, "The language model cannot be reached; is ANAMNESIS_LLM_BASE_URL right?"),
@@ -198,6 +211,11 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
         "The language model's endpoint refused the service's key; check ANAMNESIS_LLM_API_KEY.",
     ),
     "llm_rate_limited": (True, "The language model is at its rate limit."),
+    "llm_no_credit": (
+        False,
+        "The account with the language model's provider has no credit left; top it up there, or check whose key "
+        "ANAMNESIS_LLM_API_KEY is.",
+    ),
     "llm_rejected": (False, "The language model refused the request; the service's log says why."),
     "llm_model_unknown": (
         False,
@@ -217,6 +235,11 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     ),
     "llm_server_error": (True, "The language model's server failed."),
     "llm_bad_response": (True, "The language model answered something that is not an answer; try again."),
+    "llm_only_reasoning": (
+        False,
+        "The language model used all of its tokens up before it answered; raise ANAMNESIS_LLM_ANSWER_TOKENS, or "
+        "have it think less.",
+    ),
     "llm_stream_broken": (True, "The language model's answer broke off."),
     "llm_wrong_api": (
         False,

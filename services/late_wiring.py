@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.inquiry import MemoryInquiry
-    from services.memory.retraction import RebuildTasks
+    from services.memory.removal.hiding import RebuildTasks
     from services.memory.wiring import Memory
-    from services.removal import RemovalServices
+    from services.removal_wiring import RemovalServices
     from services.summaries.past_days import PastDays
     from services.summaries.wiring import Summaries
     from services.tone.opinion import ToneOpinions
@@ -69,7 +69,7 @@ def prompt_sources(
 
 def rebuild_tasks() -> "RebuildTasks":
     """Return the tasks that make derived text again."""
-    from services.memory.retraction import RebuildTasks  # noqa: PLC0415 — it needs the embedder
+    from services.memory.removal.hiding import RebuildTasks  # noqa: PLC0415 — it needs the embedder
 
     return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
 
@@ -78,7 +78,7 @@ def removal_services(
     settings: Settings, connected: Connected, memory: "Memory", leases: TurnLeases, events: EventLog
 ) -> "RemovalServices":
     """Return what removes."""
-    from services.removal import make_removal  # noqa: PLC0415 — it needs the embedder
+    from services.removal_wiring import make_removal  # noqa: PLC0415 — it needs the embedder
 
     return make_removal(settings, connected.database, memory, leases, events, connected.jobs, rebuild_tasks())
 

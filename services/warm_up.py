@@ -26,10 +26,8 @@ async def warm_up(settings: Settings, embedder: "Embedder | None" = None) -> Non
 def _load(settings: Settings) -> None:
     # Commands that answer nobody do without all of it.
     if not settings.offline:
-        from services.llm import answer_events, failures, lean_openai  # noqa: F401, PLC0415
+        from services.llm import failures, lean_openai  # noqa: F401, PLC0415
 
-        if settings.llm_api == "responses":
-            answer_events.warm()
     from services.text import concepts, word_vectors  # noqa: PLC0415
     from services.text import tokenizer as terms  # noqa: PLC0415
     from services.time_reference import detect  # noqa: PLC0415

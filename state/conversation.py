@@ -67,13 +67,15 @@ class QuickCall(TypedDict):
 
 
 class TokenUsage(TypedDict):
-    """Tokens of all model calls of the turn, as the provider reported them."""
+    """Tokens of all model calls of the turn, as the provider reported them, or estimated if it reported none."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
     cached_tokens: int
     model_calls: int
+    estimated: NotRequired[bool]
+    """True if the tokens of any call are an estimate; otherwise absent."""
 
 
 class EarlierMessage(TypedDict):

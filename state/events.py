@@ -1,5 +1,6 @@
 """The events of a turn, in the order and form in which every protocol sends them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ Status = Literal[
     "tool_call",
     "tool_result",
     "token",
+    "reasoning",
+    "retraction",
     "execution_log",
     "done",
     "error",
@@ -31,3 +34,14 @@ class TurnEvent:
     def is_last(self) -> bool:
         """Whether the turn's stream ends with this event."""
         return self.status in TERMINAL
+
+
+def streamed_text(events: Iterable[TurnEvent]) -> str:
+    """Return the answer as far as these events of a turn, its first ones, have told it."""
+    text = ""
+    for event in events:
+        if event.status == "token":
+            text += event.content
+        elif event.status == "retraction":
+            text = text.removesuffix(event.content)
+    return text

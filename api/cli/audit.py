@@ -20,7 +20,7 @@ from services.identity.tenants import Tenants
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.forgetting.canary import Search
+    from services.memory.removal.canary import Search
 
 
 def audit(
@@ -43,7 +43,7 @@ def audit(
     """
 
     async def work(settings: Settings) -> "Search":
-        from services.forgetting.canary import CanarySearch  # noqa: PLC0415 — help needs none of it
+        from services.memory.removal.canary import CanarySearch  # noqa: PLC0415 — help needs none of it
 
         async with open_all_services(settings) as services:
             found = await named(Tenants(services.database), tenant)

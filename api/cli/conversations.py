@@ -29,7 +29,7 @@ from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from services.conversations.transcript import Conversation, Message
-    from services.erasure.conversations import ErasedConversation
+    from services.memory.removal.conversations import ErasedConversation
 
 app = typer.Typer(no_args_is_help=True, help="List, show and delete conversations.", rich_markup_mode="markdown")
 

@@ -35,8 +35,8 @@ def encrypt(yes: Yes = False) -> None:
 
 async def _encrypt(settings: Settings) -> None:
     from services.backup.caches import forget_core_memory  # noqa: PLC0415 — help needs none of it
-    from services.erasure.scrub import scrub  # noqa: PLC0415
-    from services.forgetting.sealing import Sealing, require_alone  # noqa: PLC0415
+    from services.memory.removal.scrub import scrub  # noqa: PLC0415
+    from services.memory.removal.sealing import Sealing, require_alone  # noqa: PLC0415
 
     async with open_postgres(settings) as (database_url, _):
         await require_alone(database_url)

@@ -12,7 +12,7 @@ from services.platform.postgres import Database
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.forgetting.sealing import SealingProgress
+    from services.memory.removal.sealing import SealingProgress
 
 app = typer.Typer(no_args_is_help=True, help="Look after the keys of encrypted data.", rich_markup_mode="markdown")
 
@@ -30,7 +30,7 @@ def status(as_json: AsJson = False) -> None:
     """
 
     # Loads what no other command needs.
-    from services.forgetting.sealing import Sealing  # noqa: PLC0415
+    from services.memory.removal.sealing import Sealing  # noqa: PLC0415
 
     async def work(settings: Settings) -> "tuple[str, int, SealingProgress | None]":
         async with open_database(settings) as database:

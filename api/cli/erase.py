@@ -25,8 +25,8 @@ from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.erasure.erasure import Erased, Erasure
-    from services.erasure.spaces import ErasedSpace
+    from services.memory.removal.spaces import ErasedSpace
+    from services.memory.removal.users import Erased, Erasure
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
@@ -64,8 +64,8 @@ def erase(
 async def _erase(
     settings: Settings, tenant: str, user: str, space: str | None, *, scrub: bool
 ) -> "Erased | ErasedSpace":
-    from services.erasure.scrub import scrub as scrub_tables  # noqa: PLC0415
-    from services.erasure.wiring import open_erasure  # noqa: PLC0415 — help needs none of it
+    from services.memory.removal.scrub import scrub as scrub_tables  # noqa: PLC0415
+    from services.removal_wiring import open_erasure  # noqa: PLC0415 — help needs none of it
 
     async with open_engines(settings) as engines:
         owner_url = engines.owner_url

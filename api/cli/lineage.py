@@ -11,7 +11,7 @@ from services.identity.tenants import Tenants
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.lineage.audit import AuditReport
+    from services.memory.lineage.audit import AuditReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,7 +47,7 @@ def audit(
 
     async def work(settings: Settings) -> "AuditReport":
         from services.jobs.queue import JobQueue  # noqa: PLC0415 — help needs none of it
-        from services.lineage.audit import LineageAudit  # noqa: PLC0415
+        from services.memory.lineage.audit import LineageAudit  # noqa: PLC0415
 
         async with open_database(settings) as database:
             found = await named(Tenants(database), tenant)

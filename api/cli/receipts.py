@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verify_receipt(
-    file: Annotated[Path, typer.Argument(help="The receipt, as GET …/receipts gives it; - reads standard input.")],
+    file: Annotated[Path, typer.Argument(help="The receipt, as GET …/erasures gives it; - reads standard input.")],
     key: Annotated[
         str | None,
         typer.Option("--key", help="Public key of the service, base64; otherwise that of this machine's key."),
@@ -24,7 +24,7 @@ def verify_receipt(
 
     Example: `anamnesis verify-receipt receipt.json`
     """
-    from services.forgetting.receipts import ReceiptKey, is_genuine, key_id  # noqa: PLC0415 — help needs none of it
+    from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id  # noqa: PLC0415 — help needs none of it
 
     signed = _read(file)
     try:

@@ -15,11 +15,11 @@ from api.cli.shell import WRONG_USE, AsJson, OfTenant, Yes, confirm, fail, run
 from api.cli.tenants import named
 from services.engines import migrate_if_owner, open_database, open_engines
 from services.identity.tenants import Tenants
+from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind, RetentionRules
 from services.platform.settings import Settings
-from services.retention.rules import KINDS, LONGEST_DAYS, Kind, RetentionRules
 
 if TYPE_CHECKING:
-    from services.retention.retention import Retention, RetentionReport
+    from services.memory.removal.expiry import Retention, RetentionReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -119,9 +119,9 @@ def run_(
 
 @asynccontextmanager
 async def _opened(settings: Settings, tenant: str) -> AsyncIterator[tuple["Retention", UUID]]:
-    from services.erasure.conversations import ConversationErasure  # noqa: PLC0415 — help needs none of it
-    from services.erasure.wiring import open_stores  # noqa: PLC0415
-    from services.retention.retention import Retention  # noqa: PLC0415
+    from services.memory.removal.conversations import ConversationErasure  # noqa: PLC0415 — help needs none of it
+    from services.memory.removal.expiry import Retention  # noqa: PLC0415
+    from services.removal_wiring import open_stores  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)

@@ -109,7 +109,13 @@ def _make_manager(services: Services) -> "StreamableHTTPSessionManager":
         enable_dns_rebinding_protection=not services.authenticator.is_needed,
         allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
         allowed_origins=[
-            f"{scheme}://{host}" for name in names for host in (name, f"{name}:*") for scheme in ("http", "https")
+            *(
+                f"{scheme}://{host}"
+                for name in names
+                for host in (name, f"{name}:*")
+                for scheme in ("http", "https")
+            ),
+            *services.settings.trusted_origins,
         ],
     )
     server = make_server(services.settings, acting_of)

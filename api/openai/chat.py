@@ -20,7 +20,7 @@ from api.openai.utility_answers import utility_turn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
 from api.request_bodies import JsonRoute
-from api.streams import EventStream, TurnEvents, last_event
+from api.streams import EventStream, TurnEvents, whole_turn
 
 ERRORS = documented_errors(
     HTTPStatus.BAD_REQUEST,
@@ -94,9 +94,9 @@ async def _answer(
         with_usage = bool(body.stream_options and body.stream_options.include_usage)
         frames = chunks(asked, events, with_usage=with_usage, with_own=with_own)
         return EventStream(frames, stop, asked.headers)
-    last = await last_event(events)
+    last, reasoning = await whole_turn(events)
     if last.status == "error":
         retry = {"Retry-After": "1"} if last.content["retryable"] else {}
         status = status_of_failure(last.content["code"])
         return JSONResponse(error_of_turn(last), status, {**asked.headers, **retry})
-    return JSONResponse(completion(asked, last), headers=asked.headers)
+    return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)

@@ -14,12 +14,16 @@ from api.streams import TurnEvents
 from state.events import TurnEvent
 
 _DONE = b"data: [DONE]\n\n"
+_FIELDS = {"token": b"content", "reasoning": b"reasoning_content"}
+"""Fields of a delta, by the event that they come from."""
 
 
-def completion(asked: StartedTurn, last: TurnEvent) -> dict[str, Any]:
-    """A whole answer, from the event `done`."""
+def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict[str, Any]:
+    """A whole answer, from the event `done`; with the model's reasoning, for clients that show it."""
     content = last.content
     message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
+    if reasoning:
+        message["reasoning_content"] = reasoning
     if annotations := _annotations(content):
         message["annotations"] = annotations
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": content.get("finish", "stop")}
@@ -32,21 +36,23 @@ async def chunks(
     """Yield the turn's events as chunks; only `with_own` events also the tools that the service runs itself."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""
-    before = b"data: " + head + b',"choices":[{"index":0,"delta":{"content":'
+    before = b"data: " + head + b',"choices":[{"index":0,"delta":{"'
     after = b'},"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
+
+    def frame(event: TurnEvent) -> bytes:
+        if field := _FIELDS.get(event.status):
+            return before + field + b'":' + orjson.dumps(event.content) + after
+        return _own(event) if with_own else b""
+
     first: dict[str, Any] = {"role": "assistant", "content": ""}
     yield _chunk(head, first, None, usage, orjson.dumps(_note(asked))[1:-1])
     async with aclosing(events):
         async for batch in events:
-            frames = [before + orjson.dumps(event.content) + after for event in batch if event.status == "token"]
-            if with_own:
-                frames = [
-                    before + orjson.dumps(e.content) + after if e.status == "token" else _own(e) for e in batch
-                ]
+            frames = [frame(event) for event in batch]
             if batch[-1].is_last:
                 frames += _end(head, batch[-1], usage, with_usage=with_usage)
-            if frames:
-                yield b"".join(frames)
+            if shown := b"".join(frames):
+                yield shown
 
 
 def _own(event: TurnEvent) -> bytes:

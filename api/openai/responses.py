@@ -33,8 +33,8 @@ from api.streams import EventStream, TurnEvents, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.errors import NotFound
-from services.forgetting.targets import Target
 from services.identity.caller import Caller
+from services.memory.removal.targets import Target
 
 router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 

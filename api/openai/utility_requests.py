@@ -23,10 +23,11 @@ _INSTRUCTS = (
 )
 _NAMES = re.compile(r"\btitles?\b|\btopic names?\b|\btags?\b|标题|题目|主题|标签", re.IGNORECASE)
 _TRANSCRIPT = re.compile(
-    r"<chat_history>|<conversation>|<messages>|^\s*(?:conversation|chat history|对话内容|聊天记录)\s*[:：]"
-    r"|^\s*(?:user|human|用户)\s*[:：].*^\s*(?:assistant|ai|助手)\s*[:：]",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+    r"<chat_history>|<conversation>|<messages>|^[ \t]*(?:conversation|chat history|对话内容|聊天记录)[ \t]*[:：]",
+    re.IGNORECASE | re.MULTILINE,
 )
+_USER_LINE = re.compile(r"^[ \t]*(?:user|human|用户)[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
+_ASSISTANT_LINE = re.compile(r"^[ \t]*(?:assistant|ai|助手)[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LONGEST_INSTRUCTION = 1500
 """Characters of a system message that asks for nothing but a title; an application's own prompt is longer."""
 _TASK = re.compile(r"\A\s*###\s*Task:", re.IGNORECASE)
@@ -46,9 +47,9 @@ def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) ->
         # Some send the conversation itself, and as a last message what is wanted of it.
         return "template" if _asks(system) and _TASK.match(text_of(rest[-1])) else None
     said = text_of(rest[0]) if rest else ""
-    if _TASK.match(said) and _TRANSCRIPT.search(said):
+    if _TASK.match(said) and _has_transcript(said):
         return "template"
-    if any(pattern.search(said) for pattern in _INSTRUCTS) and _TRANSCRIPT.search(said):
+    if any(pattern.search(said) for pattern in _INSTRUCTS) and _has_transcript(said):
         return "template"
     return "template" if _asks(system) else None
 
@@ -56,7 +57,14 @@ def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) ->
 def _asks(texts: Sequence[str]) -> bool:
     """Whether a system message asks for a title or tags of the conversation, and for little else."""
     return any(
-        bool(_TRANSCRIPT.search(text)) or (len(text) <= _LONGEST_INSTRUCTION and bool(_NAMES.search(text)))
+        _has_transcript(text) or (len(text) <= _LONGEST_INSTRUCTION and bool(_NAMES.search(text)))
         for text in texts
         if any(pattern.search(text) for pattern in _INSTRUCTS)
     )
+
+
+def _has_transcript(text: str) -> bool:
+    if _TRANSCRIPT.search(text):
+        return True
+    said = _USER_LINE.search(text)
+    return said is not None and _ASSISTANT_LINE.search(text, said.end()) is not None

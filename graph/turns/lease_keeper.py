@@ -17,7 +17,7 @@ from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, StopReason, TurnOutcome, TurnStatus
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.platform.metrics import TURNS
-from state.events import TurnEvent
+from state.events import TurnEvent, streamed_text
 
 log = structlog.get_logger(__name__)
 
@@ -88,9 +88,8 @@ async def end_from_outside(
     """
     answer, last = "", 0
     with contextlib.suppress(Unavailable):
-        for event in await services.events.read(turn_id, 0):
-            answer += event.content if event.status == "token" else ""
-            last = event.sequence
+        events = await services.events.read(turn_id, 0)
+        answer, last = streamed_text(events), events[-1].sequence if events else 0
     how = status or ("partial" if answer else "failed")
     outcome = TurnOutcome(status=how, answer=answer, error=error)
     try:

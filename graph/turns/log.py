@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
-from state.events import Status, TurnEvent
+from state.events import Status, TurnEvent, streamed_text
 
 
 class TurnLog:
@@ -55,7 +55,7 @@ class TurnLog:
     @property
     def text(self) -> str:
         """The answer as far as it has been streamed."""
-        return "".join(event.content for event in self._events if event.status == "token")
+        return streamed_text(self._events)
 
     async def follow(self, after: int = 0) -> AsyncGenerator[Sequence[TurnEvent], None]:
         """Yield the events after number `after`, in batches, until the last.

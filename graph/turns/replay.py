@@ -14,6 +14,7 @@ from services.bootstrap import Services
 from services.context.replay import PastPrompt, PastPrompts, PastTurn
 from services.errors import InvalidInput, ModelFailed
 from services.llm.chat_models import ModelUsage
+from services.llm.streams.pieces import Said
 from services.text.tokenizer import terms
 from services.usage.meter import Spender
 from state.conversation import EarlierMessage, TurnInput
@@ -102,17 +103,17 @@ class Replays:
         if not request.ask:
             return Asked(prompt.sections, None, None, None)
         begun = time.perf_counter()
-        pieces: list[str] = []
+        said = Said()
         try:
             with self._services.usage.meter.spending(Spender(tenant_id, "replay")):
                 reply = await self._services.models.answer(
-                    prompt.messages, on_text=pieces.append, model=request.model or turn.model
+                    prompt.messages, on_text=said, model=request.model or turn.model
                 )
         except ModelFailed as failed:
             error = {"code": failed.failure, "message": failed.message, "retryable": failed.can_retry}
             return Asked(prompt.sections, None, None, None, error=error)
         ms = round((time.perf_counter() - begun) * 1000, 1)
-        return Asked(prompt.sections, "".join(pieces), asdict(ModelUsage.of(reply)), ms)
+        return Asked(prompt.sections, said.text, asdict(ModelUsage.of(reply)), ms)
 
     async def _with_memory_of_today(self, tenant_id: UUID, turn: PastTurn, request: ReplayRequest) -> Asked:
         """Run a temporary turn with the same message after the same messages."""

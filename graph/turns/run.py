@@ -51,6 +51,7 @@ connection to the database, nor every other step of the event loop."""
 _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
     "cancelled": ("cancelled", endings.CANCELLED),
     "partial": ("partial", endings.INTERRUPTED_BY_MESSAGE),
+    "forgotten": ("cancelled", endings.CANCELLED),
     "stopping": (None, endings.STOPPING),
 }
 
@@ -195,8 +196,12 @@ class TurnDriver:
         await self._fail(run, error, status)
 
     async def _fail(self, run: TurnRun, error: dict[str, Any], status: TurnStatus | None = None) -> None:
-        """Keep what was streamed as an incomplete message, end the turn, and tell the readers."""
-        turn, written, partial = run.turn, run.written, run.log.text
+        """Keep what was streamed as an incomplete message, end the turn, and tell the readers.
+
+        Of a turn that forgetting has stopped nothing is kept: its prompt had what is forgotten.
+        """
+        turn, written = run.turn, run.written
+        partial = "" if run.stopped == "forgotten" else run.log.text
         report = written.get("context_report")
         read = cast("ConversationState", {**run.request, **written})
         outcome = TurnOutcome(

@@ -29,7 +29,7 @@ from services.conversations.leases import AdoptedTurn
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, UserForgotten, turn_signals
-from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
+from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn, TurnStatus
 from services.conversations.turn_opening import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
@@ -219,7 +219,8 @@ class TurnRunner:
                 return stored
             await asyncio.sleep(_LOOK_S)
         # Its process hangs, or has died and its lease is still valid.
-        await end_from_outside(self._services, tenant_id, turn_id, status=reason, error=endings.CANCELLED)
+        status: TurnStatus = "partial" if reason == "partial" else "cancelled"
+        await end_from_outside(self._services, tenant_id, turn_id, status=status, error=endings.CANCELLED)
         return await self._turns.get(tenant_id, turn_id)
 
     async def abandon(self, tenant_id: UUID, turn_id: UUID) -> None:

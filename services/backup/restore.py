@@ -5,7 +5,7 @@ as a statement: it holds rows alone, and constraints are checked when all rows a
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -13,10 +13,12 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import create_engine, pool
 
+from services.backup import last_format
 from services.backup.archive import Archive, StoredTable
 from services.backup.tables import Connection, Table, revision_of, set_tenant, tables_of, tenants_of
 from services.errors import Conflict, DatabaseUnavailable, InvalidInput
 from services.platform.migrate import (
+    BASELINE,
     grant_to_service,
     lock_migrations,
     newest_revision,
@@ -90,6 +92,13 @@ def restore(
         DatabaseUnavailable: the database does not answer; nothing was changed.
     """
     revision = archive.manifest.revision
+    is_of_last_format = revision == last_format.REVISION
+    if revision < BASELINE and not is_of_last_format:
+        raise InvalidInput(
+            "backup",
+            f"has the schema {revision}; before {BASELINE}, only {last_format.REVISION} can be restored. Restore "
+            "it with the version that made it, upgrade to the last one of that schema, and make a backup there",
+        )
     if revision > newest_revision():
         raise InvalidInput(
             "backup", f"has the schema {revision}, which this version does not know: it knows {newest_revision()}"
@@ -109,7 +118,7 @@ def restore(
             if not replace:
                 _require_empty(connection)
             _drop_everything(connection)
-            upgrade_within(transaction, revision)
+            upgrade_within(transaction, BASELINE if is_of_last_format else revision)
             _fill(connection, archive, on_rows)
             upgrade_within(transaction, "head")
             grant_to_service(connection, target.service_role)
@@ -168,7 +177,10 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     """Put the rows in; keys, triggers and row-level security are set aside meanwhile."""
     tables = {table.name: table for table in tables_of(connection)}
     stored = archive.manifest.tables
-    _require_same(tables, stored)
+    is_of_last_format = archive.manifest.revision == last_format.REVISION
+    if is_of_last_format:
+        stored = [each for each in stored if each.name not in last_format.GONE]
+    _require_same(tables, stored, last_format.NEW_COLUMNS if is_of_last_format else {})
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
         connection.execute(
@@ -177,6 +189,9 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     for each in stored:
         _fill_table(connection, tables[each.name], each, archive)
         on_rows(each.rows)
+    if is_of_last_format:
+        for mapping in last_format.STATEMENTS:
+            connection.execute(mapping)
     for table, name, definition in keys:
         statement = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
         connection.execute(statement.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
@@ -187,11 +202,14 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 
 
-def _require_same(tables: dict[str, Table], stored: list[StoredTable]) -> None:
+def _require_same(
+    tables: dict[str, Table], stored: list[StoredTable], new_columns: Mapping[str, frozenset[str]]
+) -> None:
     if sorted(tables) != sorted(each.name for each in stored):
         raise InvalidInput("backup", "its tables are not those of the schema that it names")
     for each in stored:
-        if sorted(each.columns) != sorted(tables[each.name].columns):
+        columns = set(tables[each.name].columns) - new_columns.get(each.name, frozenset())
+        if sorted(each.columns) != sorted(columns):
             raise InvalidInput("backup", f"the columns of {each.name} are not those of the schema that it names")
 
 

@@ -46,8 +46,8 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
            OR r.status IN ('waiting', 'running') AND r.lease_until > %(now)s))
   AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
       AND v.last_active_at > %(active_since)s)
-  AND EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
-      AND e.superseded_by IS NULL AND e.episode_type <> 'consolidated' AND e.created_at > last.at)
+  AND EXISTS (SELECT FROM remembered_episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
+      AND e.episode_type <> 'consolidated' AND e.created_at > last.at)
 ORDER BY last.at, u.id, x.id LIMIT %(limit)s
 """
 

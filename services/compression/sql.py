@@ -55,12 +55,11 @@ SELECT e.id, e.episode_type, e.importance, e.created_at, cardinality(e.source_me
        coalesce(e.content, m.text) AS text,
        coalesce(e.content, m.said) AS said
 FROM (
-    SELECT * FROM episodes
-    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-      AND superseded_by IS NULL AND retracted_at IS NULL AND held_at IS NULL AND pinned_at IS NULL
+    SELECT * FROM remembered_episodes
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s AND pinned_at IS NULL
       AND (NOT %(is_night)s OR NOT EXISTS (
           SELECT FROM compression_sources s JOIN compression_runs r ON r.id = s.run_id AND r.status = 'undone'
-          WHERE s.episode_id = episodes.id))
+          WHERE s.episode_id = remembered_episodes.id))
     ORDER BY created_at DESC, id DESC LIMIT %(most)s
 ) AS e
 LEFT JOIN LATERAL (
@@ -74,9 +73,8 @@ ORDER BY e.created_at, e.id
 """
 
 LIVING: LiteralString = """
-SELECT count(*) FROM episodes
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s AND superseded_by IS NULL
-  AND retracted_at IS NULL
+SELECT count(*) FROM remembered_episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
 """
 
 STAGE: LiteralString = """
@@ -116,9 +114,8 @@ WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND (
     NOT EXISTS (SELECT FROM compression_sources s WHERE s.draft_id = d.id)
     OR EXISTS (
         SELECT FROM compression_sources s WHERE s.draft_id = d.id AND NOT EXISTS (
-            SELECT FROM episodes e WHERE e.id = s.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL
-              AND cardinality(e.source_message_ids) = s.source_count
-              AND e.held_at IS NULL AND e.pinned_at IS NULL AND md5(coalesce(e.content, (
+            SELECT FROM remembered_episodes e WHERE e.id = s.episode_id AND e.pinned_at IS NULL
+              AND cardinality(e.source_message_ids) = s.source_count AND md5(coalesce(e.content, (
                   SELECT string_agg(p.content, E'\\n' ORDER BY p.created_at, p.id) FROM remembered_messages p
                   WHERE p.id = ANY(e.source_message_ids) AND p.completed
               ))) = s.content_hash)))
@@ -140,7 +137,7 @@ SELECT d.id, d.tenant_id, d.user_id, %(expert_id)s, (array_agg(e.space_id))[1],
     d.made_by
 FROM compression_drafts d JOIN compression_sources s ON s.draft_id = d.id JOIN episodes e ON e.id = s.episode_id
 WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s
-GROUP BY d.id
+GROUP BY d.id, d.tenant_id
 """
 
 # Without a place in the index; the index's job takes out what is superseded.

@@ -20,21 +20,22 @@ SELECT s.run_id FROM compression_drafts d
 JOIN episodes e ON e.id = d.id
 JOIN compression_sources s ON s.episode_id = e.id
 WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND s.run_id <> %(run_id)s
-  AND e.superseded_by = coalesce(s.draft_id, s.run_id)
+  AND e.superseded_by = s.draft_id
 LIMIT 1
 """
 
 # What took the place of a text in the meantime holds against its sources, too.
 RESTORE: LiteralString = """
-UPDATE episodes e SET superseded_by = made.superseded_by, indexed_at = NULL
+UPDATE episodes e SET superseded_by = made.superseded_by, superseded_in = made.superseded_in,
+    archived_by = made.archived_by, indexed_at = NULL
 FROM compression_drafts d JOIN episodes made ON made.id = d.id
 WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND e.superseded_by = d.id
 RETURNING e.id
 """
 
 RESTORE_RETIRED: LiteralString = """
-UPDATE episodes e SET superseded_by = NULL, indexed_at = NULL
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.superseded_by = %(run_id)s
+UPDATE episodes e SET archived_by = NULL, indexed_at = NULL
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.archived_by = %(run_id)s
 RETURNING e.id
 """
 

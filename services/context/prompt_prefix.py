@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.context import epochs
 from services.context.epochs import NewestSummary
-from services.memory.exclusions import EXCLUDED_IDS
+from services.memory.removal.exclusions import EXCLUDED_IDS
 from state.prompt import Epoch, TopicSummary
 
 # What the next epoch would begin with, and the current epoch.

@@ -48,7 +48,7 @@ WITH before AS (SELECT rating AS old FROM feedback WHERE message_id = %(message_
 INSERT INTO feedback (message_id, tenant_id, rating, comment, tags)
 SELECT id, tenant_id, %(score)s, %(comment)s, %(tags)s FROM messages
 WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
-ON CONFLICT (message_id) DO UPDATE SET
+ON CONFLICT (message_id, tenant_id) DO UPDATE SET
     rating = EXCLUDED.rating, comment = EXCLUDED.comment, tags = EXCLUDED.tags, updated_at = clock_timestamp()
 RETURNING {_SHOWN}, (SELECT old FROM before) IS DISTINCT FROM %(score)s AS is_new
 """  # noqa: S608

@@ -210,10 +210,12 @@ class TurnLeases:
         values = {"tenant_id": tenant_id, "turn_ids": list(turn_ids)}
         return [row[0] for row in await self._database.fetch(tenant_id, _UNFINISHED, values, tuple_row)]
 
-    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> list[UUID]:
-        """Cancel turns wherever they run and give them two seconds to end; return those that have not."""
+    async def stop_all(
+        self, tenant_id: UUID, turn_ids: Sequence[UUID], reason: StopReason = "cancelled"
+    ) -> list[UUID]:
+        """Stop turns wherever they run and give them two seconds to end; return those that have not."""
         for turn_id in turn_ids:
-            await self.request_stop(tenant_id, turn_id, "cancelled")
+            await self.request_stop(tenant_id, turn_id, reason)
         left = list(turn_ids)
         try:
             async with asyncio.timeout(_STOP_WITHIN_S):

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import LiteralString
 from uuid import UUID
 
 import structlog
@@ -46,9 +45,6 @@ class UserForgotten:
 
 Signal = PlaceFree | StopAsked | UserForgotten
 
-TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
-"""Notifies every process at the commit of the caller's transaction."""
-
 
 async def turn_signals(database: Database) -> AsyncIterator[Signal]:
     """Yield notifications without end; after every gap in listening, one that any conversation may be free."""
@@ -66,7 +62,7 @@ def _read(text: str) -> Signal:
     match text.split(":"):
         case ["next", conversation_id]:
             return PlaceFree(UUID(conversation_id))
-        case ["stop", turn_id, ("cancelled" | "partial") as reason]:
+        case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
             return StopAsked(UUID(turn_id), reason)
         case ["forgotten", user_id]:
             return UserForgotten(UUID(user_id))

@@ -16,8 +16,7 @@ from services.platform.postgres import Database
 _LIST: LiteralString = """
 SELECT s.name, s.created_at,
        (SELECT count(*) FROM conversations c WHERE c.space_id = s.id) AS conversations,
-       (SELECT count(*) FROM episodes e WHERE e.space_id = s.id AND e.superseded_by IS NULL
-        AND e.retracted_at IS NULL) AS memories,
+       (SELECT count(*) FROM remembered_episodes e WHERE e.space_id = s.id) AS memories,
        (SELECT max(v.last_active_at) FROM visits v WHERE v.space_id = s.id) AS last_active_at
 FROM spaces s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s ORDER BY s.name
 """

@@ -18,7 +18,7 @@ ConflictPolicy = Literal["queue", "reject", "interrupt"]
 """What a message does if a turn of its conversation is unfinished: wait; be refused; end the running turn as
 partial and then run."""
 
-StopReason = Literal["cancelled", "partial"]
+StopReason = Literal["cancelled", "partial", "forgotten"]
 """How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message."""
 
 _LEAST_BUDGET = 500

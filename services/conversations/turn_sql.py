@@ -48,7 +48,7 @@ WITH expert AS (
     SELECT %(new_space_id)s, %(tenant_id)s, person.id, %(space)s FROM person, expert
     WHERE %(space)s::text IS NOT NULL AND NOT EXISTS (SELECT FROM named_space)
       AND NOT EXISTS (SELECT FROM going_on)
-    ON CONFLICT (user_id, name) DO NOTHING
+    ON CONFLICT (user_id, name, tenant_id) DO NOTHING
     RETURNING id
 ), space AS (
     SELECT id FROM named_space UNION ALL SELECT id FROM made_space
@@ -245,7 +245,7 @@ WITH ended AS (
         %(epoch_from_id)s, %(epoch_prefix)s, %(epoch_core_memory)s, %(epoch_core_versions)s,
         %(epoch_persona_card)s
     FROM ended WHERE %(epoch_number)s::integer IS NOT NULL
-    ON CONFLICT (conversation_id) DO UPDATE SET
+    ON CONFLICT (conversation_id, tenant_id) DO UPDATE SET
         number = EXCLUDED.number, strategy = EXCLUDED.strategy, reason = EXCLUDED.reason,
         begun_at = EXCLUDED.begun_at, summary = EXCLUDED.summary, summary_version = EXCLUDED.summary_version,
         topics = EXCLUDED.topics, history_from_created_at = EXCLUDED.history_from_created_at,

@@ -41,7 +41,7 @@ from services.experiments.assignment import RunningExperiment, assign, running_e
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
-from services.memory.retraction import EndedExchange, Retraction
+from services.memory.removal.hiding import EndedExchange, Retraction
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query

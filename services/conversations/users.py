@@ -31,8 +31,7 @@ _PAGE: LiteralString = """
 SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.created_at,
        (SELECT count(*) FROM conversations c WHERE c.user_id = u.id) AS conversations,
        visits.messages, visits.last_active_at,
-       (SELECT count(*) FROM episodes e WHERE e.user_id = u.id AND e.superseded_by IS NULL
-        AND e.retracted_at IS NULL) AS episodes
+       (SELECT count(*) FROM remembered_episodes e WHERE e.user_id = u.id) AS episodes
 FROM users u CROSS JOIN LATERAL (
     SELECT coalesce(sum(v.message_count), 0) AS messages, max(v.last_active_at) AS last_active_at
     FROM visits v WHERE v.user_id = u.id

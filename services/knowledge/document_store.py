@@ -48,7 +48,7 @@ _PUT = """
 INSERT INTO kb_documents (id, tenant_id, base_id, source, title, media_type, checksum, byte_size, chunk_count)
 VALUES (%(id)s, %(tenant_id)s, %(base_id)s, %(source)s, %(title)s, %(media_type)s, decode(%(checksum)s, 'hex'),
         %(byte_size)s, %(chunk_count)s)
-ON CONFLICT (base_id, source) DO UPDATE SET
+ON CONFLICT (base_id, source, tenant_id) DO UPDATE SET
     title = EXCLUDED.title, media_type = EXCLUDED.media_type, checksum = EXCLUDED.checksum,
     byte_size = EXCLUDED.byte_size, chunk_count = EXCLUDED.chunk_count, version = kb_documents.version + 1,
     ingested_at = clock_timestamp()

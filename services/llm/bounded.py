@@ -14,6 +14,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.endpoint import finish_of
 from services.llm.message_form import OnText
 from services.llm.sampling import LENGTHS
+from services.llm.streams.pieces import Said
 from services.llm.token_estimates import TokenEstimator
 from services.usage.meter import Spent, note_spent
 from state.conversation import Sampling
@@ -47,22 +48,18 @@ class _Counted:
 
     def __init__(self, on_text: OnText, tokens: TokenEstimator, most: int | None) -> None:
         self._on_text, self._tokens, self._most = on_text, tokens, most
-        self.pieces: list[str] = []
+        self.said = Said()
         self.too_long = False
         self.deadline = asyncio.timeout(None)
 
-    def __call__(self, text: str) -> None:
+    def __call__(self, piece: str) -> None:
         if self.too_long:
             return
-        self.pieces.append(text)
-        self._on_text(text)
-        if self._most is not None and self._tokens.count(self.text) > self._most * _OVER + _OVER_TOKENS:
+        self.said(piece)
+        self._on_text(piece)
+        if self._most is not None and self._tokens.count(self.said.text) > self._most * _OVER + _OVER_TOKENS:
             self.too_long = True
             self.deadline.reschedule(asyncio.get_running_loop().time())
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
 
 
 async def answer_within(
@@ -90,7 +87,7 @@ async def answer_within(
     heard.deadline = asyncio.timeout_at(None if bounds.seconds is None else loop.time() + bounds.seconds)
 
     def estimated() -> Spent:
-        spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.text))
+        spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.said.text))
         note_spent(model or models.default_model, spent)
         return spent
 
@@ -112,18 +109,18 @@ async def answer_within(
         if heard.too_long:
             ended_by = "tokens"
     except asyncio.CancelledError:
-        if heard.pieces:
+        if heard.said.pieces:
             estimated()
         raise
     except ModelFailed as failure:
-        if heard.pieces:
+        if heard.said.pieces:
             estimated()
             raise
         # The model used all tokens up before it said anything.
         if bounds.tokens is None or failure.parameter not in LENGTHS or _is_shorter(sampling, bounds):
             raise
         ended_by = "tokens"
-    return BoundedAnswer(_cut_off(heard.text, estimated()), ended_by)
+    return BoundedAnswer(_cut_off(heard.said.text, estimated()), ended_by)
 
 
 def _is_shorter(sampling: Sampling | None, bounds: Bounds) -> bool:

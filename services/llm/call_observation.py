@@ -11,6 +11,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from services.errors import ModelFailed
 from services.llm.message_form import OnText
+from services.llm.streams.pieces import Reasoning, Said
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
@@ -22,16 +23,16 @@ class Heard:
 
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
-        self.pieces: list[str] = []
+        self.said = Said()
         self.first_at: float | None = None
         self.prompt: Sequence[BaseMessage] = ()
 
-    def __call__(self, text: str) -> None:
-        """Take the next piece."""
-        if self.first_at is None:
+    def __call__(self, piece: str) -> None:
+        """Take the next piece, of any kind."""
+        if self.first_at is None and not isinstance(piece, Reasoning):
             self.first_at = perf_counter()
-        self.pieces.append(text)
-        self._on_text(text)
+        self.said(piece)
+        self._on_text(piece)
 
 
 @dataclass
@@ -78,7 +79,7 @@ def _describe(current: Span, call: ObservedCall, heard: Heard) -> None:
         current.set_attribute(names.FIRST_CHUNK, heard.first_at - call.begun)
     if TRACING.shows_content:
         told = [{"role": each.type, "parts": [{"type": "text", "content": each.text}]} for each in heard.prompt]
-        said = [{"role": "assistant", "parts": [{"type": "text", "content": "".join(heard.pieces)}]}]
+        said = [{"role": "assistant", "parts": [{"type": "text", "content": heard.said.text}]}]
         current.set_attribute(names.INPUT_MESSAGES, orjson.dumps(told).decode())
         current.set_attribute(names.OUTPUT_MESSAGES, orjson.dumps(said).decode())
     if call.answer is None:

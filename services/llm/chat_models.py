@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 
 from services.errors import ModelFailed, ModelFailure, Unavailable
-from services.llm.endpoint import ModelEndpoint
+from services.llm.endpoint import ESTIMATED, ModelEndpoint
 from services.llm.message_form import MessageForm, OnText
 from services.llm.offline import OfflineChatModel
 from services.llm.plain_messages import without_tool_messages
@@ -30,16 +30,21 @@ BACKGROUND_TEMPERATURE = 0.3
 _FAILED_TURNS = 5
 """Consecutive turns for which a model was unavailable, after which it is not asked for some seconds."""
 
+_VALUED: frozenset[Option] = frozenset({"tools", "temperature", "response_format"})
+"""Options that have a value; the others are there or not."""
+
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """Tokens of one call, as the endpoint reported them; zeros when it reported none."""
+    """Tokens of one call, as the endpoint reported them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    estimated: bool = False
+    """Whether they are an estimate, because it reported none."""
 
     @classmethod
     def of(cls, message: AIMessage) -> "ModelUsage":
@@ -47,7 +52,8 @@ class ModelUsage:
         if not (usage := message.usage_metadata):
             return cls()
         cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-        return cls(usage["input_tokens"], usage["output_tokens"], cached)
+        estimated = bool(message.response_metadata.get(ESTIMATED))
+        return cls(usage["input_tokens"], usage["output_tokens"], cached, estimated)
 
 
 def _ignore(_: str) -> None:
@@ -270,16 +276,24 @@ class ChatModels:
         options = asked.options
         if self._settings.llm_messages == "compatible" and not self.offline:
             options = {**options, "system_role": True}
+        if not self.offline:
+            options = {**options, **dict.fromkeys(self._endpoint.own_options(asked.messages), True)}
         left_out = [option for option in get_args(Option) if self._leaves_out(name, option)]
         refused: dict[Option, ModelFailed] = {}
         while True:
             sent = {option: value for option, value in options.items() if option not in left_out}
             prompt = without_tool_messages(asked.messages) if "tools" in left_out else asked.messages
             form: MessageForm | None = "user_only" if "system_role" in left_out else None
-            given = {option: value for option, value in sent.items() if option != "system_role"}
+            given = {option: value for option, value in sent.items() if option in _VALUED}
             try:
                 answer = await self._endpoint.ask(
-                    name, prompt, on_text=asked.on_text, sampling=asked.sampling, form=form, **given
+                    name,
+                    prompt,
+                    on_text=asked.on_text,
+                    sampling=asked.sampling,
+                    form=form,
+                    without=left_out,
+                    **given,
                 )
             except ModelFailed as failure:
                 option = _refused_option(failure, sent)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import SecretStr
@@ -15,7 +16,11 @@ from services.llm.call_observation import Heard, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.message_form import MessageForm, OnText, in_form
 from services.llm.offline import OfflineChatModel
+from services.llm.refusals import Option
 from services.llm.sampling import LENGTHS, call_options
+from services.llm.streams.answer import REASONING
+from services.llm.streams.think_tags import ThinkStyles
+from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from services.platform import span_names as names
 from services.platform.settings import Settings
 from state.conversation import Sampling
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
     from services.llm.lean_openai import LeanChatOpenAI
 
 _CONNECT_TIMEOUT_S = 5.0
+ESTIMATED = "usage_estimated"
+"""Key of a message's metadata: whether its usage is an estimate."""
 
 
 def finish_of(message: AIMessage) -> Finish:
@@ -50,6 +57,7 @@ class ModelEndpoint:
         """Models that have answered since the start."""
         self._http: openai.DefaultAioHttpClient | None = None
         self._making = asyncio.Lock()
+        self._think_styles = ThinkStyles()
 
     async def ask(
         self,
@@ -62,6 +70,7 @@ class ModelEndpoint:
         response_format: dict[str, Any] | None = None,
         sampling: Sampling | None = None,
         form: MessageForm | None = None,
+        without: Collection[Option] = (),
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
@@ -74,6 +83,7 @@ class ModelEndpoint:
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
             sampling: The caller's parameters for this answer.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
+            without: Parts of the request to leave out.
 
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
@@ -87,8 +97,20 @@ class ModelEndpoint:
             if response_format is not None:
                 options["response_format"] = response_format
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
-            call.answer = await self._answer(model, messages, heard, tools, options, sampling or (), form)
+            if "stream_options" in without:
+                options["stream_usage"] = False
+            if "reasoning" in without:
+                options["with_reasoning"] = False
+            answer = await self._answer(model, messages, heard, tools, options, sampling or (), form)
+            call.answer = _with_usage(answer, heard.prompt)
             return call.answer
+
+    def own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
+        """Return the parts that a request with these messages has without being asked for."""
+        options: list[Option] = [] if self._responses_api else ["stream_options"]
+        if any(REASONING in message.additional_kwargs for message in messages):
+            options.append("reasoning")
+        return options
 
     async def _answer(
         self,
@@ -103,7 +125,10 @@ class ModelEndpoint:
         runnable = await self._runnable(model, tools)
         prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
         heard.prompt = prompt
-        sent: set[str] = set(options)
+        sent: set[str] = {*options, *self.own_options(prompt)}
+        for option, left_out in (("stream_options", "stream_usage"), ("reasoning", "with_reasoning")):
+            if options.get(left_out) is False:
+                sent.discard(option)
         if tools:
             sent.add("tools")
         if any(isinstance(message, SystemMessage) for message in prompt):
@@ -118,21 +143,23 @@ class ModelEndpoint:
             raise failure_of(
                 error,
                 responses_api=self._responses_api,
-                begun=bool(heard.pieces),
+                begun=bool(heard.said.pieces),
                 sent=sent,
                 sampling=sampling,
                 secrets=self._secrets,
                 prompt=[message.text for message in prompt],
             ) from error
-        if not isinstance(answer, AIMessage) or not (heard.pieces or (answer.tool_calls and tools)):
+        if not isinstance(answer, AIMessage) or not (heard.said.pieces or (answer.tool_calls and tools)):
             raise _empty(answer, sampling)
         self.answered.add(model)
         if answer.tool_calls and not tools:  # a document may have told it to call something it was not offered
             return answer.model_copy(
-                update={"content": "".join(heard.pieces), "tool_calls": [], "additional_kwargs": {}}
+                update={"content": heard.said.text, "tool_calls": [], "additional_kwargs": {}}
             )
-        if heard.pieces and not answer.text:  # it declined, in words that the APIs keep separate from the text
-            return answer.model_copy(update={"content": "".join(heard.pieces)})
+        if (
+            heard.said.pieces and not answer.text
+        ):  # it declined, in words that the APIs keep separate from the text
+            return answer.model_copy(update={"content": heard.said.text})
         return answer
 
     async def close(self) -> None:
@@ -165,6 +192,7 @@ class ModelEndpoint:
         self._http = self._http or openai.DefaultAioHttpClient(timeout=timeout)
         return LeanChatOpenAI(
             model=name,
+            think_styles=self._think_styles,
             base_url=settings.llm_base_url,
             api_key=settings.llm_api_key or SecretStr("none"),
             use_responses_api=self._responses_api,
@@ -179,10 +207,31 @@ class ModelEndpoint:
         )
 
 
+def _with_usage(answer: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:
+    """Return the answer with an estimate of its tokens where the endpoint reported none."""
+    if answer.usage_metadata:
+        return answer
+    asked = sum(MESSAGE_OVERHEAD + count_tokens(message.text) + _images(message) for message in prompt)
+    thought = answer.additional_kwargs.get(REASONING, {}).values()
+    said = [answer.text, *(each for each in thought if isinstance(each, str))]
+    said += [f"{call['name']} {call['args']}" for call in answer.tool_calls]
+    answered = sum(map(count_tokens, said))
+    usage = UsageMetadata(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered)
+    metadata = {**answer.response_metadata, ESTIMATED: True}
+    return answer.model_copy(update={"usage_metadata": usage, "response_metadata": metadata})
+
+
+def _images(message: BaseMessage) -> int:
+    parts = message.content if isinstance(message.content, list) else ()
+    return IMAGE_TOKENS * sum(1 for part in parts if isinstance(part, dict) and part.get("type") == "image_url")
+
+
 def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:
     """The failure for an answer without text or tool calls that the model may make."""
     limit = next((name for name in sampling if name in LENGTHS), None)
-    if limit and isinstance(answer, AIMessage) and finish_of(answer) == "length":
+    if isinstance(answer, AIMessage) and finish_of(answer) == "length":
         detail = "the model used all of it up before it said anything"
-        return ModelFailed("llm_parameter_refused", detail, parameter=limit)
+        if limit:
+            return ModelFailed("llm_parameter_refused", detail, parameter=limit)
+        return ModelFailed("llm_only_reasoning", detail)
     return ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")

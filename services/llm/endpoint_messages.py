@@ -20,10 +20,30 @@ _QUOTE_BYTES = 24
 _LONGEST_READ = 2_000
 
 _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
-    # First, because such messages also name what used the tokens, such as functions.
+    ("stream_options", r"stream_options|include_usage"),
+    (
+        "reasoning",
+        r"reasoning_(?:content|details)|thinking_blocks"
+        r"|\breasoning\b.{0,40}(?:unsupported|not (?:supported|permitted|allowed)|extra)",
+    ),
+    (
+        "credit",
+        r"insufficient[_ ]?(?:balance|quota|credits?|funds|account)|arrearage"
+        r"|exceeded[_ ](?:your )?current[_ ]quota(?!.{0,400}RESOURCE_EXHAUSTED)|overdue"
+        r"|balance (?:is )?(?:not enough|insufficient|too low)|no credits?\b"
+        r"|out of credits?|credit balance|payment required|billing[_ ](?:hard[_ ]limit|not[_ ]active)"
+        r"|余额(?:不足|已用)|欠费|额度(?:不足|已?用尽|已?用完|已耗尽)|资源包(?:已?用尽|已?用完|不足)|请充值",
+    ),
+    # Before tools, because such messages also name what used the tokens, such as functions.
     (
         "context",
-        r"context[_ ](?:length|window|size)|maximum (?:input|prompt|sequence) length|max_model_len"
+        r"range of input length|length of prompt_tokens|max(?:imum)? input (?:characters|tokens|length)"
+        r"|(?:tokens?|length) (?:limit|over|exceed)\w*\b(?!.{0,30}(?:minute|day))|token limit|max message tokens"
+        r"|max_seq_len|max_new_tokens. must be|(?:超过|超出).{0,16}(?:长度|上下文|tokens?)"
+        r"|(?:prompt|长度|上下文|输入|tokens?|字数|内容).{0,12}(?:超过|超出|超限|过长|超长)"
+        r"|reduce (?:the length of )?(?:the|your) (?:message|prompt|input)|input token count"
+        r"|input length.{0,20}exceed|longer than the model|too large for model"
+        r"|context[_ ](?:length|window|size)|maximum (?:input|prompt|sequence) length|max_model_len"
         r"|(?:prompt|input|request|conversation) (?:is|was) too (?:long|large)|too many (?:input )?tokens"
         r"|exceed\w* (?:the )?(?:model'?s? )?(?:available |maximum )*(?:context|token|input)",
     ),
@@ -40,22 +60,32 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
     ("schema", r"response_format|json_schema|text\.format|structured output|guided[_ ]decoding|\bgrammar\b"),
     (
         "tools",
-        r"(?=.*(?:\btools?\b|tool[_ -](?:use|choice|call)|\bfunctions?\b|function[_ -]call))"
+        r"^(?=.*(?:\btools?\b|tool[_ -](?:use|choice|call)|\bfunctions?\b|function[_ -]call))"
         r".*(?:support|unavailable|not available|recogni|unknown|unexpected|extra|permit|allow|enable|require"
         r"|disabled|implement|invalid|cannot|can't)",
     ),
     ("schema", r"\bschema\b"),
     (
+        "rate",
+        r"rate[_ -]?limit|too many requests|throttl|(?:qps|rpm|tpm|concurren\w+).{0,30}(?:limit|exceed)"
+        r"|requests? (?:is |are )?too frequent|请求过于频繁|频率|限流|并发|速率|访问量过大",
+    ),
+    (
         "model",
         r"\bmodels?\b.{0,80}(?:not (?:be )?found|do(?:es)?(?: not|n't) exist|unknown|not available|no access)"
         r"|(?:unknown|invalid|no such|unavailable|not find|access to).{0,20}\bmodel\b|model_not_found"
-        r"|DeploymentNotFound|deployment .{0,60}does not exist",
+        r"|DeploymentNotFound|deployment .{0,60}does not exist|模型不存在",
+    ),
+    (
+        "stream_options",  # by a server that does not name what it does not know
+        r"extra (?:inputs|fields)|unrecogni[sz]ed (?:request )?(?:argument|field|key)|additional propert"
+        r"|unknown (?:field|argument|parameter)",
     ),
 )
-_TOPICS = tuple((topic, re.compile(pattern, re.IGNORECASE)) for topic, pattern in _PATTERNS)
+_TOPICS = tuple((topic, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for topic, pattern in _PATTERNS)
 
 _SECRETS = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]*:[^/\s@]*@"
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)[^/\s:@]*:[^/\s@]*@"
     r"|(?P<header>\b(?:bearer|basic)\s+)[\w.~+/=*-]{6,}"
     r"|(?P<name>\b(?:api[-_ ]?keys?|access[-_ ]?token|authorization|token|secret|password|sig|key)\b"
     r"(?:\s+(?:is|was|provided|given))?\s*[=:]\s*['\"]?(?:(?:bearer|basic)\s+)?)[\w.~+/*-]{6,}"
@@ -64,6 +94,9 @@ _SECRETS = re.compile(
     r"|\b(?=[a-z]*\d)[0-9a-f]{32,}\b",
     re.IGNORECASE,
 )
+
+_TEXTS = ("message", "error", "detail", "msg", "error_msg", "status_msg", "base_resp", "errmsg", "title")
+"""Fields that hold a message, in the order in which they are read."""
 
 
 def endpoint_message(error: Exception) -> str:
@@ -127,7 +160,7 @@ def _without_quotations(message: str, prompt: str) -> str:
 
 
 def _in_body(body: object) -> str:
-    """The message in the bodies of OpenAI, Ollama, vLLM, llama.cpp and FastAPI."""
+    """The message in the bodies of OpenAI, Ollama, vLLM, llama.cpp, FastAPI, Baidu and MiniMax."""
     if isinstance(body, str):
         return "" if body.lstrip().startswith("<") else body
     if isinstance(body, list):
@@ -137,7 +170,7 @@ def _in_body(body: object) -> str:
     fields: Mapping[str, Any] = body
     if isinstance(place := fields.get("loc"), list | tuple):  # of pydantic; its `input` would quote the prompt
         return f"{'.'.join(map(str, place))}: {fields.get('msg', '')}"
-    for name in ("message", "error", "detail", "msg", "title"):
+    for name in _TEXTS:
         if text := _in_body(fields.get(name)):
             return text
     return ""

@@ -1,13 +1,13 @@
 """Classifies the failure of a language model from the exception that its client raised."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import aiohttp
 import httpx2
 import openai
 
 from services.errors import ModelFailed, ModelFailure, RefusalTopic
-from services.llm.answer_events import AnswerFailed
 from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
 from services.llm.lean_openai import StreamBroken
 from services.llm.refusals import OPTION_OF
@@ -28,8 +28,14 @@ _REFUSED: dict[RefusalTopic, ModelFailure] = {
     "model": "llm_model_unknown",
     "temperature": "llm_rejected",
     "schema": "llm_rejected",
+    "stream_options": "llm_rejected",
+    "reasoning": "llm_rejected",
+    "credit": "llm_no_credit",
+    "rate": "llm_rate_limited",
 }
-_WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset({"context", "tools", "messages", "schema"})
+_WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset(
+    {"context", "tools", "messages", "schema", "credit", "rate"}
+)
 """Refusals that some servers report as server errors, or inside the stream."""
 
 
@@ -80,7 +86,7 @@ def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFail
             failure = "llm_unauthorized"
         case openai.APIStatusError():
             failure = _of_status(error, responses_api=responses_api)
-        case openai.APIError() | AnswerFailed():
+        case openai.APIError():
             failure = "llm_server_error"
         case _:
             failure = "llm_bad_response"
@@ -90,16 +96,29 @@ def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFail
 def _topic(error: Exception, message: str) -> RefusalTopic | None:
     """Return what the endpoint refuses; None if nothing in particular."""
     match error:
-        case openai.AuthenticationError() | openai.APIConnectionError() | StreamBroken():
+        case openai.APIConnectionError() | StreamBroken():
             return None
-        case openai.APIStatusError(status_code=status) if status < _SERVER_ERROR and status != _TOO_MANY:
+        case openai.APIStatusError(status_code=402):
+            return "credit"
+        case openai.AuthenticationError() | openai.PermissionDeniedError() | openai.RateLimitError():
+            return "credit" if topic_of(message, _code(error)) == "credit" else None
+        case openai.APIStatusError(status_code=status) if status < _SERVER_ERROR:
             parameter = error.param if isinstance(error.param, str) else None
-            return topic_of(message, error.code, parameter)
-        case openai.APIError() | AnswerFailed() if getattr(error, "status_code", None) != _TOO_MANY:
-            topic = topic_of(message)
+            return topic_of(message, _code(error), parameter)
+        case openai.APIError():
+            topic = topic_of(message, _code(error))
             return topic if topic in _WITH_ANY_STATUS else None
         case _:
             return None
+
+
+def _code(error: openai.APIError) -> str:
+    """Return the codes that an error names, however they are called."""
+    body: dict[str, Any] = error.body if isinstance(error.body, dict) else {}
+    if isinstance(inner := body.get("error"), dict):
+        body = inner
+    named = {error.code, error.type, *(body.get(name) for name in ("code", "type", "error_code", "status_code"))}
+    return " ".join(str(each) for each in named if each)
 
 
 def _parameter(

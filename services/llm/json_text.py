@@ -1,4 +1,4 @@
-"""Reads JSON written by language models: amid reasoning and prose, in fences, or not quite well-formed."""
+"""Reads JSON written by language models: amid prose, in fences, or not quite well-formed."""
 
 import ast
 import json
@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_END_OF_REASONING = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-"""Some chat templates write the opening tag themselves, so that an answer has only the closing one."""
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _LITERALS = {"true": "True", "false": "False", "null": "None"}
 _LITERAL = re.compile(r"\b(?:true|false|null)\b")
@@ -24,19 +21,12 @@ _DECODER = json.JSONDecoder(strict=False)
 def json_values(text: str) -> list[Any]:
     """Return the JSON objects and arrays in a model's answer, in order; of nested ones the outermost that parse.
 
-    Reasoning in `<think>` is left out. Trailing commas, single quotes, Python's literals and typographic quotes
-    are accepted. Of an answer that was cut off, the objects that are complete remain.
+    Trailing commas, single quotes, Python's literals and typographic quotes are accepted. Of an answer that was
+    cut off, the objects that are complete remain.
     """
-    answer = without_reasoning(text[:_MOST_CHARACTERS])
+    answer = text[:_MOST_CHARACTERS]
     found = list(_values(answer))
     return found or list(_values(answer.translate(_TYPOGRAPHIC)))
-
-
-def without_reasoning(text: str) -> str:
-    """Return a model's answer without what it wrote in `<think>` before it."""
-    answer = _REASONING.sub("", text)
-    ends = list(_END_OF_REASONING.finditer(answer))
-    return (answer[ends[-1].end() :] if ends else answer).strip()
 
 
 def _values(text: str) -> Iterator[Any]:

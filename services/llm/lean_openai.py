@@ -1,52 +1,72 @@
-"""`ChatOpenAI` with a stream that costs a quarter of the CPU, and in which a truncated answer is never complete.
+"""`ChatOpenAI` with a stream that costs a quarter of the CPU, reads what compatible endpoints really send, and in
+which a truncated answer is never complete.
 
 The stock class spends most of its time for a streamed answer on building an SDK object and a message chunk for
-every few characters. This class reads the response's lines directly: plain text is passed on at once, in the
-pieces in which the network delivered it, and everything else (tool calls, usage, refusals, reasoning) goes
-through LangChain's conversion. The resulting message is the one that `ChatOpenAI` would have made; the tests
-compare the two over the same streams.
+every few characters, and takes every endpoint for OpenAI's. This class reads the response's events itself
+(`services.llm.streams`), and passes text on in the pieces in which the network delivered it. For streams as
+OpenAI sends them, the tests compare its messages with those of `ChatOpenAI`.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from itertools import groupby
 from typing import Any, cast
 
 import httpx2
 import openai
 import orjson
+import structlog
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, message_chunk_to_message
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.outputs.chat_generation import merge_chat_generation_chunks
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_openai_bad_request
 from openai._types import RequestOptions
+from pydantic import Field
 
-from services.llm.answer_events import ChatEvents, Events, Refusal, ResponsesEvents, parts_of
 from services.llm.message_form import OnText
-from services.llm.sse_frames import EventData
+from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, AnswerStream
+from services.llm.streams.chat import ChatStream
+from services.llm.streams.frames import EventData
+from services.llm.streams.pieces import AnswerFailed, Reasoning, Retraction, Said
+from services.llm.streams.responses import ResponsesStream
+from services.llm.streams.think_tags import ThinkStyles, ThinkTags
 
 _PIECE_BYTES = 256 * 1024
+_MOST_OTHER_BYTES = 16 * 1024 * 1024
+"""Bytes of events that are not plain text: reasoning, calls of tools, metadata."""
+_REPEATED_BYTES = 24
+"""Bytes for each character of text: four closing events repeat all of it, a character as up to six bytes."""
+_AFTER_CLOSED_S = 0.1
+"""Seconds to wait for the end of the body after the mark that nothing follows, so that its connection can be
+reused."""
+
+log = structlog.get_logger(__name__)
 
 
 class StreamBroken(openai.APIError):
-    """The stream ended without the event that says that the answer is complete."""
+    """The stream ended without anything that says that the answer is complete."""
 
     def __init__(self, request: httpx2.Request) -> None:
         super().__init__("The stream ended before the answer was complete.", request, body=None)
 
 
 class LeanChatOpenAI(ChatOpenAI):
-    """`ChatOpenAI`, reading the response's lines itself.
+    """`ChatOpenAI`, reading the response's events itself.
 
-    `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives, and the complete message
-    is returned, with one pair of callbacks per call. `astream` works as in the stock class.
+    `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives (and reasoning, refusals and
+    retractions as `streams.pieces` tells them apart), and the complete message is returned, with one pair of
+    callbacks per call. `astream` works as in the stock class.
     """
 
     longest_answer: int = 200_000
     """Characters of text after which nothing more is read of an answer to `ainvoke`. It then ends like one that
     has reached the model's own limit, without usage, which comes last."""
+    think_styles: ThinkStyles = Field(default_factory=ThinkStyles, exclude=True)
+    """How models write reasoning; shared by the models of one endpoint."""
 
     async def _astream(
         self,
@@ -57,23 +77,20 @@ class LeanChatOpenAI(ChatOpenAI):
         on_text: OnText | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        events = self._events({**kwargs, **self.model_kwargs}, kwargs.get("response_format"))
-        if isinstance(events, ChatEvents) and "response_format" in kwargs:
-            # The stock class lets the SDK parse these while streaming; there is no plain text to speed up.
-            async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
-                yield chunk
-            return
-        async for part in self._parts(events, messages, stop, kwargs):
-            if isinstance(part, Refusal):
+        stream = self._stream_for(kwargs)
+        streamed = ""
+        async with aclosing(self._pieces(stream, messages, stop, kwargs)) as pieces:
+            async for piece in pieces:
                 if on_text:
-                    on_text(part)
-                continue
-            chunk = events.as_chunk(part, events.place) if isinstance(part, str) else part
-            if on_text and chunk.text:
-                on_text(chunk.text)
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
+                    on_text(piece)
+                if type(piece) is not str:
+                    continue
+                streamed += piece
+                chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
+                if run_manager:
+                    await run_manager.on_llm_new_token(piece, chunk=chunk)
+                yield chunk
+        yield ChatGenerationChunk(message=_last_chunk(_message(stream), streamed))
 
     async def _agenerate(
         self,
@@ -84,68 +101,61 @@ class LeanChatOpenAI(ChatOpenAI):
         on_text: OnText | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        if on_text is None:
-            return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        events = self._events({**kwargs, **self.model_kwargs}, kwargs.get("response_format"))
-        chunks: list[ChatGenerationChunk] = []
-        text: list[str] = []
-        place: object = None
-        heard = 0
-        async with aclosing(self._parts(events, messages, stop, kwargs)) as parts:
-            async for part in parts:
-                said = part if isinstance(part, str) else part.text
-                if heard + len(said) > self.longest_answer:
-                    said = said[: self.longest_answer - heard]
-                    on_text(said)
-                    return _cut_off([*(chunk.text for chunk in chunks), *text, said])
-                heard += len(said)
-                if said:
-                    on_text(said)
-                if isinstance(part, str):
-                    if not isinstance(part, Refusal):
-                        text.append(part)
-                        place = events.place
-                    continue
-                if text:
-                    chunks.append(events.as_chunk("".join(text), place))
-                    text.clear()
-                chunks.append(part)
-        if text:
-            chunks.append(events.as_chunk("".join(text), place))
-        whole = merge_chat_generation_chunks(chunks)
-        if whole is None:
-            raise ValueError("The response holds no events.")
-        message = message_chunk_to_message(whole.message)
-        return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
+        stream = self._stream_for(kwargs)
+        said = Said()
+        length = 0
+        async with aclosing(self._pieces(stream, messages, stop, kwargs)) as pieces:
+            async for piece in pieces:
+                is_text = not isinstance(piece, Reasoning | Retraction)
+                if is_text and length + len(piece) > self.longest_answer:
+                    rest = piece[: self.longest_answer - length]
+                    if on_text:
+                        on_text(rest)
+                    return _result(_cut_off(said.text + rest))
+                length += len(piece) if is_text else 0
+                said(piece)
+                if on_text:
+                    on_text(piece)
+        return _result(_message(stream))
 
-    def _events(self, options: dict[str, Any], schema: Any) -> Events:
-        if self._use_responses_api(options):
-            return ResponsesEvents(self.output_version, schema)
-        return ChatEvents(self._convert_chunk_to_generation_chunk)
+    def _stream_for(self, options: Mapping[str, Any]) -> AnswerStream:
+        tags = ThinkTags(thinks_first=self.think_styles.think_first(self.model_name))
+        uses_responses = self._use_responses_api({**options, **self.model_kwargs})
+        return ResponsesStream(tags) if uses_responses else ChatStream(tags)
 
-    async def _parts(
-        self, events: Events, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
-    ) -> AsyncGenerator[str | ChatGenerationChunk]:
-        """Yield text as strings, one per network read, refusals as such, and the rest as chunks, in order."""
-        options = {"stream": True, **events.options(self._should_stream_usage(**kwargs)), **kwargs}
+    async def _pieces(
+        self, stream: AnswerStream, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+    ) -> AsyncGenerator[str]:
+        """Yield text, joined for each network read, and the other kinds of pieces, in order."""
+        usage = self._should_stream_usage(**kwargs) and isinstance(stream, ChatStream)
+        options = {"stream": True, **({"stream_options": {"include_usage": True}} if usage else {}), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
         payload = self._get_request_payload(messages, stop=stop, **options)
         try:
-            async with await self._post(events.path, payload) as stream:
-                data = EventData()
-                async for received in _reads(stream.response, events):
-                    for part in parts_of(events, data.feed(received), stream.response.request):
-                        yield part
-                for part in parts_of(events, data.end(), stream.response.request, last=True):
-                    yield part
-                if events.patience is None:
-                    raise _unfinished(stream.response)
-        except AttributeError as error:
-            raise TypeError("An event of the stream is not of the API's shape.") from error
+            async with await self._post(stream.path, payload) as sent:
+                async for piece in _read(sent.response, stream):
+                    yield piece
         except openai.BadRequestError as error:
             _handle_openai_bad_request(error)
         except openai.APIError as error:
             _handle_openai_api_error(error)
+        self.think_styles.learn(self.model_name, stream.tags)
+
+    def _get_request_payload(
+        self,
+        input_: LanguageModelInput,
+        *,
+        stop: list[str] | None = None,
+        with_reasoning: bool = True,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Send the reasoning of earlier calls of this turn back, in the fields in which it came."""
+        messages = self._convert_input(input_).to_messages()
+        payload = super()._get_request_payload(messages, stop=stop, **kwargs)
+        for message, sent in zip(messages, payload.get("messages", ()), strict=False):
+            if isinstance(message, AIMessage) and message.tool_calls and with_reasoning:
+                _send_back(message, sent)
+        return payload
 
     async def _post(self, path: str, payload: dict[str, Any]) -> openai.AsyncStream[object]:
         """Send the request as it is.
@@ -167,7 +177,7 @@ class LeanChatOpenAI(ChatOpenAI):
             options["headers"]["Content-Length"] = str(len(content))
         return await client.post(
             path,
-            content=_pieces(content) if len(content) > _PIECE_BYTES else content,
+            content=_in_pieces(content) if len(content) > _PIECE_BYTES else content,
             options=cast(RequestOptions, options),
             cast_to=object,
             stream=True,
@@ -175,7 +185,7 @@ class LeanChatOpenAI(ChatOpenAI):
         )
 
 
-async def _pieces(content: bytes) -> AsyncGenerator[bytes]:
+async def _in_pieces(content: bytes) -> AsyncGenerator[bytes]:
     """Yield a long body in pieces: written as a whole, it would hold up the event loop."""
     for begin in range(0, len(content), _PIECE_BYTES):
         yield content[begin : begin + _PIECE_BYTES]
@@ -187,10 +197,70 @@ def _has_parts(body: Mapping[str, Any]) -> bool:
     return isinstance(messages, list) and any(isinstance(one.get("content"), list) for one in messages)
 
 
-def _cut_off(text: list[str]) -> ChatResult:
-    """Return an answer that was longer than any may be, without the calls that it may have begun."""
-    message = AIMessage("".join(text), response_metadata={"finish_reason": "length"})
-    return ChatResult(generations=[ChatGeneration(message=message)])
+def _send_back(message: AIMessage, sent: dict[str, Any]) -> None:
+    """Add to a message with tool calls what its endpoint wants to see of it again."""
+    fields = dict(message.additional_kwargs.get(REASONING, {}))
+    if before := fields.pop(BEFORE_TEXT, ""):
+        sent["content"] = f"<think>\n{before.strip()}\n</think>\n\n{sent.get('content') or ''}"
+    sent.update(fields)
+    for call in sent.get("tool_calls", ()):
+        call.update(message.additional_kwargs.get(CALL_FIELDS, {}).get(call["id"], {}))
+
+
+async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerator[str]:
+    """Yield the pieces of an answer as they arrive.
+
+    Raises:
+        StreamBroken: the body ends before the answer.
+        openai.APIError: the endpoint reports an error, or cannot be read on.
+        TypeError: it sends something else than an answer.
+    """
+    data, other_bytes, text_length = EventData(), 0, 0
+    try:
+        async for received in _reads(response, stream):
+            last = received is None
+            arrived: list[str] = []
+            for event in data.end() if received is None else data.feed(received):
+                pieces = _pieces_of(event, stream, last=last)
+                arrived += pieces
+                said = sum(len(piece) for piece in pieces if type(piece) is str)
+                text_length += said
+                other_bytes += 0 if said else len(event)
+                if other_bytes > _MOST_OTHER_BYTES + _REPEATED_BYTES * text_length:
+                    raise ValueError("The events that are not text are too many.")
+            for kind, adjacent in groupby(arrived, type):
+                yield kind("".join(adjacent))
+        for piece in stream.rest():
+            yield piece
+    except AttributeError as error:
+        raise TypeError("An event of the stream is not of the API's shape.") from error
+    except AnswerFailed as failed:
+        message = failed.body.get("message") if isinstance(failed.body, dict) else failed.body
+        text_of_error = message if isinstance(message, str) and message else "An error occurred during streaming"
+        raise openai.APIError(text_of_error, response.request, body=failed.body) from failed
+    if not stream.ended:
+        raise _unfinished(response)
+
+
+def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> list[str]:
+    """The pieces of an event; the `last` may have been cut off."""
+    content = event.strip()
+    if content.upper() == b"[DONE]":
+        stream.close()
+        return []
+    if not content:
+        return []
+    try:
+        parsed = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        if last:
+            return []
+        raise
+    if parsed is None:
+        return []
+    if not isinstance(parsed, dict):
+        raise TypeError("An event of the stream is not a JSON object.")
+    return list(stream.read(parsed))
 
 
 def _unfinished(response: httpx2.Response) -> Exception:
@@ -201,21 +271,63 @@ def _unfinished(response: httpx2.Response) -> Exception:
     return StreamBroken(response.request)
 
 
-async def _reads(response: httpx2.Response, events: Events) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives; once the answer is complete, wait only for a limited time."""
+async def _reads(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerator[bytes | None]:
+    """Yield the body as it arrives, and None at its end; once the answer is complete, wait only for a while."""
     body = response.aiter_bytes()
     while True:
+        patience = _AFTER_CLOSED_S if stream.closed and stream.ended else stream.after_end_s
         try:
-            async with asyncio.timeout(events.patience):
+            async with asyncio.timeout(patience if stream.ended else None):
                 received = await anext(body, b"")
         except TimeoutError:
-            return
+            break
         except httpx2.RequestError as error:
-            if events.patience is not None:
-                return
+            if stream.ended:
+                break
             if isinstance(error, httpx2.TimeoutException):
                 raise openai.APITimeoutError(response.request) from error
             raise openai.APIConnectionError(request=response.request) from error
         if not received:
-            return
+            break
         yield received
+    yield None
+
+
+def _message(stream: AnswerStream) -> AIMessage:
+    """Return the whole answer.
+
+    Raises:
+        ValueError: nothing of one came.
+    """
+    message = stream.message()
+    if stream.calls.odd:
+        log.info("the endpoint's tool calls are unusual", how=sorted(stream.calls.odd))
+    return message
+
+
+def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:
+    """Return what was not streamed of a message."""
+    chunks = [
+        tool_call_chunk(name=call["name"], args=orjson.dumps(call["args"]).decode(), id=call["id"], index=index)
+        for index, call in enumerate(message.tool_calls)
+    ]
+    content: Any = message.content
+    if isinstance(content, str):
+        content = content.removeprefix(streamed)
+    return AIMessageChunk(
+        content=content,
+        tool_call_chunks=chunks,
+        invalid_tool_calls=message.invalid_tool_calls,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata=message.response_metadata,
+        usage_metadata=message.usage_metadata,
+    )
+
+
+def _cut_off(text: str) -> AIMessage:
+    """Return an answer that was longer than any may be, without the calls that it may have begun."""
+    return AIMessage(text, response_metadata={"finish_reason": "length"})
+
+
+def _result(message: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)])

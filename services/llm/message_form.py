@@ -16,7 +16,7 @@ MessageForm = Literal["compatible", "native", "user_only"]
 role."""
 
 OnText = Callable[[str], None]
-"""Called with each piece of the answer's text as it arrives."""
+"""Called with each piece of the answer as it arrives: text, or one of the kinds in `streams.pieces`."""
 
 CONTEXT = "context"
 """Tag around what the service adds to a user's message."""

@@ -30,7 +30,7 @@ from services.llm.offline_replies import closest, reply_to
 from services.llm.offline_tools import call_of, choose_tool
 from services.llm.tokens import count_tokens
 
-_PIECE = re.compile(r"\s*[^\s\u3400-\u9fff]+|\s*[\u3400-\u9fff]{1,4}")
+_PIECE = re.compile(r"(?<!\s)\s*(?:[^\s\u3400-\u9fff]+|[\u3400-\u9fff]{1,4})")
 
 
 class OfflineChatModel(BaseChatModel):

@@ -6,14 +6,17 @@ from typing import Literal
 
 from services.errors import RefusalTopic
 
-Option = Literal["tools", "temperature", "response_format", "system_role"]
-"""Parts that can be left out of a request; without the system role, its text goes to the user's first message."""
+Option = Literal["tools", "temperature", "response_format", "system_role", "stream_options", "reasoning"]
+"""Parts that can be left out of a request; without the system role, its text goes to the user's first message.
+`reasoning` is that of the turn's earlier calls."""
 
 OPTION_OF: dict[RefusalTopic, Option] = {
     "tools": "tools",
     "temperature": "temperature",
     "schema": "response_format",
     "messages": "system_role",
+    "stream_options": "stream_options",
+    "reasoning": "reasoning",
 }
 """The option of a request that a refusal is about."""
 

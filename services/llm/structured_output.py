@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from services.errors import BadModelOutput, ModelFailed, ModelFailure
 from services.llm.chat_models import ChatModels
-from services.llm.json_text import json_values, without_reasoning
+from services.llm.json_text import json_values
 from services.platform.authorship import note_call
 from services.text.language import Language, language_of
 
@@ -58,7 +58,7 @@ async def ask_for(
         answer = ""
         try:
             answer = await _answer(models, asked, response_format)
-            return check(without_reasoning(answer))
+            return check(answer.strip())
         except BadModelOutput as error:
             log.info("an answer could not be used", purpose=purpose, reason=error.message, tries_left=tries_left)
             if not tries_left:

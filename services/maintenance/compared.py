@@ -23,9 +23,8 @@ SELECT id, expert_id, space_id, content, origin, created_at, learned_at, pinned_
        source_message_ids AS message_ids
 FROM (
     SELECT e.*, row_number() OVER (PARTITION BY e.expert_id ORDER BY e.created_at DESC, e.id DESC) AS place
-    FROM episodes e
+    FROM remembered_episodes e
     WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NOT NULL
-      AND e.superseded_by IS NULL AND e.retracted_at IS NULL AND e.held_at IS NULL
 ) AS written
 WHERE place <= %(most)s
 """

@@ -1,6 +1,6 @@
 """Fading: takes memories that are unimportant and were not used for long out of prompts and recall.
 
-A run is one transaction. While it can be undone, a memory that it took points to it (`superseded_by`).
+A run is one transaction. While it can be undone, a memory that it took points to it (`archived_by`).
 """
 
 from collections import defaultdict
@@ -20,9 +20,9 @@ from services.jobs.queue import JobQueue
 from services.maintenance import sql
 from services.maintenance.policy import Action, MaintenancePolicies, MaintenancePolicy
 from services.memory.episodes.episode import EpisodeType
-from services.memory.episodes.removal import remove_with_merged
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.removal.merged import remove_with_merged
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 

@@ -42,7 +42,7 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
   AND (last.at IS NULL OR last.at < %(same_night)s)
   AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
       AND v.last_active_at > %(active_since)s)
-  AND (EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.superseded_by IS NULL AND (
+  AND (EXISTS (SELECT FROM remembered_episodes e WHERE e.user_id = u.id AND (
       e.content IS NOT NULL AND e.learned_at > coalesce(last.at, '-infinity')
       OR %(fades)s AND e.importance < %(importance)s::real AND e.learned_at < %(before)s AND e.pinned_at IS NULL
          AND (e.last_recalled_at IS NULL OR e.last_recalled_at < %(before)s)))
@@ -60,7 +60,7 @@ WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s
 _DONE: LiteralString = """
 INSERT INTO maintained_users (user_id, tenant_id, at)
 SELECT id, tenant_id, %(at)s FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s
-ON CONFLICT (user_id) DO UPDATE SET at = excluded.at
+ON CONFLICT (user_id, tenant_id) DO UPDATE SET at = excluded.at
 """
 
 

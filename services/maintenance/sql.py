@@ -5,8 +5,8 @@ from typing import LiteralString
 # At night, what was brought back once is left alone.
 _UNUSED: LiteralString = """
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-AND e.superseded_by IS NULL AND e.retracted_at IS NULL AND e.held_at IS NULL AND e.pinned_at IS NULL
-AND e.importance < %(importance)s::real AND greatest(e.learned_at, e.last_recalled_at) < %(before)s
+AND e.pinned_at IS NULL AND e.importance < %(importance)s::real
+AND greatest(e.learned_at, e.last_recalled_at) < %(before)s
 AND (%(reason)s <> 'night' OR NOT EXISTS (
     SELECT FROM fading_runs r WHERE r.user_id = e.user_id AND e.id = ANY(r.episode_ids)))
 """
@@ -14,7 +14,7 @@ AND (%(reason)s <> 'night' OR NOT EXISTS (
 PREVIEW: LiteralString = f"""
 SELECT e.id, x.name AS expert, s.name AS space, e.episode_type, e.importance, e.learned_at, e.last_recalled_at,
        coalesce(e.content, said.text, '') AS content, count(*) OVER () AS total
-FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
+FROM remembered_episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
     FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
@@ -27,9 +27,10 @@ LOCK_USER: LiteralString = """
 SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE
 """
 
-# Without a place in the index; the index's job takes out what is superseded.
+# Without a place in the index; the index's job takes out what is archived.
 FADE: LiteralString = f"""
-UPDATE episodes e SET superseded_by = %(run_id)s, indexed_at = NULL WHERE {_UNUSED}
+WITH unused AS (SELECT e.id FROM remembered_episodes e WHERE {_UNUSED} FOR UPDATE)
+UPDATE episodes e SET archived_by = %(run_id)s, indexed_at = NULL FROM unused WHERE e.id = unused.id
 RETURNING e.id, e.expert_id, e.space_id
 """  # noqa: S608 — our own text only
 
@@ -54,8 +55,8 @@ WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FO
 """
 
 BRING_BACK: LiteralString = """
-UPDATE episodes SET superseded_by = NULL, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = %(run_id)s
+UPDATE episodes SET archived_by = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND archived_by = %(run_id)s
 RETURNING id, expert_id, space_id
 """
 
@@ -64,9 +65,9 @@ UPDATE fading_runs SET undone_at = clock_timestamp() WHERE id = %(run_id)s AND t
 """
 
 RESTORE: LiteralString = """
-UPDATE episodes e SET superseded_by = NULL, indexed_at = NULL FROM fading_runs r
+UPDATE episodes e SET archived_by = NULL, indexed_at = NULL FROM fading_runs r
 WHERE e.id = %(episode_id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-  AND r.id = e.superseded_by AND e.retracted_at IS NULL
+  AND r.id = e.archived_by AND e.retracted_at IS NULL
 RETURNING e.expert_id, e.space_id, r.id
 """
 
@@ -84,7 +85,7 @@ ORDER BY created_at LIMIT %(limit)s
 
 STILL_REMOVED: LiteralString = """
 SELECT id FROM episodes
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = %(run_id)s ORDER BY id
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND archived_by = %(run_id)s ORDER BY id
 """
 
 FORGOTTEN: LiteralString = """

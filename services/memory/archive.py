@@ -16,6 +16,7 @@ from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
+from services.memory.removal.merged import remove_with_merged
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -192,7 +193,9 @@ class Archive:
             await self._append(connection, owner, operation, trigger)
 
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
-        """Remove an episode; it is recalled no more. Of a turn, the messages stay in their conversation.
+        """Remove an episode, and what was merged from it or into it; other sources come back.
+
+        Of a turn, the messages stay in their conversation.
 
         Raises:
             NotFound: there is no such episode.
@@ -200,7 +203,10 @@ class Archive:
         """
 
         async def removed(connection: Connection) -> None:
-            await self._episodes.remove(connection, owner.tenant_id, owner.user_id, episode_id)
+            gone = await remove_with_merged(connection, owner.tenant_id, owner.user_id, episode_id)
+            if not gone:
+                raise NotFound(f"There is no episode {episode_id}.")
+            await self._episodes.leave_index(connection, owner.tenant_id, owner.user_id, gone)
             # The log does not keep the removed words.
             operation = Operation("episode_delete", field=str(episode_id))
             await self._append(connection, owner, operation, trigger)

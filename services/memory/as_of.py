@@ -14,16 +14,19 @@ episodes AS NOT MATERIALIZED (
     SELECT e.id, e.tenant_id, e.user_id, e.expert_id, e.conversation_id, e.space_id, held.episode_type,
            held.content, held.importance, e.origin, held.source_message_ids, e.created_at, e.learned_at,
            e.last_recalled_at, e.recall_count, e.pinned_at, held.indexed_at, held.retracted_at, held.held_at,
-           e.changed_in, e.made_by, CASE WHEN version.was IS NULL OR held.superseded_by IN (
-               SELECT id FROM episodes UNION ALL SELECT id FROM compression_runs
-               UNION ALL SELECT id FROM fading_runs UNION ALL SELECT id FROM core_memory_blocks
-           ) THEN held.superseded_by END AS superseded_by
+           e.changed_in, e.made_by,
+           (SELECT id FROM episodes WHERE id = held.superseded_by) AS superseded_by,
+           (SELECT id FROM core_memory_blocks WHERE id = held.superseded_in) AS superseded_in, held.archived_by
     FROM episodes e LEFT JOIN LATERAL (
         SELECT v.was FROM memory_versions v WHERE v.episode_id = e.id AND v.closed_at > %(as_of)s
         ORDER BY v.closed_at LIMIT 1
     ) AS version ON true
     CROSS JOIN LATERAL jsonb_populate_record(e, coalesce(version.was, '{}')) AS held
     WHERE e.learned_at <= %(as_of)s
+), remembered_episodes AS NOT MATERIALIZED (
+    SELECT * FROM episodes
+    WHERE superseded_by IS NULL AND superseded_in IS NULL AND archived_by IS NULL AND retracted_at IS NULL
+      AND held_at IS NULL
 )"""
 
 _MESSAGES: LiteralString = """

@@ -24,10 +24,11 @@ _ENTRY: LiteralString = """
 SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_type,
        coalesce(e.content, said.text, '') AS content, e.importance, e.origin, e.created_at, e.learned_at,
        e.source_message_ids,
-       e.last_recalled_at, e.recall_count, e.superseded_by, e.retracted_at, e.pinned_at,
+       e.last_recalled_at, e.recall_count, e.retracted_at, e.pinned_at,
+       coalesce(e.superseded_by, e.superseded_in, e.archived_by) AS superseded_by,
        f.created_at AS archived_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
-LEFT JOIN fading_runs f ON f.id = e.superseded_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
+LEFT JOIN fading_runs f ON f.id = e.archived_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
     FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
@@ -43,7 +44,7 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
   AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
   AND (%(since)s::timestamptz IS NULL OR e.created_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR e.created_at < %(until)s)
-  AND (%(superseded)s OR e.superseded_by IS NULL OR f.id IS NOT NULL)
+  AND (%(superseded)s OR num_nonnulls(e.superseded_by, e.superseded_in, e.archived_by) = 0 OR f.id IS NOT NULL)
   AND (%(archived)s::boolean IS NULL OR (f.id IS NOT NULL) = %(archived)s)
   AND (%(pinned)s::boolean IS NULL OR (e.pinned_at IS NOT NULL) = %(pinned)s)
   AND (%(retracted)s OR e.retracted_at IS NULL)
@@ -63,7 +64,9 @@ ORDER BY created_at, id
 """
 
 _LOCK: LiteralString = """
-SELECT e.expert_id, e.space_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
+SELECT e.expert_id, e.space_id, e.episode_type, e.content, e.importance,
+       coalesce(e.superseded_by, e.superseded_in, e.archived_by) AS superseded_by
+FROM episodes e
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
 FOR UPDATE
 """
@@ -127,7 +130,7 @@ class CatalogEntry:
     last_recalled_at: datetime | None
     recall_count: int
     superseded_by: UUID | None
-    """The episode that holds instead, or the run of maintenance that archived or removed it."""
+    """The memory or section of core memory that holds instead, or the run that archived or removed it."""
     retracted_at: datetime | None
     """When the user asked memory to forget it."""
     pinned_at: datetime | None

@@ -11,7 +11,7 @@ WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
 MAKE_SPACE = """
 INSERT INTO spaces (id, tenant_id, user_id, name)
 SELECT %(space_id)s, tenant_id, id, %(space)s FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
-ON CONFLICT (user_id, name) DO NOTHING RETURNING id
+ON CONFLICT (user_id, name, tenant_id) DO NOTHING RETURNING id
 """
 
 HOME = "SELECT id FROM experts WHERE tenant_id = %(tenant_id)s AND name = 'default'"
@@ -48,7 +48,7 @@ LOCK = """
 INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
 SELECT person.id, %(expert_id)s, %(tenant_id)s, 0
 FROM (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s FOR KEY SHARE) AS person
-ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation
+ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memory_generations.generation
 RETURNING generation
 """
 
@@ -58,7 +58,7 @@ WITH block AS (
         rewritten_version)
     VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(section)s, %(content)s,
         %(version)s, CASE WHEN %(whole)s THEN %(version)s ELSE 0 END)
-    ON CONFLICT (user_id, expert_id, section, space_id) DO UPDATE SET
+    ON CONFLICT (user_id, expert_id, section, space_id, tenant_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
     RETURNING id, updated_at

@@ -15,7 +15,7 @@ from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.recogniser import kind_of
 from services.memory.commands.resolution import Resolution
 from services.memory.operations import Trigger
-from services.memory.retraction import Retraction
+from services.memory.removal.hiding import Retraction
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.text.language import Language, language_of

@@ -27,9 +27,8 @@ PairKind = Literal["duplicate", "contradiction"]
 _CHANGED = "One of the two memories is remembered no more, was changed or is pinned."
 
 _REMEMBERED: LiteralString = """
-SELECT id FROM episodes
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by IS NULL
-  AND retracted_at IS NULL FOR SHARE
+SELECT id FROM remembered_episodes
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FOR SHARE
 """
 
 

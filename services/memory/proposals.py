@@ -22,7 +22,7 @@ from services.memory.editor import EditContext, MemoryEditor
 from services.memory.episodes.episode import Source
 from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
-from services.memory.undo import Undo
+from services.memory.removal.undo import Undo
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database

@@ -21,9 +21,11 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memo
   AND o.new_value IS NOT NULL AND o.results->>'state' = %(state)s
   AND (NOT o.results ? 'kept'
        OR (o.results ? 'kept_value'
-           OR kept.id IS NOT NULL AND (%(state)s <> 'waiting' OR kept.superseded_by IS NULL))
+           OR kept.id IS NOT NULL AND (%(state)s <> 'waiting' OR EXISTS (
+               SELECT FROM remembered_episodes r WHERE r.id = kept.id)))
       AND (o.results ? 'dropped_value' OR dropped.id IS NOT NULL AND (
-           %(state)s <> 'waiting' OR dropped.superseded_by IS NULL AND dropped.pinned_at IS NULL)))
+           %(state)s <> 'waiting' OR dropped.pinned_at IS NULL AND EXISTS (
+               SELECT FROM remembered_episodes r WHERE r.id = dropped.id))))
   AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """

@@ -7,7 +7,6 @@ from uuid import UUID
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
-from services.memory.branching import BranchMemory
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.commands.reading import CommandReader
@@ -18,7 +17,6 @@ from services.memory.editor import MemoryEditor
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
-from services.memory.exclusions import Exclusions
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
@@ -26,8 +24,10 @@ from services.memory.pins import Pins
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
-from services.memory.retraction import RebuildTasks, Retraction
-from services.memory.undo import Undo
+from services.memory.removal.branches import BranchMemory
+from services.memory.removal.exclusions import Exclusions
+from services.memory.removal.hiding import RebuildTasks, Retraction
+from services.memory.removal.undo import Undo
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database

@@ -18,8 +18,8 @@ _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 0x616E616D  # "anam": one migration at a time, for any number of processes
 
 _SERVES = "serves versions from "
-_FIRST_SERVED = "0025"
-"""The first version that accepts newer schemas."""
+BASELINE = "0100"
+"""The migration that makes the whole schema. Databases of older ones are not upgraded, but moved."""
 _SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
 """In a migration: the oldest version that works on the schema which it leaves. Missing, as the one before."""
 
@@ -41,8 +41,8 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
-        ConfigurationError: the service's role does not exist, the schema is newer than this version, or the
-            address leads through a connection pooler.
+        ConfigurationError: the service's role does not exist, the schema is newer than this version or older than
+            the baseline, or the address leads through a connection pooler.
     """
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
@@ -50,6 +50,8 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             require_role(connection, service_role)
             before = current_revision(connection)
+            if before is not None and before < BASELINE:
+                raise ConfigurationError(too_old(before))
             if before is not None and before > newest_revision():
                 if serves(before, _comment(connection)):
                     return before, before
@@ -98,7 +100,16 @@ def newest_revision() -> str:
 def oldest_served() -> str:
     """Return the revision of the oldest version that works on the newest schema, from the migrations' sources."""
     texts = (path.read_text() for path in (_FOLDER / "versions").glob("[0-9]*.py"))
-    return max([_FIRST_SERVED, *(found[1] for text in texts for found in _SERVES_FROM.finditer(text))])
+    return max([BASELINE, *(found[1] for text in texts for found in _SERVES_FROM.finditer(text))])
+
+
+def too_old(revision: str) -> str:
+    """Say how a database of a schema before the baseline is moved."""
+    return (
+        f"The database's schema is at {revision}, from before the one that this version upgrades ({BASELINE}). "
+        "Move it: with the version that made it, run `anamnesis backup before.zip`; then, with this one, "
+        "`anamnesis restore before.zip --replace`"
+    )
 
 
 def serves(revision: str, comment: str | None) -> bool:

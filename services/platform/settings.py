@@ -6,6 +6,7 @@ below a field is its meaning, and its description is what it accepts.
 
 import ipaddress
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -149,6 +150,11 @@ class Settings(BaseSettings):
         RequestBudget(), description=f"{WRITTEN}; unset = no limits"
     )
     """Lower larger budgets of requests to this one."""
+    trusted_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="origins such as https://chat.example, separated by commas"
+    )
+    """Let web pages of these origins send what changes something; those of other sites are refused. Pages of the
+    service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
@@ -444,11 +450,19 @@ class Settings(BaseSettings):
     )
     """Find places with this geocoding API."""
 
-    @field_validator("llm_fallback_models", "tools_offered", mode="before")
+    @field_validator("llm_fallback_models", "tools_offered", "trusted_origins", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value
+
+    @field_validator("trusted_origins")
+    @classmethod
+    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if not re.fullmatch(r"[a-z][a-z0-9+.-]{0,30}://[^/\s,]*", origin):
+                raise ValueError(f"{origin!r} is not of the form https://host or https://host:port")
         return value
 
     @field_validator("openai_model_aliases", mode="before")

@@ -98,7 +98,7 @@ INSERT INTO daily_summaries (user_id, expert_id, space_id, date, tenant_id, time
 SELECT %(user_id)s, %(expert_id)s, %(space_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s,
     %(key_topics)s, %(session_count)s, %(message_count)s, %(visit_ids)s, %(made_by)s
 WHERE (SELECT count(*) FROM unretracted) = cardinality(%(conversation_ids)s::uuid[])
-ON CONFLICT (user_id, expert_id, date, space_id) DO UPDATE SET
+ON CONFLICT (user_id, expert_id, date, space_id, tenant_id) DO UPDATE SET
     timezone = EXCLUDED.timezone, summary = EXCLUDED.summary, key_topics = EXCLUDED.key_topics,
     session_count = EXCLUDED.session_count, message_count = EXCLUDED.message_count,
     visit_ids = EXCLUDED.visit_ids, made_by = EXCLUDED.made_by, updated_at = clock_timestamp()

@@ -68,7 +68,7 @@ INSERT INTO conversation_summaries AS s (conversation_id, tenant_id, summary, su
     rewritten_version, made_by)
 VALUES (%(conversation_id)s, %(tenant_id)s, %(summary)s, %(expected)s + 1, %(at)s, %(message_id)s, %(count)s,
     %(increments)s, CASE WHEN %(rewritten)s THEN %(expected)s + 1 ELSE 0 END, %(made_by)s)
-ON CONFLICT (conversation_id) DO UPDATE SET
+ON CONFLICT (conversation_id, tenant_id) DO UPDATE SET
     summary = EXCLUDED.summary,
     summary_version = EXCLUDED.summary_version,
     covered_through_created_at = EXCLUDED.covered_through_created_at,

@@ -49,7 +49,7 @@ JOIN LATERAL (
     ORDER BY created_at, id LIMIT 5000
 ) AS m ON true
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-GROUP BY e.id
+GROUP BY e.id, e.tenant_id
 """
 
 _LOCK = """

@@ -11,7 +11,7 @@ _LONGEST = 2000
 """Characters of a message that are looked at."""
 
 _QUOTED = re.compile(
-    r"“[^”]{3,}”|\"[^\"]{3,}\"|「[^」]{3,}」|(?<!\w)'[^']{12,}'(?!\w)|```.*?```|`[^`]*`", re.DOTALL
+    r"“[^“”]{3,}”|\"[^\"]{3,}\"|「[^「」]{3,}」|(?<!\w)'[^']{12,}'(?!\w)|```.*?```|`[^`]*`", re.DOTALL
 )
 _HIDDEN = "\ue000"
 
@@ -34,7 +34,7 @@ _WRITES = re.compile(
 """Marks a sentence as saying what is to be written."""
 
 _COMMA = re.compile(
-    r"[,，—]+|\s+-\s+|\s+(?:and|but|so|because|yet)\s+(?=(?:i|i'm|i've|my|we|now)\b)"
+    r"[,，—]+|\s{1,8}-\s{1,8}|\s{1,8}(?:and|but|so|because|yet)\s{1,8}(?=(?:i|i'm|i've|my|we|now)\b)"
     r"|(?<=[\u3400-\u9fff])(?:但是|不过(?!敏)|可是|而且|所以|并且|因此|但)(?=[\u3400-\u9fff])",
     re.IGNORECASE,
 )

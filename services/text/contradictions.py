@@ -66,7 +66,7 @@ _ONLY_ONE: tuple[tuple[str, str], ...] = (
 )
 """Attributes with one value at a time, preceded by whose they are (her parents live in Berlin)."""
 
-_WHOSE = r"(?P<whose>(?:[^\W\d_]+(?:'s)? ){0,3}?|[\u4e00-\u9fff]{0,4}?)"
+_WHOSE = r"\A(?P<whose>(?:[^\W\d_]+(?:'s)? ){0,3}?|[\u4e00-\u9fff]{0,4}?)"
 _RELATIONS = tuple((name, re.compile(f"{_WHOSE}{pattern}")) for name, pattern in _ONLY_ONE)
 
 _OF_ANYTHING = frozenset(["is called", "is so old", "was born"])
@@ -97,7 +97,7 @@ _LEADING = _pattern(
     _SPEAKERS + _NEGATIONS + _LIKINGS + _DEGREES + tuple(dict.fromkeys(_DOING)),
     r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*",
 )
-_TRAILING = _pattern(_AT_THE_END, r"\s*(?:\b(?:{english})|(?:{chinese}))$")
+_TRAILING = _pattern(_AT_THE_END, r"\s{{0,8}}(?:\b(?:{english})|(?:{chinese}))$")
 _NEGATION_AT_END = _pattern(_NEGATIONS, r"(?:\b(?:{english})|(?:{chinese}))\s*$")
 _TIME = _pattern(_SPEAKERS + _DEGREES, r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*")
 

@@ -43,7 +43,7 @@ _TIME = re.compile(
     r"midnight|christmas|easter|spring|summer|autumn|winter)\b|\b(?:next|last|this|every) (?:week|month|year)\b|"
     r"\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}(?::\d\d| ?[ap]m)\b|\bo'clock\b|\bhalf past\b|\b(?:19|20)\d\d\b|"
     r"\b(?:at|by|from|around) (?:\d{1,2}|five|six|seven|eight|nine|ten|eleven|twelve)\b|"
-    r"(?:周|星期|礼拜)[一二三四五六日天末]|[\d一二三四五六七八九十两]+(?:月|号|日|点)|明天|后天|今天|昨天|今晚|早上|"
+    r"(?:周|星期|礼拜)[一二三四五六日天末]|[\d一二三四五六七八九十两]{1,8}(?:月|号|日|点)|明天|后天|今天|昨天|今晚|早上|"
     r"上午|中午|下午|晚上|半夜|凌晨|[上下这本]个?(?:周|月|星期|礼拜)|[明今去]年|春天|夏天|秋天|冬天|春节|过年|国庆|"
     r"寒假|暑假|年底|月底|周末"
 )
@@ -52,7 +52,7 @@ _NAME_ENGLISH = re.compile(
 )
 _NAME_CHINESE = re.compile(
     r"[叫姓](?!做|什么|啥|我)|名[叫是]|取名|[阿小老][\u4e00-\u9fff]{1,2}(?=[，。、是在和]|$)|"
-    r"[\u4e00-\u9fff](?:阿姨|大夫|医生|老师|先生|女士|姐|哥|叔|师傅|教授|总|会计|律师)|[A-Za-z]{2,}|《[^》]+》|“[^”]+”"
+    r"[\u4e00-\u9fff](?:阿姨|大夫|医生|老师|先生|女士|姐|哥|叔|师傅|教授|总|会计|律师)|[A-Za-z]{2,}|《[^《》]+》|“[^“”]+”"
 )
 _PLACE_ENGLISH = re.compile(
     r"\b(?:in|at|from|to|near|on|around|for) (?:the )?(?:[a-z]+ )?[A-Z]\w+|\b(?:street|road|avenue|city|town|"

@@ -63,7 +63,7 @@ _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|days?|mornings?
 _MONTHS = r"january|february|march|april|may|june|july|august|september|october|november|december"
 _TIMES = re.compile(
     rf"\b(?:(?:on|at|in|every|each|the) )+(?:(?:{_DAYS}) ?)*\b(?:{_DAYS}|{_MONTHS})\b"
-    r"|周[末一二三四五六日]|周|每?[天早晚]上?|[上中下]午|夜里|[\d一二三四五六七八九十]+(?:年|月份?|[日号点])|明年|去年|今年"
+    r"|周[末一二三四五六日]|周|每?[天早晚]上?|[上中下]午|夜里|[\d一二三四五六七八九十]{1,8}(?:年|月份?|[日号点])|明年|去年|今年"
 )
 """May stand anywhere in a sentence."""
 

@@ -19,24 +19,24 @@ _CHINESE_VERBS = (
     "谈谈 举例 造句 填空 推断 推理 阐述 论述 指出 简述 识别 确定 实现 转换 标注 预测 查一下 "
     "查下 搜一下 搜下 "
 )
-_POLITE_ENGLISH = r"\W*(?:(?:please|can you|could you|would you|now|then|also|and|ok|hi|hello|hey)\W+)*"
+_POLITE_ENGLISH = r"\W{0,40}(?:(?:please|can you|could you|would you|now|then|also|and|ok|hi|hello|hey)\W+)*"
 _POLITE_CHINESE = (
-    r"\W*(?:[你您]好\W*)?"
+    r"\W{0,40}(?:[你您]好\W*)?"
     r"(?:(?:请问|请|麻烦你?|帮我|帮忙|你?能不能|你?能否|可以|给我|现在|然后|接下来|再|并)\W*)*"
 )
 _ORDER = re.compile(
-    rf"{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
+    rf"\A(?:{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
     rf"|{_POLITE_CHINESE}(?:根据|基于|针对|按照|关于|通过|作为|假设|想象|给定|已知|设|阅读|参考|结合"
     r"|(?:[把将用以按从在对为向就].{1,40}?|给[^,，。]{1,12}?|重新|详细|简要|简单|分别|逐步|一步步)?"
-    rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过]))"
+    rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过])))"
 )
 _QUESTION = re.compile(
-    rf"{_POLITE_ENGLISH}(?:(?:what|which|who|whose|when|where)"
+    rf"\A(?:{_POLITE_ENGLISH}(?:(?:what|which|who|whose|when|where)"
     r"(?:'s| (?:is|are|was|were|does|do|did|can|could|would|will|should|kind|type|makes?|causes?))"
     r"|how (?:to|do|does|did|can|could|many|much|long|far|often|old|should)"
     r"|why (?:is|are|do|does|did|was|were)|is there|are there)\b"
     rf"|{_POLITE_CHINESE}(?:什么是|什么叫|何为|为什么|为何|如何|怎样|怎么才能|哪[些个位家种里年]|多少"
-    r"|几[个种年月点]|谁[是在的]|是否|有没有|有哪些)"
+    r"|几[个种年月点]|谁[是在的]|是否|有没有|有哪些))"
 )
 _QUESTION_AT_ITS_END = re.compile(
     r"(?:是什么|是谁|有哪些|有什么(?!用)|是多少|的区别|的原因|的含义|的意思|的作用|的方法|什么意思"
@@ -44,10 +44,10 @@ _QUESTION_AT_ITS_END = re.compile(
     r"|还是.{1,20})[吗呢?？。]*\s*$"
 )
 _TELL = re.compile(
-    rf"{_POLITE_ENGLISH}"
+    rf"\A(?:{_POLITE_ENGLISH}"
     r"(?:(?:tell|remind|show|read) (?:me|us)|(?:list|explain|describe|look up|summari[sz]e|recap)\b)"
     rf"|{_POLITE_CHINESE}(?:再|把.{{1,20}}?)?(?:跟我|给我|对我)?"
-    r"(?:告诉我|提醒我一?下|说说|说一下|讲讲|讲一下|念|列出|列一下|查一?下|查查|看一?下|看看|总结|解释)"
+    r"(?:告诉我|提醒我一?下|说说|说一下|讲讲|讲一下|念|列出|列一下|查一?下|查查|看一?下|看看|总结|解释))"
 )
 
 

@@ -40,16 +40,16 @@ _SPEAKS = re.compile(
 _CHINESE_LETTER = re.compile("[\u3400-\u9fff]")
 
 _JOINED = re.compile(
-    r"\s*(?:,?\s*(?:和|跟|与|及|到|至|以及|还有|[~～—–、-]|and|or|to|till|until|through|thru|&))\s*(?:the\s+)?",
+    r"\s{0,8}(?:,?\s{0,8}(?:和|跟|与|及|到|至|以及|还有|[~～—–、-]|and|or|to|till|until|through|thru|&))\s{0,8}(?:the\s{1,8})?",
     re.IGNORECASE,
 )
 _PIECE = re.compile(
-    r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
-    r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
+    r"[,…]+|(?<=:)\s*|\s{1,8}[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
+    r"|(?<!\byou)(?<!\bu)\s{1,8}(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
 )
 _FROM = re.compile(r"from\s+", re.IGNORECASE)
 _TIME_AS_SENTENCE = re.compile(
-    rf"(?:^|[.!?。\n])\s*(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
+    rf"(?:^|[.!?。\n])\s{0, 8}(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
     r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?([.。…])(?=\s*\w)"
 )
 """Its end is no end: the question follows ("Last Monday. What did we talk about?")."""

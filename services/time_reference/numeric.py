@@ -47,7 +47,7 @@ _ASKS_FOR_A_DATE = re.compile(
 )
 _AROUND_THE_CLOCK = (24, 7)
 _ANOTHER = re.compile(r"\s?[-–~到至]\s?\d{1,2}/\d{1,2}(?!\d)")
-_NOT_A_DATE = re.compile(rf"\s*(?:of\b|inch|cup|mile|分|%|点|{_NAME})", re.IGNORECASE)
+_NOT_A_DATE = re.compile(rf"\s{{0,8}}(?:of\b|inch|cup|mile|分|%|点|{_NAME})", re.IGNORECASE)
 
 
 def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Phrase | None, int] | None:

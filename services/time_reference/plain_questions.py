@@ -55,10 +55,10 @@ _ENGLISH = (
     rf"|(?:what (?:was|were) )?(?:our |any )?{_ENGLISH_TALK}(?: about)?(?: we had)? {_AT}"
     rf"|(?:what (?:was|were) )?(?:our )?{_AT}(?:'s?)? {_ENGLISH_TALK}(?: about)?"
 )
-_BETWEEN = r"[\s,.!?:;。…~-]*"
+_BETWEEN = r"[\s,.!?:;。…~-]{0,20}"
 _PLAIN = re.compile(
-    rf"{_BETWEEN}(?:{_CHINESE_BEFORE}{_BETWEEN})*+(?:{_CHINESE}){_BETWEEN}(?:{_CHINESE_AFTER}{_BETWEEN})*"
-    rf"|{_BETWEEN}(?:{_ENGLISH_BEFORE}\b{_BETWEEN})*+(?:{_ENGLISH}){_BETWEEN}(?:{_ENGLISH_AFTER}\b{_BETWEEN})*"
+    rf"\A{_BETWEEN}(?:(?>(?:{_CHINESE_BEFORE}{_BETWEEN})*)(?:{_CHINESE}){_BETWEEN}(?:{_CHINESE_AFTER}{_BETWEEN})*"
+    rf"|(?>(?:{_ENGLISH_BEFORE}\b{_BETWEEN})*)(?:{_ENGLISH}){_BETWEEN}(?:{_ENGLISH_AFTER}\b{_BETWEEN})*)"
 )
 _LONGEST = 120
 """Characters of a plain question, courtesies included."""

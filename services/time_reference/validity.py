@@ -24,7 +24,7 @@ _MAY_BE_TIMED = re.compile(
 _UNTIL = re.compile(
     r"(?:[,，]\s*)?(?:\b(?:(?:up )?until|till?|through)|直到|一直到|截止到?|截至|到|至)\s*$", re.IGNORECASE
 )
-_UNTIL_HERE = re.compile(r"\s*(?:为止|之前|前|止|结束|到期)")
+_UNTIL_HERE = re.compile(r"\s{0,8}(?:为止|之前|前|止|结束|到期)")
 _UNTIL_BEFORE = re.compile(r"(?:[之以]前|前)(?=都|一直|还是?|我|咱|[,，])|[之以]前$")
 _BARE_UNTIL = re.compile(r"(?:到|至)\s*$")
 _SINCE = re.compile(r"(?:[,，]\s*)?(?:\bsince|自从|自|从|打)\s*$", re.IGNORECASE)
@@ -33,12 +33,13 @@ _FROM = re.compile(
 )
 _BEGINS = re.compile(r"(?:since|from|自从|自|从|打)", re.IGNORECASE)
 _ONWARDS = re.compile(
-    r"\s*(?:\bonwards?\b|\bon\b(?!\s+(?:the|a|my))|以来|起就|起|开始就?|之后就?|以后就?)", re.IGNORECASE
+    r"\s{0,8}(?:\bonwards?\b|\bon\b(?!\s+(?:the|a|my))|以来|起就|起|开始就?|之后就?|以后就?)", re.IGNORECASE
 )
 _EVER_SINCE = re.compile(r"(?:[我咱]们?)?(?:就|便|一直)")
 _ONWARDS_CHINESE = re.compile(r"以来|起(?![床来身飞码初个诉草步])|开始")
 _FROM_TO = re.compile(
-    r"(?:from\s.+\s(?:to|until|till?)\s|(?:从|自)?[\d一二三四五六七八九十去前今明].*[到至])", re.IGNORECASE
+    r"(?:from\s.{1,80}\s(?:to|until|till?)\s|(?:从|自)?[\d一二三四五六七八九十去前今明].{0,80}[到至])",
+    re.IGNORECASE,
 )
 _FORMERLY = re.compile(
     r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!'m )(?<!'re )(?<!\bget )(?<!\bgot )(?<!\bbe )\bused to (?=[a-z])"
@@ -52,9 +53,9 @@ _OVER = re.compile(
 )
 _TO_COME = re.compile(r"\b(?:will|going to|gonna)\b|'ll\b|要|会|将|打算|准备|计划", re.IGNORECASE)
 _MARK = re.compile(
-    r"\s*[(（](?:(?P<formerly>formerly|以前)"
-    r"|(?:until |到(?=.*为止))(?P<until>[\d-]+)(?:为止)?"
-    r"|(?:since |from |(?=.*起))(?P<since>[\d-]+)起?"
+    r"\s{0,8}[(（](?:(?P<formerly>formerly|以前)"
+    r"|(?:until |到(?=.{0,20}为止))(?P<until>[\d-]+)(?:为止)?"
+    r"|(?:since |from |(?=.{0,20}起))(?P<since>[\d-]+)起?"
     r"|(?P<first>[\d-]+)(?: to |至)(?P<last>[\d-]+))[)）]\s*$"
 )
 _AHEAD = frozenset(

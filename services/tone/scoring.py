@@ -21,7 +21,7 @@ _SHOWN = 500
 """Characters that are looked at from the beginning, and from the end, of a longer message."""
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _HIDDEN = re.compile(
-    r"```.*?(?:```|$)|`[^`\n]*`|“[^”]{4,}”|\"[^\"\n]{4,}\"|「[^」]{2,}」|《[^》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)"
+    r"```.*?(?:```|$)|`[^`\n]*`|“[^“”]{4,}”|\"[^\"\n]{4,}\"|「[^「」]{2,}」|《[^《》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)"
     r"|https?://\S+",
     re.DOTALL,
 )

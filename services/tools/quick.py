@@ -102,7 +102,7 @@ def _bare(sentence: str) -> str:
 
 # Signs of quotations, code and addresses.
 _FOREIGN = re.compile(r'["“”„«»「」『』《》`<>{}\[\]|\\=#*@_]|://')
-_END = re.compile(r"[?!。;\n]+|\.+(?=\s|$)|…+")
+_END = re.compile(r"[?!。;\n]+|(?<!\.)\.+(?=\s|$)|…+")
 _BETWEEN = re.compile(r",|\band (?=what|how|is|will|do|which)|(?=还有|另外|顺便)")
 _BEFORE = re.compile(
     r"""(?:(?:
@@ -118,6 +118,6 @@ _BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AFTER = re.compile(
-    r"(?:[ ,]*(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈]))*$",
+    r"(?:[ ,]{0,8}(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈]))*$",
     re.IGNORECASE,
 )

@@ -8,8 +8,11 @@ from typing import TypeVar
 from uuid import UUID
 
 from services.conversations.messages import title_of
+from services.memory.origins import values_of
+from services.memory.word_digests import episode_digest, title_digest
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
+from services.transfer.forgotten import Forgotten, ForgottenWords, digest_of_line
 from services.transfer.lines import (
     CoreMemoryLine,
     EpisodeLine,
@@ -51,6 +54,8 @@ class Batch:
         self._owners = Owners(connection, tenant_id)
         self._default_timezone = default_timezone
         self._messages = ImportedMessages(connection, tenant_id)
+        self._forgotten_words = ForgottenWords(connection, tenant_id)
+        self._forgotten = Forgotten({})
         self._memory = ImportedMemory(connection, tenant_id)
         self._lines = list(lines)
         self._report = ImportReport()
@@ -66,6 +71,7 @@ class Batch:
         await self._find_experts()
         self._users = await self._owners.users(_users_of(self._lines), self._default_timezone)
         times = self._times()
+        await self._find_forgotten()
         await self._find_spaces()
         if wanted := self._wanted_conversations(times):
             self._conversations = await self._owners.conversations(wanted)
@@ -84,6 +90,41 @@ class Batch:
             for number, line in self._lines
             if (name := _expert_of(line)) is not None and name not in self._experts
         )
+
+    async def _find_forgotten(self) -> None:
+        """Find what users have forgotten for good, and leave its memories out."""
+        known = [
+            (self._users[line.user_id].id, line)
+            for _, line in self._lines
+            if isinstance(line, MessageLine | EpisodeLine | CoreMemoryLine | SessionLine)
+        ]
+        self._forgotten = await self._forgotten_words.among(known)
+        if self._forgotten.digests:
+            kept = [(number, self._without_forgotten(line)) for number, line in self._lines]
+            self._report.skipped += sum(line is None for _, line in kept)
+            self._lines = [(number, line) for number, line in kept if line is not None]
+
+    def _without_forgotten(self, line: Line) -> Line | None:
+        """Return a line without words that were forgotten; of messages, which keep their place, in memory only."""
+        forgotten, user_id = self._forgotten, self._users[line.user_id].id
+        match line:
+            case EpisodeLine() if forgotten.deleted(user_id, episode_digest(line.content)) is not None:
+                return None
+            case SessionLine() if forgotten.deleted(user_id, title_digest(line.title)) is not None:
+                return line.model_copy(update={"title": ""})
+            case CoreMemoryLine():
+                content = forgotten.without_forgotten(user_id, line.content)
+                held = set(values_of(content))
+                pinned = [each for each in line.pinned if (each.field, each.text) in held]
+                return line.model_copy(update={"content": content, "pinned": pinned})
+            case MessageLine() if forgotten.deleted(user_id, digest_of_line(line)) is not None:
+                return line.model_copy(update={"retracted": True})
+        return line
+
+    def _is_deleted(self, line: MessageLine) -> bool:
+        if not self._forgotten.digests:
+            return False
+        return bool(self._forgotten.deleted(self._users[line.user_id].id, digest_of_line(line)))
 
     async def _find_spaces(self) -> None:
         named = {
@@ -132,7 +173,7 @@ class Batch:
             session = self._session(line.user_id, line.session_id)
             before = wanted.get(session)
             if before is None or times[number] < before.created_at:
-                title = title_of(line.content)
+                title = "" if self._is_deleted(line) else title_of(line.content)
                 wanted[session] = NewConversation(
                     session, self._expert(line), spaces.get(session), title, times[number]
                 )
@@ -169,7 +210,13 @@ class Batch:
 
     async def _store_messages(self, times: dict[int, datetime], *, episodes: bool) -> None:
         messages = [
-            ImportedMessage(number, self._conversation(line.user_id, line.session_id), line, times[number])
+            ImportedMessage(
+                number,
+                self._conversation(line.user_id, line.session_id),
+                line,
+                times[number],
+                deleted=self._is_deleted(line),
+            )
             for number, line in self._only(MessageLine)
         ]
         if not messages:

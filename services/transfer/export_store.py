@@ -71,7 +71,7 @@ WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
 # What took its place says what was superseded.
 _EPISODES: LiteralString = """
 SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p.content, p.importance, p.origin,
-       p.created_at, p.superseded_by IS NOT NULL AS archived, p.pinned_at IS NOT NULL AS pinned,
+       p.created_at, p.archived_by IS NOT NULL AS archived, p.pinned_at IS NOT NULL AS pinned,
        coalesce((
            SELECT jsonb_agg(jsonb_build_object(
                'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
@@ -83,8 +83,9 @@ SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p
 FROM (
     SELECT * FROM episodes
     WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn'
-      AND retracted_at IS NULL AND (superseded_by IS NULL OR EXISTS (
-          SELECT FROM fading_runs f WHERE f.id = superseded_by AND f.action = 'archive'))
+      AND retracted_at IS NULL AND superseded_by IS NULL AND superseded_in IS NULL
+      AND (archived_by IS NULL OR EXISTS (
+          SELECT FROM fading_runs f WHERE f.id = archived_by AND f.action = 'archive'))
       AND (%(space)s::text IS NULL OR space_id = (
           SELECT s.id FROM spaces s WHERE s.user_id = %(user_id)s AND s.name = %(space)s))
       AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
@@ -115,7 +116,7 @@ SELECT x.session_key,
            'role', m.role, 'content', m.content
        ) END AS message
 FROM (SELECT DISTINCT ON (session_key, message_id, episode_id) * FROM excluded) AS x
-LEFT JOIN episodes e ON e.id = x.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL
+LEFT JOIN remembered_episodes e ON e.id = x.episode_id
 LEFT JOIN messages m ON m.id = x.message_id LEFT JOIN conversations k ON k.id = m.conversation_id
 WHERE (e.id IS NOT NULL OR m.id IS NOT NULL)
   AND (%(space)s::text IS NULL OR (x.space_id = coalesce(e.space_id, k.space_id) AND x.space_id = (

@@ -23,12 +23,12 @@ WITH block AS (
                 %(sections)s::text[], %(contents)s::jsonb[], %(ats)s::timestamptz[])
         AS g (id, user_id, expert_id, space_id, section, content, at)
     ORDER BY g.id
-    ON CONFLICT (user_id, expert_id, section, space_id) DO NOTHING
+    ON CONFLICT (user_id, expert_id, section, space_id, tenant_id) DO NOTHING
     RETURNING id, content, user_id, expert_id
 ), generation AS (
     INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
     SELECT DISTINCT user_id, expert_id, %(tenant_id)s::uuid, 1 FROM block
-    ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation + 1
+    ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memory_generations.generation + 1
 ), change AS (
     INSERT INTO core_memory_history (block_id, version, tenant_id, new, actor)
     SELECT id, 1, %(tenant_id)s, content, 'import' FROM block
@@ -79,7 +79,7 @@ ORDER BY g.place
 
 _ADD_EPISODES: LiteralString = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
-    importance, origin, source_message_ids, created_at, made_by, pinned_at, superseded_by)
+    importance, origin, source_message_ids, created_at, made_by, pinned_at, archived_by)
 SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.conversation_id, g.episode_type, g.content,
     g.importance, g.origin, g.sources::uuid[], g.at, '{"actor": "import"}',
     CASE WHEN g.pinned THEN now() END, g.run_id
@@ -117,7 +117,7 @@ WITH given AS (
 ), added AS (
     INSERT INTO recall_exclusions (id, tenant_id, conversation_id, episode_id, message_id)
     SELECT id, %(tenant_id)s, conversation_id, episode_id, message_id FROM given
-    ON CONFLICT (conversation_id, episode_id, message_id) DO NOTHING
+    ON CONFLICT (conversation_id, episode_id, message_id, tenant_id) DO NOTHING
     RETURNING id
 )
 SELECT number, id IN (SELECT id FROM added) FROM given

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
 
-from services.conversations.messages import message_digest
 from services.conversations.turn import TURN_IMPORTANCE
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
 from services.platform.threads import beside_the_loop
+from services.transfer.forgotten import digest_of_line
 from services.transfer.messages import Exchange, ImportedMessage, stored_key
 from services.transfer.statements import BatchStatements
 
@@ -19,7 +19,7 @@ _IN_A_STEP = 100_000
 # A message of a turn has no key: it is known by the client's id, or by its time, role and content, when an export
 # comes back.
 _KNOWN: LiteralString = """
-SELECT g.number, g.place, imported.found OR named.found, said.content
+SELECT g.number, g.place, imported.found OR named.found, said.content, said.digest
 FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(keys)s::text[], %(ats)s::timestamptz[],
             %(roles)s::text[]) WITH ORDINALITY AS g (number, conversation_id, key, at, role, place)
 LEFT JOIN LATERAL (
@@ -27,7 +27,7 @@ LEFT JOIN LATERAL (
     WHERE m.conversation_id = g.conversation_id AND m.import_key = g.key LIMIT 1
 ) AS imported ON true
 LEFT JOIN LATERAL (
-    SELECT m.content FROM messages m
+    SELECT m.content, m.digest FROM messages m
     WHERE m.conversation_id = g.conversation_id AND m.created_at = g.at AND m.role = g.role
       AND m.import_key IS NULL
 ) AS said ON g.key LIKE 'sha256:%%'
@@ -73,7 +73,7 @@ INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason, creat
 SELECT g.id, %(tenant_id)s, g.conversation_id, 'edit', now() + g.number * interval '1 microsecond'
 FROM unnest(%(branch_ids)s::uuid[], %(conversation_ids)s::uuid[], %(numbers)s::integer[])
     AS g (id, conversation_id, number)
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (id, tenant_id) DO NOTHING
 """
 
 # A branch follows what was said before its first message.
@@ -104,7 +104,7 @@ SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.space_id, c.id, 'turn', %(
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(origins)s::text[], %(sources)s::text[],
             %(ats)s::timestamptz[], %(pinned)s::boolean[]) AS g (id, conversation_id, origin, sources, at, pinned)
 JOIN conversations c ON c.id = g.conversation_id
-ON CONFLICT (id) DO UPDATE SET
+ON CONFLICT (id, tenant_id) DO UPDATE SET
     source_message_ids = e.source_message_ids || EXCLUDED.source_message_ids, indexed_at = NULL,
     pinned_at = coalesce(e.pinned_at, EXCLUDED.pinned_at)
 """
@@ -167,11 +167,12 @@ class ImportedMessages(BatchStatements):
             "ats": [each.at for each in messages],
             "roles": [each.line.role for each in messages],
         }
-        # What was said at that moment is compared here: in the database it may be encrypted.
+        # What was said at that moment is compared here: in the database it may be encrypted. Of words that were
+        # forgotten for good only the digest is left.
         return {
             number
-            for number, place, found, said in await self._rows(_KNOWN, values)
-            if found or said == messages[place - 1].line.content
+            for number, place, found, said, digest in await self._rows(_KNOWN, values)
+            if found or said == (line := messages[place - 1].line).content or digest == digest_of_line(line)
         }
 
     async def add(self, exchanges: Sequence[Exchange], *, episodes: bool) -> None:
@@ -221,7 +222,7 @@ class ImportedMessages(BatchStatements):
                 taken.add(turn_id)
 
     async def _add_feedback(self, messages: Sequence[ImportedMessage]) -> None:
-        rated = [(message, given) for message in messages if (given := message.line.feedback)]
+        rated = [(each, given) for each in messages if (given := each.line.feedback) and not each.deleted]
         if not rated:
             return
         values = {
@@ -257,22 +258,15 @@ def _columns(pairs: Sequence[tuple[ImportedMessage, UUID]]) -> dict[str, Any]:
         "conversation_ids": [message.conversation_id for message, _ in pairs],
         "turn_ids": [turn_id for _, turn_id in pairs],
         "roles": [message.line.role for message, _ in pairs],
-        "contents": [Words(message.line.content) for message, _ in pairs],
+        "contents": [Words(message.content) for message, _ in pairs],
         "parts": [WordsJson(message.parts) for message, _ in pairs],
         "completed": [message.line.completed for message, _ in pairs],
         "token_counts": [message.token_count for message, _ in pairs],
         "ats": [message.at for message, _ in pairs],
         "external_ids": [message.line.external_id for message, _ in pairs],
-        "speakers": all_words(message.line.speaker for message, _ in pairs),
+        "speakers": all_words(None if message.deleted else message.line.speaker for message, _ in pairs),
         "keys": [stored_key(message.key) for message, _ in pairs],
         "retracted": [message.line.retracted for message, _ in pairs],
-        "memory_texts": all_words(message.line.memory_text for message, _ in pairs),
-        "message_digests": [
-            WordsDigest(
-                message_digest(
-                    message.line.role, message.line.content, [p.image_url.url for p in message.line.parts]
-                )
-            )
-            for message, _ in pairs
-        ],
+        "memory_texts": all_words(None if message.deleted else message.line.memory_text for message, _ in pairs),
+        "message_digests": [WordsDigest(digest_of_line(message.line)) for message, _ in pairs],
     }

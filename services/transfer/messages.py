@@ -49,18 +49,25 @@ class ImportedMessage:
     conversation_id: UUID
     line: MessageLine
     at: datetime
+    deleted: bool = False
+    """Whether its words were forgotten for good: its place is kept, empty, as where it was forgotten."""
     id: UUID = field(default_factory=uuid7)
     """Minted in the order of the lines: it orders messages of the same moment."""
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """Its images, as they are stored."""
-        return [image_part(part.image_url.url) for part in self.line.parts]
+        return [] if self.deleted else [image_part(part.image_url.url) for part in self.line.parts]
+
+    @property
+    def content(self) -> str:
+        """Its words, as they are stored."""
+        return "" if self.deleted else self.line.content
 
     @cached_property
     def token_count(self) -> int:
         """Estimated tokens of it in a prompt."""
-        return message_tokens(self.line.content) + IMAGE_TOKENS * len(self.line.parts)
+        return message_tokens(self.content) + IMAGE_TOKENS * len(self.parts)
 
     @property
     def branch_id(self) -> UUID | None:

@@ -44,7 +44,7 @@ INSERT INTO spaces (id, tenant_id, user_id, name)
 SELECT g.id, %(tenant_id)s, g.user_id, g.name
 FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(names)s::text[]) AS g (id, user_id, name)
 ORDER BY g.user_id, g.name
-ON CONFLICT (user_id, name) DO NOTHING
+ON CONFLICT (user_id, name, tenant_id) DO NOTHING
 """
 
 _SPACES: LiteralString = """

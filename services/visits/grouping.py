@@ -81,7 +81,7 @@ INSERT INTO visits AS v (id, tenant_id, conversation_id, user_id, expert_id, spa
 SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, c.space_id, %(started_at)s, %(last_active_at)s,
     %(ended_at)s, %(end_reason)s, %(message_count)s, %(due_at)s
 FROM conversations c WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-ON CONFLICT (id) DO UPDATE SET
+ON CONFLICT (id, tenant_id) DO UPDATE SET
     started_at = EXCLUDED.started_at, last_active_at = EXCLUDED.last_active_at, ended_at = EXCLUDED.ended_at,
     end_reason = EXCLUDED.end_reason, message_count = EXCLUDED.message_count,
     daily_due_at = coalesce(EXCLUDED.daily_due_at, v.daily_due_at)

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.support.model_server import ModelServer
+from tests.support.transfer import LINES
 
 pytestmark = pytest.mark.anyio
 
@@ -76,9 +77,9 @@ async def test_branches_are_exported_and_imported(client: httpx.AsyncClient) -> 
     await _say(client, "Two", replaces=first["turn_id"])
     await _say(client, "Three")
     exported = (await client.get("/api/v1/users/u-1/export")).text
-    assert (await client.post("/api/v1/import", content=exported)).json()["imported"] == 0
+    assert (await client.post("/api/v1/import", content=exported, headers=LINES)).json()["imported"] == 0
     moved = exported.replace('"u-1"', '"u-2"')
-    assert (await client.post("/api/v1/import", content=moved)).json()["refused"] == 0
+    assert (await client.post("/api/v1/import", content=moved, headers=LINES)).json()["refused"] == 0
     again = (await client.get("/api/v1/users/u-2/export")).text
     assert again.replace('"u-2"', '"u-1"') == exported
     (conversation,) = (await client.get("/api/v1/conversations?user_id=u-2")).json()["items"]

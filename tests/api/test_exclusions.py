@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.transfer import LINES
 
 pytestmark = pytest.mark.anyio
 
@@ -143,13 +144,13 @@ async def test_exclusions_are_exported_and_imported(client: httpx.AsyncClient) -
     exported = (await client.get("/api/v1/users/u-1/export")).text
     assert exported.count('"kind":"exclusion"') == 3  # two messages of the turn, and the memory
     elsewhere = exported.replace('"user_id":"u-1"', '"user_id":"u-2"')
-    report = (await client.post("/api/v1/import", content=elsewhere)).json()
+    report = (await client.post("/api/v1/import", content=elsewhere, headers=LINES)).json()
     assert (report["refused"], report["skipped"]) == (0, 0)
     assert (await client.get("/api/v1/users/u-2/export")).text == elsewhere
-    again = (await client.post("/api/v1/import", content=elsewhere)).json()
+    again = (await client.post("/api/v1/import", content=elsewhere, headers=LINES)).json()
     assert (again["imported"], again["refused"]) == (0, 0)
     lost = next(line for line in elsewhere.splitlines() if '"exclusion"' in line).replace('"told"', '"lost"')
-    refused = (await client.post("/api/v1/import", content=lost)).json()
+    refused = (await client.post("/api/v1/import", content=lost, headers=LINES)).json()
     assert refused["errors"][0]["reason"] == "its conversation, or what it excludes, is not stored"
 
 

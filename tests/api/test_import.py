@@ -272,8 +272,8 @@ async def test_other_types_and_bodies_that_are_too_large_are_refused(client: htt
     writer.close()
     as_json = await client.post("/api/v1/import", json=message(1))
     assert as_json.json()["imported"] == 1
-    typeless = await client.post("/api/v1/import", content=ndjson(message(1)))
-    assert typeless.json()["skipped"] == 1
+    typeless = await client.post("/api/v1/import", content=ndjson(message(2)))
+    assert (typeless.status_code, typeless.json()["detail"]) == (415, "Send JSON Lines as application/x-ndjson.")
 
 
 async def test_a_conversation_that_was_imported_is_summarised_and_goes_on(

@@ -76,7 +76,8 @@ async def test_a_client_that_goes_away_comes_again(
 ) -> None:
     whole = b"".join(BODY)
     _, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
-    head = f"POST /api/v1/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(whole)}\r\n\r\n".encode()
+    about = f"Content-Type: application/x-ndjson\r\nContent-Length: {len(whole)}"
+    head = f"POST /api/v1/import HTTP/1.1\r\nHost: localhost\r\n{about}\r\n\r\n".encode()
     writer.write(head + b"".join(BODY[:1001])[:-20])
 
     async def begun() -> bool:

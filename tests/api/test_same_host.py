@@ -1,5 +1,6 @@
 """Without authentication, a page of another site in the user's browser reaches nothing."""
 
+import asyncio
 import json
 
 import httpx
@@ -7,13 +8,27 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from services.bootstrap import Services
+from services.errors import ConfigurationError
+from services.identity.api_keys import ApiKeys
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
+from tests.support.issuer import bearer
+from tests.support.model_server import ModelServer
+
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 
 @pytest.mark.traced
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[bad"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[bad"),
+        *("127.0.0.1:8204.evil.example", "localhost:evil", "localhost:0", "localhost, evil.example"),
+    ],
+)
 async def test_a_name_that_is_not_ours_is_refused(shared_client: httpx.AsyncClient, host: str) -> None:
     response = await shared_client.get("/api/v1/conversations", headers={"Host": host})
     assert (response.status_code, response.json()["code"]) == (421, "wrong_host")
@@ -37,6 +52,70 @@ async def test_a_socket_of_our_own_page_is_accepted(url: str) -> None:
         assert json.loads(await socket.recv())["status"] == "turn"
 
 
+HOSTS = (["localhost", "evil.example"], ["evil.example", "localhost"], ["localhost", "localhost"])
+
+
+@pytest.mark.parametrize("hosts", HOSTS)
+async def test_two_hosts_are_refused(shared_url: str, hosts: list[str]) -> None:
+    port = int(shared_url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    lines = ["GET /api/v1/conversations HTTP/1.1", *(f"Host: {host}" for host in hosts), "Connection: close"]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    assert answer.startswith("HTTP/1.1 400 ")
+
+
+FOREIGN = (
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost.evil.example"},
+    {"Origin": "http://evil.example", "Authorization": "Bearer k"},
+    {"Origin": "chrome-extension://localhost"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "cross-site"},
+    {"Origin": "http://127.0.0.1:8204.evil"},
+)
+CHANGING = (
+    ("POST", "/api/v1/import"),
+    ("POST", "/api/v1/chat"),
+    ("POST", "/v1/chat/completions"),
+    ("POST", "/mcp"),
+    ("PUT", "/api/v1/users/u/core-memory/human"),
+    ("DELETE", "/api/v1/users/u"),
+    ("PATCH", "/api/v1/users/u"),
+    ("POST", "/nowhere"),
+)
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+async def test_what_a_page_of_another_site_wants_done_is_refused(
+    shared_client: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    for method, path in CHANGING:
+        response = await shared_client.request(method, path, headers=headers, content=b"{}")
+        assert response.status_code == 403, path
+        assert "foreign_origin" in response.text
+        assert "ANAMNESIS_TRUSTED_ORIGINS" in response.text
+    assert (await shared_client.get("/api/v1/conversations", headers=headers)).status_code == 200
+
+
+OWN: tuple[dict[str, str], ...] = (
+    {},
+    {"Origin": "http://localhost:8000", "Sec-Fetch-Site": "same-origin"},
+    {"Origin": "http://127.0.0.1:3000", "Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": "http://[::1]:8000"},
+)
+
+
+@pytest.mark.parametrize("headers", OWN)
+async def test_what_programs_and_own_pages_want_done_is_done(
+    client: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    assert (await client.post("/api/v1/chat", json=ASK, headers=headers)).status_code == 200
+
+
 async def test_a_plain_form_of_another_site_is_not_taken_for_json(client: httpx.AsyncClient) -> None:
     sent = json.dumps(ASK)
     response = await client.post("/api/v1/chat", content=sent, headers={"Content-Type": "text/plain"})
@@ -47,3 +126,48 @@ async def test_the_documentation_loads_nothing_from_another_host(client: httpx.A
     page = (await client.get("/docs")).text
     assert "://" not in page.replace("http://www.w3.org", "")
     assert (await client.get("/static-offline-docs/swagger-ui-bundle.js")).status_code == 200
+
+
+class TestWhereCallersAreKnown:
+    """With keys, only what a browser adds by itself is refused to other sites' pages."""
+
+    @pytest.fixture
+    def settings(self, model_server: ModelServer) -> Settings:
+        """Settings with API keys and one trusted page."""
+        return load_settings(
+            auth="api_key",
+            host="0.0.0.0",
+            trusted_origins="https://chat.example, app://desk",
+            llm_model="scripted",
+            llm_base_url=model_server.base_url,
+            llm_api_key="k",
+        )
+
+    async def test_a_key_passes_and_a_cookie_only_from_own_pages(
+        self, client: httpx.AsyncClient, services: Services
+    ) -> None:
+        _, secret = await ApiKeys(services.database).create(DEFAULT_TENANT, "test", ["chat"])
+        evil = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+        assert (await client.post("/api/v1/chat", json=ASK, headers={**evil, **bearer(secret)})).status_code == 200
+
+        await client.post("/console/session", headers=bearer(secret))
+        console = {"X-Anamnesis-Console": "1"}
+        own = str(client.base_url).rstrip("/")
+        for headers, status in (
+            ({"Origin": own, "Sec-Fetch-Site": "same-origin"}, 200),
+            ({"Origin": own}, 200),
+            ({"Origin": "https://behind.a.proxy", "Sec-Fetch-Site": "same-origin"}, 200),
+            ({"Origin": "https://chat.example", "Sec-Fetch-Site": "cross-site"}, 200),
+            ({"Origin": "app://desk"}, 200),
+            (evil, 403),
+            ({"Origin": "https://sub.chat.example", "Sec-Fetch-Site": "same-site"}, 403),
+            ({"Origin": "null"}, 403),
+        ):
+            answer = await client.post("/api/v1/chat", json=ASK, headers={**console, **headers})
+            assert answer.status_code == status, headers
+
+
+@pytest.mark.parametrize("origins", ["chat.example", "https://chat.example/", "https://a.example b", "*"])
+def test_a_trusted_origin_that_is_none_is_refused(origins: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"ANAMNESIS_TRUSTED_ORIGINS=.*is not of the form https://host"):
+        load_settings(trusted_origins=origins)

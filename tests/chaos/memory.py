@@ -9,7 +9,7 @@ import httpx
 
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.lineage.audit import AuditReport, LineageAudit
+from services.memory.lineage.audit import AuditReport, LineageAudit
 from services.platform.postgres import Database
 from services.text.tokenizer import terms
 from tests.chaos.checks import query

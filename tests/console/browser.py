@@ -12,7 +12,7 @@ SCREENS = (
     *("chat", "memory", "core", "timeline", "recall", "proposals", "operations"),
     *("knowledge", "experts", "experiments", "users", "jobs", "health", "keys"),
 )
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _NOTE_REPORTS = "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective))"
 _PATIENCE_MS = 30_000
 """For a page on a machine that does much else."""
@@ -69,7 +69,7 @@ class Watched:
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
     """The system's Chromium; the test is skipped where there is none."""
-    program = next(filter(None, map(shutil.which, _NAMES)), None)
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip("no Chromium on this machine; install the system's package")
     async with async_playwright() as playwright:

@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.console.browser import watched
+from tests.support.transfer import LINES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.soak]
 
@@ -33,7 +34,9 @@ async def test_every_memory_of_ten_thousand_is_reached(
     browser: Browser, url: str, client: httpx.AsyncClient
 ) -> None:
     lines = "\n".join(map(_line, range(MANY)))
-    assert (await client.post("/api/v1/import", content=lines, timeout=300)).json()["imported"] == MANY
+    assert (await client.post("/api/v1/import", content=lines, headers=LINES, timeout=300)).json()[
+        "imported"
+    ] == MANY
     async with watched(browser, url) as seen:
         page = seen.page
         await seen.open("memory")

@@ -6,7 +6,7 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
-from services.erasure.erasure import TABLES
+from services.memory.removal.tables import TABLES
 
 _COLUMNS = """
 SELECT table_name, column_name, data_type FROM information_schema.columns

@@ -1,15 +1,11 @@
 """No pattern takes exponential time for what a user can write: one such message would occupy a core for good."""
 
-import importlib
-import pkgutil
 import re
 import signal
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+import time
 from types import FrameType
-from typing import Any
 
-import services
+from tests.support.product_patterns import product_patterns
 
 _PIECES = [
     *(
@@ -41,28 +37,16 @@ _CPU_S = 5.0
 """Processor time for all pieces together; a pattern without this fault needs a thousandth of it."""
 
 
-def _patterns() -> dict[re.Pattern[str], str]:
-    found: dict[re.Pattern[str], str] = {}
-    for module in pkgutil.walk_packages(services.__path__, "services."):
-        if ".migrations." not in module.name and not module.name.endswith("__main__"):
-            for name, value in vars(importlib.import_module(module.name)).items():
-                found |= dict.fromkeys(_within(value), f"{module.name}.{name}")
-    return found
-
-
-def _within(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    if isinstance(value, re.Pattern):
-        if isinstance(value.pattern, str):
-            yield value
-    elif depth < 3 and not isinstance(value, type):
-        if is_dataclass(value):
-            inner = [getattr(value, field.name, None) for field in fields(value)]
-        elif isinstance(value, dict):
-            inner = list(value.values())
-        else:
-            inner = list(value) if isinstance(value, (list, tuple, set, frozenset)) else []
-        for each in inner:
-            yield from _within(each, depth + 1)
+_RUNS = (
+    *(" ", "\t", "\n", "\r\n", "\u3000", "a", "A", "1", "一", "我", "é", "_", "\u200b"),
+    *(".", ",", "，", "。", "-", "—", "…", "'", '"', "“", "「", "(", "[", "<", ">", "/", "\\", ":", "?", "!"),
+    *("#", "*", "=", "|", "~", "`", "@", "&", "$", " \n", "a ", "1,", "- ", "我 "),
+)
+"""A class of characters each, repeated."""
+_LONG = 4_000
+_HARMLESS_S = 0.004
+"""Processor time for that many characters, beyond which its growth is looked at."""
+_DELETED_SOON = ("services.memory.commands.", "services.memory.agent.", "services/memory/")
 
 
 class _TooSlow(Exception):
@@ -74,7 +58,7 @@ def _give_up(_: int, __: FrameType | None) -> None:
 
 
 def test_no_pattern_takes_exponential_time() -> None:
-    patterns = _patterns()
+    patterns = product_patterns()
     assert len(patterns) > 400
     slow = set()
     before = signal.signal(signal.SIGVTALRM, _give_up)
@@ -94,4 +78,27 @@ def test_no_pattern_takes_exponential_time() -> None:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     finally:
         signal.signal(signal.SIGVTALRM, before)
+    assert slow == set()
+
+
+def _grows_too_fast(pattern: re.Pattern[str], run: str) -> bool:
+    """Whether four times the length takes more than eight times as long: the square would be sixteen times."""
+
+    def seconds(length: int) -> float:
+        text, begun = f"x{(run * length)[:length]}y", time.thread_time()
+        pattern.search(text)
+        len(pattern.findall(text))
+        return time.thread_time() - begun
+
+    return seconds(_LONG) > _HARMLESS_S and seconds(4 * _LONG) > 8 * min(seconds(_LONG) for _ in range(3))
+
+
+def test_no_pattern_takes_the_square_of_the_length_of_a_run() -> None:
+    slow = {
+        f"{name}: {run!r}"
+        for pattern, name in product_patterns().items()
+        if not name.startswith(_DELETED_SOON)
+        for run in _RUNS
+        if _grows_too_fast(pattern, run)
+    }
     assert slow == set()

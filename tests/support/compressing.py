@@ -80,7 +80,8 @@ async def everything(services: Services, owner: Owner) -> dict[UUID, dict[str, A
 async def living(services: Services, owner: Owner) -> list[str]:
     """What holds, sorted; turns as `turn`."""
     rows = (await everything(services, owner)).values()
-    return sorted(row["content"] or "turn" for row in rows if row["superseded_by"] is None)
+    gone = ("superseded_by", "superseded_in", "archived_by")
+    return sorted(row["content"] or "turn" for row in rows if all(row[each] is None for each in gone))
 
 
 def shown(received: Received) -> list[str]:

@@ -624,7 +624,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/forget"): Entry(_forget, OK, GONE, GONE),
-    ("POST", "/api/v1/users/{user_id}/forget"): Entry(_forget_for_good, FOUND, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/erasures"): Entry(_forget_for_good, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-proposals"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-proposals/{proposal_id}"): Entry(_settle, GONE, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-proposals"): Entry(_core_memory, OK, GONE, GONE),
@@ -639,7 +639,7 @@ TABLE: dict[Endpoint, Entry] = {
     # Nobody has a run of an episode's id.
     ("GET", f"{FADING}/{{run_id}}"): Entry(_undo, GONE, GONE, GONE),
     ("POST", f"{FADING}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
-    ("GET", "/api/v1/users/{user_id}/receipts"): Entry(_operations, OK, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/erasures"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/lineage"): Entry(_lineage, FOUND, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(
         _undo_operation, GONE, GONE, GONE

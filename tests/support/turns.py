@@ -142,7 +142,7 @@ WITH summary AS (
 ), generation AS (
     INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
     SELECT user_id, expert_id, tenant_id, 1 FROM conversations WHERE id = %(conversation_id)s
-    ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation + 1
+    ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memory_generations.generation + 1
 ), change AS (
     INSERT INTO core_memory_history (block_id, version, tenant_id, new, trigger_message_id, actor)
     SELECT id, 1, tenant_id, content, %(user_message_id)s, 'memory_agent' FROM block
@@ -211,6 +211,9 @@ WITH summary AS (
     INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key, rebuilds)
     SELECT gen_random_uuid(), tenant_id, user_id, 'A receipt holds no text of a user.', '', '', '{}'
     FROM conversations WHERE id = %(conversation_id)s
+), forgotten AS (
+    INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)
+    SELECT tenant_id, user_id, decode(md5(id::text), 'hex'), true FROM conversations WHERE id = %(conversation_id)s
 ), version AS (
     INSERT INTO memory_versions (tenant_id, user_id, message_id, was)
     SELECT tenant_id, user_id, %(user_message_id)s, jsonb_build_object('memory_text', %(text)s::text)

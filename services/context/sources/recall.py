@@ -11,9 +11,9 @@ from services.context.wording import MEMORY, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
-from services.memory.exclusions import is_excluded
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
 from services.memory.recall.superseded import Superseded, superseded
+from services.memory.removal.exclusions import is_excluded
 from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
 from services.search.queries import Utterance

@@ -36,7 +36,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from services.memory.recall.superseded import contradicted
-from services.memory.retraction import Retraction
+from services.memory.removal.hiding import Retraction
 from services.platform.authorship import authoring
 from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
 from services.platform.threads import beside_the_loop

@@ -31,10 +31,10 @@ from services.memory.commands.resolution import Resolution
 from services.memory.commands.reviewed import reviewed_change
 from services.memory.commands.targets import sought_by
 from services.memory.operations import Trigger
-from services.memory.retraction import COMMAND, EndedExchange, Retraction
-from services.memory.retraction_sql import PARTS_OF
+from services.memory.removal.hiding import COMMAND, EndedExchange, Retraction
+from services.memory.removal.hiding_sql import PARTS_OF
+from services.memory.removal.undo import Undo
 from services.memory.trust import own_words
-from services.memory.undo import Undo
 from services.platform.postgres import Database
 from services.text.language import language_of
 from state.memory import Command, PlannedChange, Recognised

@@ -13,7 +13,7 @@ from services.memory.agent.triggers import REMEMBER
 from services.memory.blocks import Owner
 from services.memory.commands.statements import FILED
 from services.memory.operations import Operation, OperationLog, Trigger
-from services.memory.retraction import COMMAND
+from services.memory.removal.hiding import COMMAND
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from state.memory import ForeignOrigin

@@ -55,15 +55,15 @@ _BORDER = re.compile(
 the salutation of a letter, a line of a chat, who wrote and when."""
 _CLOCK = r"\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?:[ \t]?[ap]\.?m\b\.?)?"
 _STAMP = re.compile(
-    r"^(?=\S)(?:[^\n,，。!?！？;；]{1,30}?(?:,|[ \t]+[—–-])?[ \t]+"
-    rf"(?:today|yesterday|今天|昨天)?(?:[ \t]at)?[ \t]*{_CLOCK}"
-    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]+{_CLOCK}[ \t]+\S{{1,20}})[ \t]*\n(?=[ \t]*\S)",
+    r"^(?=\S)(?:[^\n,，。!?！？;；]{1,30}?(?:,|[ \t]{1,4}[—–-])?[ \t]{1,4}"
+    rf"(?:today|yesterday|今天|昨天)?(?:[ \t]at)?[ \t]{{0,4}}{_CLOCK}"
+    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]{{1,4}}{_CLOCK}[ \t]{{1,4}}\S{{1,20}})[ \t]*\n(?=[ \t]*\S)",
     re.MULTILINE | re.IGNORECASE,
 )
 """A line of who and when, as programs write it above each message of a chat."""
 _CLAUSE = re.compile(
-    r"(?P<text>(?:[^\n.!?。！？;；:：—=<>→⇒←⇐-]|<(?![-=])|>(?!>)"
-    r"|[:：](?=\d|//)|;(?=\w)|=(?!>)|(?<! )-(?!>)|-(?![ >]))*+)"
+    r"(?P<text>(?>(?:[^\n.!?。！？;；:：—=<>→⇒←⇐-]|<(?![-=])|>(?!>)"
+    r"|[:：](?=\d|//)|;(?=\w)|=(?!>)|(?<! )-(?!>)|-(?![ >]))*))"
     r"(?P<mark>(?:[\n.!?。！？;；:：—→⇒←⇐\- ]|[-=]+>|>>|<[-=]+|\^ )*)"
 )
 """Words, and the mark after them. A clock time and an address have colons of another kind."""
@@ -138,7 +138,7 @@ _JUDGES = re.compile(
 )
 """Words about how a text is written."""
 _BARE_ORDER = re.compile(
-    r"(?:please|pls|plz|can you|could you|now|just|ok(?:ay)?|[,，\s]|请|麻烦|帮我|帮忙|给我|你)*+"
+    r"(?>(?:please|pls|plz|can you|could you|now|just|ok(?:ay)?|[,，\s]|请|麻烦|帮我|帮忙|给我|你)*)"
     rf"(?:{_WORK.pattern})"
     r"(?:\b(?:in|into|to|as) (?:(?:an?|one|two|three|short|plain|simple) )*[a-z]+"
     r"|\b(?:for me|please|pls|plz|thanks|thx|this|it)\b|[,，\s]"
@@ -177,8 +177,8 @@ _TO_MEMORY = re.compile(
 """What introduces the user's own words to memory."""
 
 _FILLERS = (
-    r"(?:(?:and|so|but|oh|well|ok(?:ay)?|hi|hey|hello|please|no|yes|then|now|actually|what|that|as|like)\b"
-    r"[, ，]*|(?:这样|那|嗯|好|哦|对了|所以|但是|请)[, ，]*)*+"
+    r"(?>(?:(?:and|so|but|oh|well|ok(?:ay)?|hi|hey|hello|please|no|yes|then|now|actually|what|that|as|like)\b"
+    r"[, ，]*|(?:这样|那|嗯|好|哦|对了|所以|但是|请)[, ，]*)*)"
 )
 _RECEIVED = r"(?!.*\b(?:got|received|found|saw|read|heard|copied|pasted|came across|was (?:sent|given|told))\b)"
 _OWN_LEAD = re.compile(

@@ -2,17 +2,21 @@
 
 from typing import LiteralString
 
-# What is remembered: neither superseded, nor retracted, nor held until that is decided.
-LIVING: LiteralString = "e.superseded_by IS NULL AND e.retracted_at IS NULL AND e.held_at IS NULL"
-
-# A unit is a message of the episode, or a written episode itself. Incomplete answers and superseded episodes have
-# none.
-UNIT: LiteralString = f"""
-e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin,
-e.conversation_id, coalesce(m.content, CASE WHEN {LIVING} THEN e.content END) AS text,
+# A unit is a message of the episode, or a written episode itself. Incomplete answers have none.
+_UNIT: LiteralString = """
+e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin, e.conversation_id,
 coalesce(m.created_at, e.created_at) AS created_at,
 coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
 m.speaker, m.external_id, e.source_message_ids, m.id AS message_id
+"""
+UNIT: LiteralString = f"{_UNIT}, coalesce(m.content, e.content) AS text"
+
+# The index and working sets learn of what is no longer remembered, too: it is one unit without a text.
+_UNIT_OR_GONE: LiteralString = f"{_UNIT}, coalesce(m.content, r.content) AS text"
+_MESSAGES_OF_REMEMBERED: LiteralString = """
+LEFT JOIN remembered_episodes r ON r.id = e.id
+LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND r.id IS NOT NULL AND r.content IS NULL
+    AND m.completed
 """
 
 # What is visible in a space: what was said in it, and what all spaces of the user share.
@@ -20,7 +24,7 @@ OF_SPACE: LiteralString = "(e.space_id IS NULL OR e.space_id = %(space_id)s)"
 
 VISIBLE: LiteralString = f"""
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-AND {OF_SPACE} AND {LIVING}
+AND {OF_SPACE}
 AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
 AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
 """
@@ -44,7 +48,7 @@ CASE WHEN starts_with(q.content, '~[1.') THEN q.content ELSE left(q.content, 200
 UNINDEXED: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM (
-    SELECT * FROM episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
+    SELECT * FROM remembered_episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
 ) AS e
 LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
@@ -57,7 +61,7 @@ ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 SHOWN: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
-JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
+JOIN remembered_episodes e ON e.id = hit.episode_id AND {VISIBLE}
 LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
 {_QUESTION}
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
@@ -66,7 +70,7 @@ WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {
 FOUND: LiteralString = f"""
 SELECT {UNIT}, previous.id AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
-JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
+JOIN remembered_episodes e ON e.id = hit.episode_id AND {VISIBLE}
 LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
 LEFT JOIN LATERAL (
     SELECT p.id FROM remembered_messages p
@@ -77,22 +81,27 @@ LEFT JOIN LATERAL (
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
 """  # noqa: S608 — our own text only
 
-# What a working set is made of, and what has changed since a snapshot. An episode that is no longer remembered
-# leaves one row without a text.
+# What a working set is made of, and what has changed since a snapshot.
+_KEPT: LiteralString = """
+e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.conversation_id,
+coalesce(m.created_at, e.created_at) AS created_at,
+coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
+m.speaker, m.id AS message_id, e.indexed_at IS NOT NULL AS indexed
+"""
 _OF_OWNER: LiteralString = f"""
-SELECT e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.conversation_id,
-       coalesce(m.content, CASE WHEN {LIVING} THEN e.content END) AS text,
-       coalesce(m.created_at, e.created_at) AS created_at,
-       coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
-       m.speaker, m.id AS message_id, e.indexed_at IS NOT NULL AS indexed
-FROM episodes e
+e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND {OF_SPACE}
+"""
+KEPT: LiteralString = f"""
+SELECT {_KEPT}, coalesce(m.content, e.content) AS text
+FROM remembered_episodes e
 LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-    AND {LIVING}
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND {OF_SPACE}
+WHERE {_OF_OWNER} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
 """  # noqa: S608 — our own text only
-KEPT: LiteralString = f"{_OF_OWNER} AND {LIVING} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s"
-_CHANGED: LiteralString = f"""{_OF_OWNER} AND e.changed_in >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
-AND NOT pg_visible_in_snapshot(e.changed_in, %(snapshot)s::pg_snapshot)"""
+_CHANGED: LiteralString = f"""
+SELECT {_KEPT}, coalesce(m.content, r.content) AS text FROM episodes e {_MESSAGES_OF_REMEMBERED}
+WHERE {_OF_OWNER} AND e.changed_in >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
+AND NOT pg_visible_in_snapshot(e.changed_in, %(snapshot)s::pg_snapshot)
+"""  # noqa: S608 — our own text only
 
 GENERATION: LiteralString = """
 SELECT generation, removed_at, pg_current_snapshot()::text AS snapshot FROM memory_generations
@@ -105,42 +114,40 @@ SELECT state.*, unit.* FROM ({GENERATION}) AS state LEFT JOIN ({_CHANGED}) AS un
 """  # noqa: S608 — our own text only
 
 TO_INDEX: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
+SELECT {_UNIT_OR_GONE}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, {LIVING} AS is_living
+       md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
     ORDER BY e.id LIMIT %(limit)s
 ) AS e
-LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-    AND {LIVING}
+{_MESSAGES_OF_REMEMBERED}
 ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 OF_USER: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
+SELECT {_UNIT_OR_GONE}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, {LIVING} AS is_living
+       md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
       AND (e.created_at, e.id) > (%(after_at)s, %(after_id)s)
     ORDER BY e.created_at, e.id LIMIT %(limit)s
 ) AS e
-LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-    AND {LIVING}
+{_MESSAGES_OF_REMEMBERED}
 ORDER BY e.created_at, e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 # What was changed, superseded or brought back while it was being indexed is indexed again.
-INDEXED: LiteralString = f"""
+INDEXED: LiteralString = """
 UPDATE episodes e SET indexed_at = clock_timestamp()
 FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[], %(contents)s::text[], %(living)s::boolean[])
     AS done(id, sources, content, living)
 WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
   AND cardinality(e.source_message_ids) = done.sources AND md5(e.content) IS NOT DISTINCT FROM done.content
-  AND ({LIVING}) = done.living
+  AND EXISTS (SELECT FROM remembered_episodes r WHERE r.id = e.id) = done.living
 RETURNING e.id
-"""  # noqa: S608 — our own text only
+"""
 
 # As `shard_of`: the id as a number, modulo the count, which divides 256.
 USERS_OF_SHARD = """
@@ -167,10 +174,9 @@ SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conver
 """
 
 CHANGE = """
-UPDATE episodes SET content = %(content)s, importance = coalesce(%(importance)s, importance), indexed_at = NULL,
-    source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
+UPDATE remembered_episodes SET content = %(content)s, importance = coalesce(%(importance)s, importance),
+    indexed_at = NULL, source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND content IS NOT NULL
-  AND superseded_by IS NULL AND retracted_at IS NULL
 RETURNING id
 """
 
@@ -178,28 +184,32 @@ CONTENT = """
 SELECT content FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
-WRITTEN: LiteralString = f"""
+WRITTEN: LiteralString = """
 SELECT e.id, e.episode_type, e.content, coalesce(
     (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at
-FROM episodes e
+FROM remembered_episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
   AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR %(visible)s AND e.space_id IS NULL)
-  AND e.content IS NOT NULL AND {LIVING}
+  AND e.content IS NOT NULL
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
-"""  # noqa: S608 — our own text only
+"""
 
+# By a memory, or by a section of core memory.
 SUPERSEDE = """
-UPDATE episodes SET superseded_by = %(by)s
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-  AND space_id IS NOT DISTINCT FROM %(space_id)s
-  AND content IS NOT NULL AND superseded_by IS NULL AND retracted_at IS NULL AND pinned_at IS NULL
-  AND id <> %(by)s AND (EXISTS (
-      SELECT FROM episodes holds WHERE holds.id = %(by)s AND holds.tenant_id = %(tenant_id)s
-        AND holds.user_id = %(user_id)s AND holds.superseded_by IS NULL AND holds.retracted_at IS NULL
-  ) OR EXISTS (
-      SELECT FROM core_memory_blocks b WHERE b.id = %(by)s AND b.tenant_id = %(tenant_id)s
-        AND b.user_id = %(user_id)s))
-RETURNING content
+WITH old AS (
+    SELECT id FROM remembered_episodes
+    WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+      AND space_id IS NOT DISTINCT FROM %(space_id)s AND content IS NOT NULL AND pinned_at IS NULL AND id <> %(by)s
+    FOR UPDATE
+), holds AS (
+    SELECT (SELECT id FROM episodes WHERE id = %(by)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+                AND superseded_by IS NULL AND retracted_at IS NULL) AS memory_id,
+           (SELECT id FROM core_memory_blocks
+            WHERE id = %(by)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s) AS block_id
+)
+UPDATE episodes e SET superseded_by = holds.memory_id, superseded_in = holds.block_id
+FROM old, holds WHERE e.id = old.id AND num_nonnulls(holds.memory_id, holds.block_id) > 0
+RETURNING e.content
 """
 
 TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"

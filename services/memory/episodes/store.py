@@ -22,7 +22,6 @@ from services.memory.episodes.episode import (
     StoredUnit,
     WrittenEpisode,
 )
-from services.memory.episodes.removal import remove_with_merged
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.platform.authorship import made_by
@@ -164,18 +163,12 @@ class EpisodeStore:
         row = await (await connection.execute(sql.SUPERSEDE, values)).fetchone()
         return row[0] if row else None
 
-    async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:
-        """Remove an episode in the caller's transaction, which also queues its removal from the index.
-
-        What was merged from it, or what it was merged from, is removed too; other sources are restored.
-
-        Raises:
-            NotFound: the user has no such episode.
-        """
-        gone = await remove_with_merged(connection, tenant_id, user_id, episode_id)
-        if not gone:
-            raise NotFound(f"There is no episode {episode_id}.")
-        await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=list(gone))
+    async def leave_index(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_ids: Sequence[UUID]
+    ) -> None:
+        """Queue, with the caller's transaction, that episodes which are removed leave the index."""
+        ids = list(episode_ids)
+        await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=ids)
 
     async def index_again(self, tenant_id: UUID, user_id: UUID) -> bool:
         """Have all episodes of a user whose part of the index is missing indexed again.

@@ -3,8 +3,9 @@
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +15,8 @@ from services.errors import InvalidInput
 
 _CHUNK = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
+_NO_YEAR = 1980
+"""What a ZIP archive says of a member whose time is not known."""
 _SPACE = b" \t\r\n"
 
 
@@ -24,6 +27,8 @@ class Place:
     file: str
     number: int
     """From 1, in its file."""
+    written_at: datetime
+    """When the file was written, as it says itself."""
 
     def __str__(self) -> str:
         return f"{self.file}, record {self.number}"
@@ -67,11 +72,12 @@ class Archive:
             archive = self._zip(stack)
             if archive is None:
                 source = stack.enter_context(self._path.open("rb"))
-                yield from self._of(self._path.name, _Counted(source, read))
+                yield from self._of(self._path.name, _Counted(source, read), self._written_at())
                 return
             for name in self._names(archive):
+                written_at = self._written_at(archive.getinfo(name))
                 with archive.open(name) as member:
-                    yield from self._of(f"{self._path.name}/{name}", _Counted(member, read))
+                    yield from self._of(f"{self._path.name}/{name}", _Counted(member, read), written_at)
 
     def count(self, field: str) -> int:
         """Number of entries of another list beside the records, in an export that is one JSON object.
@@ -99,6 +105,13 @@ class Archive:
             names = archive.namelist() if archive else []
             return sorted(name for name in names if not name.endswith("/") and not self._members.search(name))
 
+    def _written_at(self, member: zipfile.ZipInfo | None = None) -> datetime:
+        """When a file was written; of a member that does not say it, the archive."""
+        if member is not None and member.date_time[0] > _NO_YEAR:
+            with suppress(ValueError):
+                return datetime(*member.date_time, tzinfo=UTC)
+        return datetime.fromtimestamp(self._path.stat().st_mtime, UTC)
+
     def _zip(self, stack: ExitStack) -> zipfile.ZipFile | None:
         try:
             with self._path.open("rb") as file:
@@ -118,16 +131,16 @@ class Archive:
             )
         return names
 
-    def _of(self, name: str, source: "_Counted") -> Iterator[tuple[Place, Any]]:
+    def _of(self, name: str, source: "_Counted", written_at: datetime) -> Iterator[tuple[Place, Any]]:
         number = 0
         try:
             for number, record in enumerate(_items(source, self._lists), 1):
-                yield Place(name, number), record
+                yield Place(name, number, written_at), record
         except (ijson.JSONError, UnicodeDecodeError) as error:
-            where = Place(name, number + 1)
+            where = Place(name, number + 1, written_at)
             raise InvalidInput("FILE", f"{where}: is not JSON, or breaks off ({_line(error)})") from None
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
-            where = Place(name, number + 1)
+            where = Place(name, number + 1, written_at)
             raise InvalidInput("FILE", f"{where}: cannot be unpacked ({_line(error)})") from None
 
 

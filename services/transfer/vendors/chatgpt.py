@@ -4,14 +4,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from services.transfer.vendors.records import (
     FILES,
+    NOT_REMEMBERED,
     BadRecord,
     VendorConversation,
     VendorMessage,
-    files_of,
+    attached_to,
     mapping,
     moment,
     named,
@@ -28,17 +30,17 @@ _MARK = re.compile("\ue200([^\ue201]*)\ue201|[\ue200-\ue206]")
 _HIDDEN = "is_visually_hidden_from_conversation"
 
 
-def conversation(record: Mapping[str, Any]) -> VendorConversation:
-    """Read a conversation.
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+    """Read a conversation; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
     """
     nodes = mapping(record.get("mapping"), "mapping")
     parents = {key: optional(mapping(node, f"mapping.{key}"), "parent") for key, node in nodes.items()}
-    leaf = optional(record, "current_node") or _newest(nodes)
-    if leaf not in nodes and nodes:
-        raise BadRecord("current_node is none of the nodes")
+    leaf = optional(record, "current_node")
+    if leaf not in nodes:
+        leaf = _newest(nodes)
     path = path_to(leaf, parents)
     left_out = Counter({"other branches": sum(1 for key in nodes.keys() - set(path) if nodes[key].get("message"))})
     messages = []
@@ -52,11 +54,11 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
             left_out[found] += 1
         else:
             messages.append(found)
-    created_at = moment(record.get("create_time"), "create_time") or next(
-        (each.at for each in messages if each.at), None
-    )
-    if created_at is None:
-        raise BadRecord("has no create_time")
+    if record.get("is_do_not_remember") is True:
+        messages, left_out = [], Counter({NOT_REMEMBERED: 1})
+    times = (each.at for each in messages if each.at)
+    created_at = moment(record.get("create_time"), "create_time") or next(times, None)
+    created_at = created_at or moment(record.get("update_time"), "update_time") or exported_at
     return VendorConversation(
         named(record, "conversation_id", "id"), optional(record, "title") or "", created_at, messages, +left_out
     )
@@ -104,7 +106,7 @@ def _files(said: Mapping[str, Any]) -> int:
     parts = content.get("parts") if isinstance(content, Mapping) else None
     shown = sum(1 for part in parts or () if isinstance(part, Mapping) and not _text(part))
     # Images are among the attachments as well.
-    return max(shown, files_of(metadata, "attachments") if isinstance(metadata, Mapping) else 0)
+    return max(shown, attached_to(metadata, "attachments").others if isinstance(metadata, Mapping) else 0)
 
 
 def _marked(found: "re.Match[str]") -> str:
@@ -118,6 +120,12 @@ def _marked(found: "re.Match[str]") -> str:
 
 
 def _newest(nodes: Mapping[str, Any]) -> str | None:
-    """The last node without children."""
+    """The newest node without children; of those of one time, the last."""
+    order = {key: number for number, key in enumerate(nodes)}
     leaves = [key for key, node in nodes.items() if not node.get("children")]
-    return leaves[-1] if leaves else None
+    return max(leaves, key=lambda key: (_seconds(nodes[key].get("message")), order[key]), default=None)
+
+
+def _seconds(message: Any) -> float:
+    at = message.get("create_time") if isinstance(message, Mapping) else None
+    return at if isinstance(at, int | float) else 0

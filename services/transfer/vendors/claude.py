@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from services.transfer.vendors.records import (
     FILES,
-    BadRecord,
     VendorConversation,
     VendorMessage,
-    files_of,
+    attached_to,
     moment,
     named,
     optional,
@@ -21,8 +21,8 @@ from services.transfer.vendors.records import (
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
-def conversation(record: Mapping[str, Any]) -> VendorConversation:
-    """Read a conversation.
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+    """Read a conversation; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
@@ -34,8 +34,10 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
     for each in on_path:
         role = _ROLES.get(str(each.get("sender")))
         text, others = _text(each)
+        attached = attached_to(each, "attachments", "files")
+        text = attached.after(text)
         left_out += others
-        if files := files_of(each, "attachments", "files"):
+        if files := attached.others:
             left_out[FILES] += files
         if role is None:
             left_out["system"] += 1
@@ -45,8 +47,8 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
             at = moment(each.get("created_at"), "created_at")
             messages.append(VendorMessage(role, text, optional(each, "uuid"), at))  # type: ignore[arg-type]
     created_at = moment(record.get("created_at"), "created_at")
-    if created_at is None:
-        raise BadRecord("has no created_at")
+    created_at = created_at or next((each.at for each in messages if each.at), None)
+    created_at = created_at or moment(record.get("updated_at"), "updated_at") or exported_at
     title = optional(record, "name", "title") or ""
     return VendorConversation(named(record, "uuid"), title, created_at, messages, +left_out)
 

@@ -21,7 +21,14 @@ from services.identity.caller import USER
 from services.transfer.report import MOST_ERRORS
 from services.transfer.vendors import chatgpt, claude, librechat, mem0, openwebui
 from services.transfer.vendors.archive import Archive
-from services.transfer.vendors.records import BadRecord, Record, VendorConversation, VendorMemory, mapping
+from services.transfer.vendors.records import (
+    NOT_REMEMBERED,
+    BadRecord,
+    Record,
+    VendorConversation,
+    VendorMemory,
+    mapping,
+)
 
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
@@ -33,7 +40,7 @@ _IMPORTANCE = 0.5
 _NO_ID = re.compile(r"[^A-Za-z0-9._:@-]", re.ASCII)
 _LONGEST_ID = 128
 
-_READERS: Mapping[Vendor, Callable[[Mapping[str, Any]], Record]] = {
+_READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], Record]] = {
     "chatgpt": chatgpt.conversation,
     "claude": claude.conversation,
     "openwebui": openwebui.conversation,
@@ -113,7 +120,7 @@ class VendorExport:
         """
         for place, raw in self._archive.records(read):
             try:
-                record = _READERS[self._vendor](mapping(raw, "it"))
+                record = _READERS[self._vendor](mapping(raw, "it"), place.written_at)
                 made = (
                     self._conversation(record) if isinstance(record, VendorConversation) else self._memory(record)
                 )
@@ -202,5 +209,5 @@ def _count(into: Conversion, record: Record) -> None:
     if record.messages:
         into.conversations += 1
         into.messages += len(record.messages)
-    else:
+    elif NOT_REMEMBERED not in record.left_out:
         into.left_out["conversations without messages"] += 1

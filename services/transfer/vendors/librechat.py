@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from services.transfer.vendors.records import (
@@ -9,7 +10,7 @@ from services.transfer.vendors.records import (
     BadRecord,
     VendorConversation,
     VendorMessage,
-    files_of,
+    attached_to,
     moment,
     named,
     optional,
@@ -19,8 +20,8 @@ from services.transfer.vendors.records import (
 )
 
 
-def conversation(record: Mapping[str, Any]) -> VendorConversation:
-    """Read a conversation.
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+    """Read a conversation; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
@@ -37,8 +38,10 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
     for key in path:
         each = by_id[key]
         text, others = _text(each)
+        attached = attached_to(each, "files", "attachments")
+        text = attached.after(text)
         left_out += others
-        if files := files_of(each, "files", "attachments"):
+        if files := attached.others:
             left_out[FILES] += files
         if each.get("sender") == "System" or each.get("error"):
             left_out["system"] += 1
@@ -49,11 +52,17 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
             role: Any = "user" if each.get("isCreatedByUser") else "assistant"
             messages.append(VendorMessage(role, text, key, at))
     times = (each.at for each in messages if each.at)
-    created_at = next(times, None) or moment(record.get("exportAt"), "exportAt")
-    if created_at is None:
-        raise BadRecord("has neither times of messages nor exportAt")
+    created_at = next(times, None) or _exported(record) or exported_at
     title = optional(record, "title") or ""
     return VendorConversation(named(record, "conversationId"), title, created_at, messages, +left_out)
+
+
+def _exported(record: Mapping[str, Any]) -> datetime | None:
+    """When the export says that it was made; None where it names a time of day alone."""
+    try:
+        return moment(record.get("exportAt"), "exportAt")
+    except BadRecord:
+        return None
 
 
 def _flat(messages: Sequence[Mapping[str, Any]], parent: str | None) -> Iterator[Mapping[str, Any]]:

@@ -3,14 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from services.transfer.vendors.records import (
     FILES,
-    BadRecord,
     VendorConversation,
     VendorMessage,
-    files_of,
+    attached_to,
     mapping,
     moment,
     named,
@@ -24,8 +24,8 @@ _FOLDED = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
 """Thoughts and tool calls, which the page folds away."""
 
 
-def conversation(record: Mapping[str, Any]) -> VendorConversation:
-    """Read a chat.
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+    """Read a chat; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
@@ -40,9 +40,10 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
         role, content = each.get("role"), each.get("content")
         texts, others = parts_of(content)
         told = content if isinstance(content, str) else "\n".join(str(part.get("text") or "") for part in texts)
-        text = _FOLDED.sub("", told).strip()
+        attached = attached_to(each, "files")
+        text = attached.after(_FOLDED.sub("", told).strip())
         left_out += others
-        if files := files_of(each, "files"):
+        if files := attached.others:
             left_out[FILES] += files
         if role not in {"user", "assistant"}:
             left_out["tool" if role == "tool" else "system"] += 1
@@ -51,9 +52,7 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
         else:
             messages.append(VendorMessage(role, text, key, moment(each.get("timestamp"), "timestamp")))
     created_at = moment(record.get("created_at"), "created_at") or moment(chat.get("timestamp"), "timestamp")
-    created_at = created_at or next((each.at for each in messages if each.at), None)
-    if created_at is None:
-        raise BadRecord("has no created_at")
+    created_at = created_at or next((each.at for each in messages if each.at), exported_at)
     title = optional(record, "title") or optional(chat, "title") or ""
     chat_id = optional(record, "id") or named(chat, "id")
     return VendorConversation(chat_id, title, created_at, messages, +left_out, optional(record, "user_id"))
@@ -66,12 +65,22 @@ def _messages(chat: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], st
         found = mapping(history["messages"], "chat.history.messages")
         by_id = {key: mapping(each, f"chat.history.messages.{key}") for key, each in found.items()}
         leaf = optional(history, "currentId")
-        if leaf not in by_id:
-            raise BadRecord("chat.history.currentId is none of the messages")
-        return by_id, leaf
+        return by_id, leaf if leaf in by_id else _newest(by_id)
     listed = rows(chat.get("messages"), "chat.messages")
     by_id, before = {}, None
     for number, each in enumerate(listed):
         key = optional(each, "id") or str(number)
         by_id[key], before = {**each, "parentId": before}, key
     return by_id, before
+
+
+def _newest(by_id: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The newest message that nothing follows; of those of one time, the last."""
+    followed = {each.get("parentId") for each in by_id.values()}
+    order = {key: number for number, key in enumerate(by_id)}
+    leaves = [key for key in by_id if key not in followed]
+    return max(leaves, key=lambda key: (_seconds(by_id[key].get("timestamp")), order[key]), default=None)
+
+
+def _seconds(value: Any) -> float:
+    return value if isinstance(value, int | float) else 0

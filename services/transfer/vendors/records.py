@@ -107,9 +107,43 @@ def moment(value: Any, name: str) -> datetime | None:
     raise BadRecord(f"{name} is no time: {str(value)[:40]!r}")
 
 
-def files_of(message: Mapping[str, Any], *names: str) -> int:
-    """Number of a message's files; lists under several names hold the same files."""
-    return max((len(value) for name in names if isinstance(value := message.get(name), list)), default=0)
+@dataclass(frozen=True)
+class Attached:
+    """A message's files: the texts that the export holds of them, and how many others there are."""
+
+    texts: Sequence[tuple[str, str]]
+    """Name and text of each."""
+    others: int
+
+    def after(self, text: str) -> str:
+        """What was said, with the files' texts behind it in fences: they are not words of the speaker."""
+        shown = (f"{name}\n{_FENCE}\n{_shortened(content)}\n{_FENCE}" for name, content in self.texts)
+        return "\n\n".join(filter(None, [text, *shown]))
+
+
+def attached_to(message: Mapping[str, Any], *names: str) -> Attached:
+    """Return a message's files; lists under several names hold the same files."""
+    lists = [value for name in names if isinstance(value := message.get(name), list)]
+    texts = dict.fromkeys(found for files in lists for file in files if (found := _text_of_file(file)))
+    return Attached(list(texts), max(0, max(map(len, lists), default=0) - len(texts)))
+
+
+def _text_of_file(file: Any) -> tuple[str, str] | None:
+    """Name and text of a file as Claude, Open WebUI or LibreChat exports it; None where it has no text."""
+    if not isinstance(file, Mapping):
+        return None
+    inner = file.get("file")
+    data = inner.get("data") if isinstance(inner, Mapping) else None
+    text = optional(file, "extracted_content", "text")
+    if text is None and isinstance(data, Mapping):
+        text = optional(data, "content")
+    name = optional(file, "file_name", "filename", "name") or "file"
+    return (name, text.strip()) if text else None
+
+
+def _shortened(text: str) -> str:
+    inside = text.replace(_FENCE, _QUOTED_FENCE)
+    return inside if len(inside) <= _LONGEST_FILE else f"{inside[:_LONGEST_FILE]}…"
 
 
 def parts_of(content: Any) -> tuple[list[Mapping[str, Any]], Counter[str]]:
@@ -138,6 +172,7 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
 
 
 FILES = "images and files"
+NOT_REMEMBERED = "conversations that are not to be remembered"
 THOUGHTS = "thoughts"
 TOOL = "tool"
 _TEXTS = frozenset({"text", "input_text", "output_text", "voice_note"})
@@ -160,5 +195,9 @@ _KINDS = {
     "video_url": FILES,
 }
 """Report of parts that are not imported."""
+_FENCE = "```"
+_QUOTED_FENCE = "~~~"
+_LONGEST_FILE = 20_000
+"""Characters of an attached file that come with its message."""
 _MILLISECONDS = 100_000_000_000
 """Seconds of the year 5138: a larger number counts milliseconds."""

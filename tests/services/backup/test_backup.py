@@ -23,7 +23,6 @@ from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.jobs.queue import JobQueue
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import newest_revision
 from services.platform.postgres import Database
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
@@ -300,29 +299,39 @@ def test_a_database_in_use_is_left_alone(engines: Engines, superuser: str, tmp_p
     _restore(tmp_path / "b.zip", _owner(engines))  # a new installation holds nothing
 
 
-async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
-    engines: Engines, empty: Place, tmp_path: Path
-) -> None:
-    from alembic import command
-    from alembic.config import Config
+_STATES = """
+SELECT right(id::text, 2), right(superseded_by::text, 2), right(superseded_in::text, 2),
+       right(archived_by::text, 2), retracted_at IS NOT NULL FROM episodes WHERE content IS NOT NULL ORDER BY id
+"""
 
-    import services.platform.migrate as migration
 
-    config = Config()
-    config.set_main_option("script_location", str(Path(migration.__file__).parent / "migrations"))
-    config.attributes["connect"] = lambda: psycopg.connect(empty.target.owner_url)
-    command.upgrade(config, "0005")
-    with psycopg.connect(empty.target.owner_url) as connection:
-        migration.grant_to_service(connection, SERVICE_ROLE)
-        connection.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
-        connection.execute(
-            "INSERT INTO users (id, tenant_id, external_id) VALUES (gen_random_uuid(), %s, 'u-old')",
-            [DEFAULT_TENANT],
-        )
-    assert _back_up(empty.url, tmp_path / "b.zip").revision == "0005"
-    _restore(tmp_path / "b.zip", _owner(engines))
-    assert '"user_id":"u-old"' in await _export(engines.database_url, "u-old")
-    assert _back_up(engines.database_url, tmp_path / "c.zip").revision == newest_revision()
+async def test_a_backup_of_the_last_format_is_restored(engines: Engines, superuser: str) -> None:
+    """Of what `superseded_by` named it says which it was: a memory, a section of core memory, or a run."""
+    _restore(Path(__file__).parent / "data" / "last_format.zip", _owner(engines))
+    exported = await _export(engines.database_url, "u-old")
+    assert '"user_id":"u-old"' in exported
+    assert "I live in Lisbon now." in exported
+    with psycopg.connect(superuser) as connection:
+        assert connection.execute(_STATES).fetchall() == [
+            ("11", None, None, None, False),
+            ("12", None, None, "08", False),
+            ("13", "11", None, None, False),
+            ("14", "16", None, None, False),
+            ("15", None, None, None, True),  # what took its place is gone
+            ("16", None, None, None, False),
+            ("17", None, "06", None, False),
+        ]
+        versions = "SELECT DISTINCT right(was->>'archived_by', 2) FROM memory_versions WHERE was ? 'archived_by'"
+        assert connection.execute(versions).fetchall() == [("08",), (None,)]
+
+
+def test_a_backup_from_before_the_last_format_is_refused(engines: Engines, tmp_path: Path) -> None:
+    def older(manifest: Manifest, _: dict[str, bytes]) -> None:
+        manifest.revision = "0005"
+
+    _back_up(engines.database_url, tmp_path / "b.zip")
+    with pytest.raises(InvalidInput, match="has the schema 0005; before 0100, only 0033 can be restored"):
+        _restore(_rewritten(tmp_path / "b.zip", older), _owner(engines))
 
 
 @pytest.mark.traced

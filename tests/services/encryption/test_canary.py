@@ -15,12 +15,12 @@ from services.bootstrap import Services
 from services.encryption.data_key import TOKEN, UNREADABLE, open_text
 from services.encryption.key_store import KeyStore
 from services.engines import Engines
-from services.forgetting.canary import CanarySearch
-from services.forgetting.key_renewal import KeyRenewal
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.pinned_values import digest_of_value
 from services.memory.pins import PinnedValue
+from services.memory.removal.canary import CanarySearch
+from services.memory.removal.key_renewal import KeyRenewal
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.settings import Settings
@@ -131,7 +131,9 @@ async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_de
     assert all(open_text(token, keys.of_id) != UNREADABLE for token in tokens)
 
     # What is forgotten for good cannot be read in the copy either, and everything else goes on.
-    forgotten = await client.post("/api/v1/users/u-1/forget", json={"topic": "my asthma", "delete_messages": True})
+    forgotten = await client.post(
+        "/api/v1/users/u-1/erasures", json={"topic": "my asthma", "delete_messages": True}
+    )
     assert forgotten.json()["counts"]["messages"], forgotten.text
     keys.renew(DEFAULT_TENANT, "u-1")
     renewal = KeyRenewal(services.database, JobQueue(services.database), others_end_s=0)

@@ -14,11 +14,11 @@ from services.bootstrap import Services, open_services
 from services.encryption.data_key import open_text
 from services.encryption.key_store import KeyStore
 from services.engines import Engines, make_database
-from services.erasure.scrub import scrub
 from services.errors import ConfigurationError
-from services.forgetting.canary import CanarySearch
-from services.forgetting.sealing import Sealing, require_alone
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.removal.canary import CanarySearch
+from services.memory.removal.scrub import scrub
+from services.memory.removal.sealing import Sealing, require_alone
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.settings import Settings

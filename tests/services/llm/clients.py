@@ -9,7 +9,8 @@ import httpx2
 from langchain_core.messages import AIMessage, AIMessageChunk, message_chunk_to_message
 from langchain_openai import ChatOpenAI
 
-from services.llm.chat_models import ChatModels
+from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.endpoint import finish_of
 from services.llm.lean_openai import LeanChatOpenAI
 from tests.support.model_server import ModelServer, Reply
 
@@ -23,35 +24,29 @@ SECRET = "sk-very-secret"
 class Facts:
     """What of a message must be equal."""
 
-    content: Any
+    text: str
     tool_calls: Any
     invalid_tool_calls: Any
     usage: Any
-    response_metadata: Any
-    additional_kwargs: Any
-    own_id: str | None
-    """None for an id that LangChain made up for the run."""
+    finish: str
 
     @classmethod
     def of(cls, message: Any) -> "Facts":
         if isinstance(message, AIMessageChunk):
             message = message_chunk_to_message(message)
         assert isinstance(message, AIMessage)
-        own_id = None if (message.id or "").startswith("lc_run-") else message.id
         return cls(
-            message.content,
-            message.tool_calls,
-            message.invalid_tool_calls,
-            message.usage_metadata,
-            message.response_metadata,
-            message.additional_kwargs,
-            own_id,
+            message.text,
+            [(call["name"], call["args"], call["id"]) for call in message.tool_calls],
+            [(call["name"], call["args"], call["id"]) for call in message.invalid_tool_calls],
+            ModelUsage.of(message),
+            finish_of(message),
         )
 
 
 def lean(server: ModelServer, http: httpx2.AsyncClient, api: str, **more: Any) -> LeanChatOpenAI:
     """The client under test."""
-    return LeanChatOpenAI(**_options(server, http, api), **more)
+    return LeanChatOpenAI(**{**_options(server, http, api), **more})
 
 
 def stock(server: ModelServer, http: httpx2.AsyncClient, api: str, **more: Any) -> ChatOpenAI:

@@ -216,18 +216,19 @@ _RESPONSE = {
 
 
 @pytest.mark.parametrize(("api", "answer"), [("chat", _COMPLETION), ("responses", _RESPONSE)])
-async def test_without_on_text_no_stream_is_asked_for(
+async def test_answer_that_is_no_stream_is_read_as_the_stock_class_reads_it(
     api: str, answer: Any, model_server: ModelServer, http: httpx2.AsyncClient
 ) -> None:
     whole = Reply(raw=json.dumps(answer).encode(), headers={"Content-Type": "application/json"})
     model_server.script(whole, whole)
     expected = await stock(model_server, http, api).ainvoke("Hello")
 
-    message = await lean(model_server, http, api).ainvoke("Hello")
+    pieces: list[str] = []
+    message = await lean(model_server, http, api).ainvoke("Hello", on_text=pieces.append)
 
     assert Facts.of(message) == Facts.of(expected)
-    assert message.text == "Yes."
-    assert not any(request.body.get("stream") for request in model_server.requests)
+    assert message.text == "".join(pieces) == "Yes."
+    assert [request.body.get("stream", False) for request in model_server.requests] == [False, True]
 
 
 @both_apis

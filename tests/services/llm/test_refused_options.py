@@ -8,11 +8,14 @@ from langchain_core.tools import BaseTool, tool
 from structlog.testing import capture_logs
 
 from services.errors import ModelFailed
-from services.llm.chat_models import ChatModels
+from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.plain_messages import without_tool_messages
 from services.llm.refusals import Refusals
+from services.llm.tokens import count_tokens
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
+from tests.services.llm.streams.families import CHAT as FAMILIES
+from tests.services.llm.streams.families import chunk, frames, said
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -259,3 +262,62 @@ async def test_a_model_that_calls_tools_answers_with_calls(
     answer = await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
     assert [call["name"] for call in answer.tool_calls] == ["timetable"]
     assert models.takes_tools()
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Reply(status=400, error_message="Unrecognized request argument supplied: stream_options"),
+        Reply(
+            status=422,
+            raw=b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}',
+        ),
+        Reply(status=422, error_message="Extra inputs are not permitted"),
+    ],
+)
+async def test_stream_options_are_left_out_once_they_are_refused(
+    make: Make, model_server: ModelServer, refusal: Reply
+) -> None:
+    models = make(model_server.base_url, "chat")
+    model_server.default = lambda request: refusal if "stream_options" in request.body else Reply(["Nine."])
+
+    answers = [await models.answer(QUESTION, on_text=lambda _: None) for _ in range(2)]
+
+    assert [answer.text for answer in answers] == ["Nine.", "Nine."]
+    assert ["stream_options" in request.body for request in model_server.requests] == [True, False, False]
+
+
+async def test_usage_that_an_endpoint_does_not_report_is_estimated_and_marked(
+    make: Make, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(raw=frames([*said("你好", "世界"), chunk({}, "stop")]))
+
+    answer = await make(model_server.base_url, "chat").answer(QUESTION, on_text=lambda _: None)
+
+    usage = ModelUsage.of(answer)
+    assert usage.estimated
+    assert usage.input_tokens > 10
+    assert usage.output_tokens == count_tokens("你好世界")
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_reasoning_goes_back_with_its_calls_unless_it_is_refused(
+    make: Make, model_server: ModelServer, refuses: bool
+) -> None:
+    models = make(model_server.base_url, "chat")
+    model_server.script(Reply(raw=FAMILIES["DeepSeek, thinking before a call"].raw))
+    asked = await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+
+    def strict(request: Received) -> Reply:
+        has_reasoning = "reasoning_content" in str(request.body["messages"])
+        if has_reasoning == refuses:
+            return Reply(status=400, error_message="reasoning_content is unsupported" if refuses else "Missing.")
+        return Reply(["Nine."])
+
+    model_server.default = strict
+    prompt = [*QUESTION, asked, ToolMessage("found", tool_call_id=asked.tool_calls[0]["id"])]
+
+    answers = [await models.answer(prompt, on_text=lambda _: None, tools=TOOLS) for _ in range(2)]
+
+    assert [answer.text for answer in answers] == ["Nine.", "Nine."]
+    assert len(model_server.requests) == (4 if refuses else 3)

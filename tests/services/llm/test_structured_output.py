@@ -35,9 +35,6 @@ class Cities(BaseModel):
         '```json\n{"city": "Bergen", "since": 2019}\n```',
         '```\n{"city": "Bergen", "since": 2019}\n```\nLet me know if you need more.',
         'Sure! Here is the JSON you asked for:\n\n{"city": "Bergen", "since": 2019}\n\nHope that helps {smile}.',
-        '<think>The user says {something} like {"city": "Oslo"}… no.</think>{"city": "Bergen", "since": 2019}',
-        'Let me see: {"city": maybe}\n</think>\n\n{"city": "Bergen", "since": 2019}',
-        '<THINK>\nhm\n</THINK>\n{"city": "Bergen", "since": 2019,}',
         "{'city': 'Bergen', 'since': 2019}",
         "{'city': 'Bergen', 'since': 2019, 'note': None, 'sure': True}",
         '{“city”: “Bergen”， “since”： 2019}',
@@ -78,7 +75,6 @@ def test_lists_come_bare_cut_off_or_line_by_line(text: str, cities: list[str]) -
     [
         ("Bergen", "no JSON object"),
         ("", "no JSON object"),
-        ("<think>Where? {}</think>", "no JSON object"),
         ('{"town": "Bergen"}', "city is wrong: missing"),
         ('{"city": ["secret"]}', "city is wrong: string_type"),
         ("{" * 5000, "no JSON object"),
@@ -97,6 +93,24 @@ def models(make: Make, model_server: ModelServer, api: str) -> ChatModels:
 
 def _city(text: str) -> City:
     return json_answer(City, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<think>The user says {something} like {"city": "Oslo"}… no.</think>{"city": "Bergen", "since": 2019}',
+        'Let me see: {"city": maybe}\n</think>\n\n{"city": "Bergen", "since": 2019}',
+        '<THINK>\nhm\n</THINK>\n{"city": "Bergen", "since": 2019,}',
+    ],
+)
+async def test_what_the_model_thought_is_not_its_answer(
+    models: ChatModels, model_server: ModelServer, text: str
+) -> None:
+    model_server.script(Reply([text[:9], text[9:]]))
+
+    answer = await ask_for(models, ASK, _city)
+
+    assert (answer.city, answer.since) == ("Bergen", 2019)
 
 
 def _format_of(request: Received) -> Any:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.items import ItemChange, apply_changes
-from services.memory.undo import changed_since, taken_back
+from services.memory.removal.undo import changed_since, taken_back
 
 FIELDS = ("home", "facts", "other")
 TEXTS = ("tea", "tea with milk", "green tea", "coffee")

@@ -81,7 +81,7 @@ def test_operations_are_understood_as_models_write_them(operation: dict[str, Any
     for text in (
         json.dumps({"operations": [operation]}),
         "```json\n" + json.dumps([operation]) + "\n```",
-        "<think>Is {this} new?</think>" + json.dumps(operation, ensure_ascii=False),
+        json.dumps(operation, ensure_ascii=False),
     ):
         assert plan_of_answer(text, KNOWN) == [planned]
 

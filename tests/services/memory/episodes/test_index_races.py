@@ -16,15 +16,15 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
-from services.erasure.erasure import Erasure
-from services.erasure.stores import ErasureStores
-from services.erasure.traces import Traces
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
+from services.memory.removal.stores import RemovalStores
+from services.memory.removal.traces import Traces
+from services.memory.removal.users import Erasure
 from services.platform.settings import Settings, load_settings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
@@ -63,7 +63,7 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
         EpisodeIndexSync(services.database, memory.index, services.embedder, jobs)
         traces = Traces(services.events, memory.core_cache)
         stores = (services.database, services.leases, traces, memory.index, memory.operations, jobs)
-        Erasure(ErasureStores(*stores, events_keep_s=600))
+        Erasure(RemovalStores(*stores, events_keep_s=600))
         jobs.start_worker()
         yield jobs
 

@@ -1,0 +1,147 @@
+"""Erasures: what is named is deleted with all that was made of it, after a preview, with a signed receipt."""
+
+import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.moments import Moment
+from api.paging import After, Limit, cursor_of, next_of
+from api.problems import documented
+from api.request_bodies import JsonRoute
+from services.conversations.values import Id, SpaceName, Text
+from services.errors import InvalidInput
+from services.memory.content import SECTION_PATTERN
+from services.memory.removal.targets import Target, ValueTarget
+
+router = APIRouter(
+    route_class=JsonRoute,
+    prefix="/api/v1/users/{user_id}",
+    tags=["memory"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+User = Annotated[Id, Path()]
+
+
+class ValueRequest(BaseModel):
+    """A single value of core memory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    section: str = Field(pattern=SECTION_PATTERN)
+    field: str = Field(min_length=1, max_length=200, description="Of what is nested, the names joined by dots.")
+    text: str = Field(min_length=1, max_length=4096)
+
+
+class ErasureRequest(BaseModel):
+    """What to forget: one of `message_id`, `episode_id`, `value`, `conversation_id`, `day`, `since`, `topic`."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"topic": "my asthma", "preview": True}]}
+    )
+
+    message_id: UUID | None = Field(None, description="With a message of the user its answer goes, too.")
+    episode_id: UUID | None = None
+    value: ValueRequest | None = None
+    conversation_id: UUID | None = None
+    day: datetime.date | None = Field(None, description="In the user's time zone.")
+    since: Moment | None = Field(None, description="Everything said from then on, and before `until`.")
+    until: Moment | None = None
+    topic: Text | None = Field(None, description="A description in the user's words.")
+    expert: Id | None = Field(None, description="Only this expert's; of a value `default` unless given.")
+    space: SpaceName | None = Field(None, description="Of a value: its space.")
+    delete_messages: bool = Field(False, description="Delete the words from the conversations as well.")
+    preview: bool = Field(False, description="Change nothing, and say what would happen.")
+
+    @model_validator(mode="after")
+    def _names_one_thing(self) -> "ErasureRequest":
+        try:
+            _ = self.target.kind
+        except InvalidInput as error:
+            raise ValueError(f"{error.field} {error.message}") from None
+        return self
+
+    @property
+    def target(self) -> Target:
+        """What it names."""
+        names = self.model_dump(exclude={"value", "delete_messages", "preview"})
+        return Target(**names, value=ValueTarget(**self.value.model_dump()) if self.value else None)
+
+
+class AffectedItemView(BaseModel):
+    """A message, or something derived from what is forgotten."""
+
+    kind: str
+    id: UUID
+    text: str | None
+    outcome: Literal["removed", "rebuilt", "kept"] = Field(
+        description="`removed`; `rebuilt`: withdrawn at once and made again without it; `kept`."
+    )
+    reason: str | None = Field(description="Why it is kept.")
+
+
+class ErasureView(BaseModel):
+    """What was forgotten, or would be."""
+
+    preview: bool
+    items: list[AffectedItemView]
+    values: list[ValueRequest] = Field(description="Values of core memory that go.")
+    counts: dict[str, int]
+    receipt_id: UUID | None = Field(description="Null in a preview, and where nothing was found.")
+    pending: list[str] = Field(description="Stores that did not answer; jobs go on trying.")
+
+
+class ReceiptView(BaseModel):
+    """A receipt as it is handed out."""
+
+    id: UUID
+    created_at: datetime.datetime
+    receipt: dict[str, Any]
+    signature: str = Field(
+        description="Ed25519 over the receipt as JSON with sorted keys, without spaces; base64."
+    )
+    public_key: str
+    regeneration: dict[str, int] = Field(
+        description="How many derived texts are `waiting`, `done` or `failed` at this moment. Not signed."
+    )
+
+
+class ReceiptPage(BaseModel):
+    """Receipts, newest first."""
+
+    items: list[ReceiptView]
+    next: str | None
+
+
+@router.post("/forget", response_model=ErasureView, include_in_schema=False)
+@router.post("/erasures", response_model=ErasureView)
+async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Delete something and all that was made of it; what else was made of it is made again without it.
+
+    Unlike `memory/forget`, which hides, it cannot be undone, and a signed receipt attests it.
+    """
+    caller.act_for(user_id)
+    return await services.forgetting.forget(
+        caller.tenant_id,
+        user_id,
+        body.target,
+        by=f"user {caller.user_id}" if caller.user_id else "operator",
+        delete_messages=body.delete_messages,
+        preview=body.preview,
+    )
+
+
+@router.get("/receipts", response_model=ReceiptPage, include_in_schema=False)
+@router.get("/erasures", response_model=ReceiptPage)
+async def receipts(
+    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+) -> Any:
+    """Receipts of erasures, newest first; `anamnesis verify-receipt` checks one."""
+    caller.act_for(user_id)
+    items = await services.forgetting.receipts.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
+    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}

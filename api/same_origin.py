@@ -1,0 +1,82 @@
+"""Keep other sites' pages from changing anything.
+
+A page of any site can make a browser send a request here, without asking first if it looks like a form's. It
+cannot hide where it comes from: browsers add `Origin` and `Sec-Fetch-Site` themselves, and programs send neither.
+Where callers are known, a header `Authorization` is proof enough: no browser adds one by itself.
+"""
+
+from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from api.problems import Problem, problem_response
+from api.request_bodies import answer_early
+from api.same_host import host_name
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class SameOrigin:
+    """ASGI middleware: 403 for what a page of another site wants done or, as a WebSocket, opened."""
+
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, trusted: frozenset[str]) -> None:
+        """Take what is not foreign.
+
+        Args:
+            app: what is protected.
+            hosts: names of the service, while there is no authentication; None = callers are known.
+            trusted: origins of pages that may do everything.
+        """
+        self._app = app
+        self._hosts = hosts
+        self._trusted = trusted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at the headers only."""
+        is_socket = scope["type"] == "websocket"
+        if is_socket:
+            # Where callers are known, it takes a ticket, which other sites' pages have not.
+            is_refused = self._hosts is not None and self._has_foreign_origin(Headers(scope=scope))
+        else:
+            may_change = scope["type"] == "http" and scope["method"] not in _READING
+            is_refused = may_change and self._is_foreign(Headers(scope=scope))
+        if not is_refused:
+            await self._app(scope, receive, send)
+        elif is_socket:
+            await WebSocketClose(1008, "another site's page")(scope, receive, send)
+        else:
+            problem = Problem(
+                title=HTTPStatus.FORBIDDEN.phrase,
+                status=HTTPStatus.FORBIDDEN,
+                detail="A page of another site may not do this. If the page is yours, name its origin in "
+                "ANAMNESIS_TRUSTED_ORIGINS.",
+                code="foreign_origin",
+            )
+            await answer_early(problem_response(problem, path=scope["path"]), scope, receive, send)
+
+    def _is_foreign(self, headers: Headers) -> bool:
+        site = headers.get("sec-fetch-site")
+        if self._hosts is None:
+            if "authorization" in headers:
+                return False
+            if site in {"same-origin", "none"}:  # right also behind a proxy that changes `Host`
+                return False
+        elif site == "cross-site" and not self._is_trusted(headers):
+            return True
+        return self._has_foreign_origin(headers)
+
+    def _has_foreign_origin(self, headers: Headers) -> bool:
+        origins = headers.getlist("origin")
+        if not origins or self._is_trusted(headers):
+            return False
+        if len(origins) > 1 or not origins[0].startswith(("http://", "https://")):
+            return True
+        if self._hosts is not None:
+            return host_name(origins[0]) not in self._hosts
+        return origins[0].partition("://")[2] != headers.get("host")
+
+    def _is_trusted(self, headers: Headers) -> bool:
+        origins = headers.getlist("origin")
+        return len(origins) == 1 and origins[0] in self._trusted

@@ -1,0 +1,39 @@
+"""Errors that endpoints report inside a response with status 200, in the shapes in which they do."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.llm.streams.pieces import AnswerFailed
+
+_CODES = ("code", "error_code", "errcode", "status_code", "status")
+_TEXTS = ("message", "error_msg", "errmsg", "msg", "detail", "status_msg")
+_GOOD: frozenset[object] = frozenset({None, "", 0, "0", 200, "200", "success", "ok"})
+
+
+def refuse_fault(event: Mapping[str, Any]) -> None:
+    """Raise what the event reports, if that is an error.
+
+    Raises:
+        AnswerFailed: it does.
+    """
+    if error := event.get("error"):
+        raise AnswerFailed(error)
+    if event.get("choices") or event.get("output"):
+        return
+    # MiniMax puts the outcome of every call here; DashScope, Baidu, SiliconFlow and vLLM use the event itself.
+    for body in (event.get("base_resp"), event):
+        if isinstance(body, Mapping) and _is_fault(body):
+            raise AnswerFailed(dict(body))
+
+
+def _is_fault(body: Mapping[str, Any]) -> bool:
+    if body.get("object") == "error" or body.get("success") is False:
+        return True
+    said = any(isinstance(body.get(name), str) and body[name] for name in _TEXTS)
+    return said and any(_is_bad(body.get(name)) for name in _CODES)
+
+
+def _is_bad(code: object) -> bool:
+    if isinstance(code, str):
+        return code.strip().lower() not in _GOOD
+    return isinstance(code, int) and code not in _GOOD

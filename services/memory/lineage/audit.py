@@ -1,0 +1,103 @@
+"""Audit of lineage: reports whatever derived has no parents, or names one that is missing."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import dict_row, tuple_row
+
+from services.errors import NotFound
+from services.jobs.queue import JobQueue
+from services.memory.lineage import sql
+from services.platform.metrics import LINEAGE_ORPHANS
+from services.platform.postgres import Database
+
+AUDIT = "audit_lineage"
+"""Task that audits every tenant, once a night."""
+_NIGHTLY = "40 4 * * *"
+_USERS_AT_ONCE = 200
+_MOST_LISTED = 1000
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """Something derived whose lineage has a hole."""
+
+    user: str
+    """The caller's own name for the user."""
+    kind: str
+    id: UUID
+    problem: str
+    """`no parents` or `parent is missing`."""
+    parent_kind: str | None
+    parent_id: UUID | None
+
+
+@dataclass
+class AuditReport:
+    """Result of an audit."""
+
+    users: int = 0
+    items: int = 0
+    """Derived things that were looked at."""
+    edges: int = 0
+    """Their parents."""
+    orphans: int = 0
+    listed: list[Orphan] = field(default_factory=list)
+    """The first 1000 of them."""
+
+
+class LineageAudit:
+    """Audits lineage. Every process with a worker has one: it registers the nightly job."""
+
+    def __init__(self, database: Database, jobs: JobQueue) -> None:
+        self._database = database
+        jobs.periodic(AUDIT, _NIGHTLY)(self._job)
+
+    async def audit(self, tenant_id: UUID, user: str | None = None) -> AuditReport:
+        """Audit one user, or all users of a tenant.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        report = AuditReport()
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "after": None, "limit": _USERS_AT_ONCE}
+        while users := await self._database.fetch(tenant_id, sql.USERS, values, tuple_row):
+            for user_id, name in users:
+                await self._audit(report, tenant_id, user_id, name)
+            values["after"] = users[-1][0]
+        if user is not None and not report.users:
+            raise NotFound(f"There is no user {user!r}.")
+        return report
+
+    async def _audit(self, report: AuditReport, tenant_id: UUID, user_id: UUID, name: str) -> None:
+        rows = await self._database.fetch(
+            tenant_id, sql.ORPHANS, {"tenant_id": tenant_id, "user_id": user_id}, dict_row
+        )
+        report.users += 1
+        report.items += rows[0]["items"]
+        report.edges += rows[0]["edges"]
+        for row in rows:
+            del row["items"], row["edges"]
+            if row["id"] is not None:
+                report.orphans += 1
+                if len(report.listed) < _MOST_LISTED:
+                    report.listed.append(Orphan(name, **row))
+
+    async def _job(self, _: procrastinate.JobContext) -> None:
+        total, kinds = 0, Counter[str]()
+        for tenant_id in await self._database.tenants():
+            report = await self.audit(tenant_id)
+            total += report.orphans
+            kinds.update(orphan.kind for orphan in report.listed)
+        LINEAGE_ORPHANS.set(total)
+        if total:
+            log.warning(
+                "derived data without parents: run anamnesis lineage audit", orphans=total, kinds=dict(kinds)
+            )

@@ -1,0 +1,284 @@
+"""Traces what something derived was made from, and what was made of something, over all steps between."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal, LiteralString, get_args
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row, tuple_row
+
+from services.errors import InvalidInput, NotFound
+from services.identity.tenants import user_id_of
+from services.memory.blocks import Change
+from services.memory.lineage import sql
+from services.memory.lineage.origins import Origin, least_trusted, of_maker
+from services.memory.origins import origin_of, values_of
+from services.platform.postgres import Database
+
+Kind = Literal[
+    "message",
+    "episode",
+    "core_memory",
+    "summary",
+    "topic",
+    "visit",
+    "day",
+    "persona_card",
+    "private_note",
+    "tone",
+]
+"""A summary and a persona card have the id of their conversation, a tone that of its turn, a private note that of
+the answer that it was written on."""
+Direction = Literal["up", "down"]
+"""`up`: to what it was made from. `down`: to what was made of it."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_MOST_EDGES = 50_000
+
+
+@dataclass(frozen=True, order=True)
+class Node:
+    """A message, or something derived."""
+
+    kind: Kind
+    id: UUID
+
+
+@dataclass(frozen=True)
+class Value:
+    """A single value of core memory."""
+
+    field: str
+    text: str
+    message_id: UUID | None
+    """The message that brought it in; None = none did, or its change is not known any more."""
+    actor: str | None
+    made_by: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A node with what is known of it."""
+
+    kind: Kind
+    id: UUID
+    text: str | None
+    """None for a turn's episode, whose text is that of its messages."""
+    at: datetime
+    made_by: dict[str, Any]
+    """Its maker, as far as it is known: `actor`, `turn_id`, `job`, `job_id`, `prompt`, `model`."""
+    state: Literal["current", "superseded", "archived", "retracted"]
+    values: list[Value] = field(default_factory=list)
+    """Values of a section of core memory; traced down, those alone that come from what was asked about."""
+    origin: Origin | None = None
+    """Whose words it is made of, the least trusted of all; None = not looked up."""
+
+    @property
+    def node(self) -> Node:
+        """Its place in the lineage."""
+        return Node(self.kind, self.id)
+
+
+@dataclass(frozen=True, order=True)
+class Edge:
+    """Something derived, and one thing that it was made from."""
+
+    child: Node
+    parent: Node
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Everything above or below a node."""
+
+    of: Item
+    items: list[Item]
+    """Without the node that was asked about, by kind and time."""
+    edges: list[Edge]
+    is_complete: bool
+    """False where there is more than is shown."""
+
+
+@dataclass(frozen=True)
+class _Version:
+    version: int
+    old: dict[str, Any] | None
+    new: dict[str, Any]
+    actor: str
+    trigger_message_id: UUID | None
+    at: datetime
+    block_id: UUID
+    content: dict[str, Any]
+    made_by: dict[str, Any]
+
+
+class Lineage:
+    """Reads lineages of users."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(
+        self, tenant_id: UUID, user: str, named: str, *, expert: str = "default", space: str | None = None
+    ) -> tuple[UUID, Node]:
+        """The user's id and the node that `kind:id` names.
+
+        A section of core memory can be named by its name and a day by its date, with an expert and a space.
+
+        Raises:
+            InvalidInput: it is of another form.
+            NotFound: there is no such user, section or day.
+            DatabaseUnavailable: the database does not answer.
+        """
+        kind, _, name = named.partition(":")
+        if kind not in KINDS or not name:
+            raise InvalidInput("of", f"must be kind:id, with a kind of {', '.join(KINDS)}")
+        values = {"tenant_id": tenant_id, "user": user, "name": name, "expert": expert, "space": space}
+        user_id = await user_id_of(self._database, tenant_id, user)
+        try:
+            return user_id, Node(kind, UUID(name))
+        except ValueError:
+            by_name: dict[str, LiteralString] = {"core_memory": sql.SECTION, "day": sql.DAY}
+            if kind not in by_name:
+                raise InvalidInput("of", f"{name!r} is no id") from None
+        rows = await self._database.fetch(tenant_id, by_name[kind], {**values, "user_id": user_id}, tuple_row)
+        if not rows:
+            raise NotFound(f"There is no {kind.replace('_', ' ')} {name!r}.")
+        return user_id, Node(kind, rows[0][0])
+
+    async def trace(
+        self, tenant_id: UUID, user_id: UUID, of: Sequence[Node], direction: Direction
+    ) -> tuple[list[Item], list[Edge], bool]:
+        """All nodes reached from some, those among them, their edges, and whether that is all there are.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        statement = sql.PARENTS if direction == "up" else sql.CHILDREN
+        seen, edges, is_complete = set(of), set[Edge](), True
+        newest = set(of)
+        while newest and is_complete:
+            reached: set[Node] = set()
+            for kind, nodes in groupby(sorted(newest), attrgetter("kind")):
+                values = {
+                    "tenant_id": tenant_id,
+                    "user_id": user_id,
+                    "kind": kind,
+                    "ids": [node.id for node in nodes],
+                }
+                for row in await self._database.fetch(tenant_id, statement, values, tuple_row):
+                    edge = Edge(Node(row[0], row[1]), Node(row[2], row[3]))
+                    edges.add(edge)
+                    reached.add(edge.parent if direction == "up" else edge.child)
+            is_complete = len(edges) <= _MOST_EDGES
+            newest = reached - seen
+            seen |= newest
+        items = await self.items(tenant_id, user_id, sorted(seen))
+        if direction == "down":
+            messages = {node.id for node in seen if node.kind == "message"}
+            items = [_only_from(item, messages) if Node(item.kind, item.id) not in of else item for item in items]
+        return items, sorted(edges), is_complete
+
+    async def of_node(self, tenant_id: UUID, user_id: UUID, node: Node, direction: Direction) -> Trace:
+        """The lineage of one node.
+
+        Raises:
+            NotFound: the user has no such thing.
+            DatabaseUnavailable: the database does not answer.
+        """
+        items, edges, is_complete = await self.trace(tenant_id, user_id, [node], direction)
+        items = await self._with_origins(tenant_id, user_id, items, edges if direction == "up" else None)
+        own = next((item for item in items if item.node == node), None)
+        if own is None:
+            raise NotFound(f"There is no {node.kind.replace('_', ' ')} {node.id}.")
+        return Trace(own, [item for item in items if item is not own], edges, is_complete)
+
+    async def with_parents(
+        self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]
+    ) -> tuple[dict[Node, Item], list[Edge]]:
+        """Return nodes and everything above them, with origins, and the edges; what is not there is left out.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        items, edges, _ = await self.trace(tenant_id, user_id, nodes, "up")
+        items = await self._with_origins(tenant_id, user_id, items, edges)
+        return {item.node: item for item in items}, edges
+
+    async def _with_origins(
+        self, tenant_id: UUID, user_id: UUID, items: Sequence[Item], edges: Sequence[Edge] | None
+    ) -> list[Item]:
+        """Add the origins of items, from the edges above them; None = these are traced first."""
+        known = list(items)
+        if edges is None:
+            known, edges, _ = await self.trace(tenant_id, user_id, [item.node for item in items], "up")
+        made = {item.node: item for item in (*items, *known)}  # one may have gone meanwhile
+        parents: dict[Node, list[Node]] = {}
+        for edge in edges:
+            parents.setdefault(edge.child, []).append(edge.parent)
+        found: dict[Node, Origin | None] = {}
+
+        def origin(node: Node) -> Origin | None:
+            if node not in found:
+                item = made.get(node)
+                found[node] = item.origin if item else None
+                if item and item.origin is None:
+                    above = [each for parent in parents.get(node, ()) if (each := origin(parent))]
+                    above += [of_maker({"actor": each.actor}) for each in item.values if each.message_id is None]
+                    found[node] = least_trusted(above) or of_maker(item.made_by)
+            return found[node]
+
+        return [replace(item, origin=origin(item.node)) for item in items]
+
+    async def items(self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]) -> list[Item]:
+        """What is known of nodes, by kind and time; what is not there any more is left out.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        items: list[Item] = []
+        for kind, group in groupby(sorted(nodes), attrgetter("kind")):
+            values = {
+                "tenant_id": tenant_id,
+                "user_id": user_id,
+                "kind": kind,
+                "ids": [node.id for node in group],
+            }
+            statement = sql.MESSAGES if kind == "message" else sql.ITEMS
+            rows = await self._database.fetch(tenant_id, statement, values, dict_row)
+            single = await self._values(tenant_id, values) if kind == "core_memory" else {}
+            found = [Item(**row, values=single.get(row["id"], [])) for row in rows]
+            items += sorted(found, key=attrgetter("at", "id"))
+        return items
+
+    async def _values(self, tenant_id: UUID, values: dict[str, Any]) -> dict[UUID, list[Value]]:
+        """The values of sections, each with what brought it in."""
+        versions = await self._database.fetch(tenant_id, sql.HISTORY, values, class_row(_Version))
+        found = {}
+        for block_id, group in groupby(versions, attrgetter("block_id")):
+            history = list(group)
+            made = {each.version: each.made_by for each in history}
+            changes = [
+                Change(each.version, each.old, each.new, each.actor, each.trigger_message_id, each.at)
+                for each in history
+            ]
+            found[block_id] = [
+                Value(
+                    name,
+                    text,
+                    origin.trigger_message_id if origin else None,
+                    origin.actor if origin else None,
+                    made[origin.version] if origin else {},
+                )
+                for name, text in values_of(history[0].content)
+                for origin in [origin_of(changes, name, text)]
+            ]
+        return found
+
+
+def _only_from(item: Item, messages: set[UUID]) -> Item:
+    kept = [value for value in item.values if value.message_id in messages]
+    return replace(item, values=kept)

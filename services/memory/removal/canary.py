@@ -1,0 +1,210 @@
+"""Search of every store for a word: PostgreSQL with its queue, Milvus, Redis, and the files of the data folder."""
+
+import asyncio
+import mmap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import sql
+from redis.exceptions import RedisError
+
+from services.errors import Unavailable
+from services.identity.tenants import user_id_of
+from services.memory.episodes.index import EpisodeIndex
+from services.memory.removal.tables import rows_of_user
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
+from services.platform.redis import RedisClient
+from services.text.tokenizer import terms
+
+_KEYS_AT_ONCE = 500
+_MOST_IDS = 20
+_WAL = "pg_wal"
+_CONVERSATIONS = frozenset({"messages", "conversations"})
+_ENGINES = frozenset({"postgres", "milvus"})
+"""Folders of the embedded engines."""
+
+
+_TABLES: LiteralString = """
+SELECT c.relname, array_agg(a.attname::text) FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY c.relname ORDER BY c.relname
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place that holds the word."""
+
+    store: str
+    """`postgresql`, `queue`, `milvus`, `redis` or `file`."""
+    place: str
+    """A table, a collection, a key or a path."""
+    columns: list[str]
+    rows: int
+    ids: list[str]
+    """Of the first 20 rows."""
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """Where words that were removed may stay for a while, or beyond the reach of a search."""
+
+    place: str
+    until: str
+    is_searched: bool
+    """Whether the search looks there."""
+
+
+@dataclass
+class Search:
+    """Result of a search."""
+
+    findings: list[Finding] = field(default_factory=list)
+    searched: list[str] = field(default_factory=list)
+    """The stores that were searched."""
+    unreachable: list[str] = field(default_factory=list)
+    """Stores that did not answer."""
+    remains: Sequence[Remainder] = ()
+    """Where words may stay after they were removed; with encryption nobody can read them there."""
+
+    @property
+    def beyond_conversations(self) -> list[Finding]:
+        """Findings other than in the conversations themselves, and in the files in which these are stored."""
+        said = [each for each in self.findings if each.place in _CONVERSATIONS]
+        stored = [each for each in self.findings if said and _ENGINES.intersection(Path(each.place).parts)]
+        return [each for each in self.findings if each not in said and each not in stored]
+
+
+class CanarySearch:
+    """Searches for a word in everything that is stored of a user."""
+
+    def __init__(
+        self, database: Database, index: EpisodeIndex, redis: RedisClient, *, events_keep_s: int = 600
+    ) -> None:
+        """Take the stores, and the seconds for which events of turns are kept after their end."""
+        self._events_keep_s = events_keep_s
+        self._database = database
+        self._index = index
+        self._redis = redis
+
+    async def search(self, tenant_id: UUID, user: str, word: str, folders: Sequence[Path] = ()) -> Search:
+        """Find a word, whatever its case, in what is stored of a user; in the queue, Redis and files of anybody.
+
+        Args:
+            tenant_id: whose user it is.
+            user: the caller's own name for the user.
+            word: the word; of an index that keeps words by their stems, these.
+            folders: with files to search byte by byte, such as the data folder and logs.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        user_id = await user_id_of(self._database, tenant_id, user)
+        remains = () if self._database.vault is not None else _remains(self._events_keep_s)
+        search = Search(searched=["postgresql", "queue"], remains=remains)
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+            search.findings += await _rows(connection, user_id, word)
+        for store, looked in (("milvus", self._milvus(user_id, word)), ("redis", self._keys(word))):
+            try:
+                search.findings += await looked
+                search.searched.append(store)
+            except (Unavailable, RedisError):
+                search.unreachable.append(store)
+        for folder in folders:
+            search.findings += await asyncio.to_thread(_files, folder, word)
+            search.searched.append(str(folder))
+        return search
+
+    async def _milvus(self, user_id: UUID, word: str) -> list[Finding]:
+        sought = set(terms(word))
+        rows = await self._index.terms_of(user_id)
+        ids = sorted({str(episode_id) for episode_id, held in rows if sought and sought <= set(held.split())})
+        return [Finding("milvus", "episodes", ["terms"], len(ids), ids[:_MOST_IDS])] if ids else []
+
+    async def _keys(self, word: str) -> list[Finding]:
+        sought, keys = word.encode().lower(), list[str]()
+        async for key in self._redis.scan_iter(count=_KEYS_AT_ONCE):
+            dumped = await self._redis.dump(key)
+            if sought in key_bytes(key).lower() or (dumped and sought in dumped.lower()):
+                keys.append(key_bytes(key).decode("utf-8", "replace"))
+        return [Finding("redis", key, [], 1, []) for key in sorted(keys)]
+
+
+def _remains(events_keep_s: int) -> list[Remainder]:
+    return [
+        Remainder(
+            "events of turns in Redis",
+            f"{events_keep_s} s after a turn ends, an hour where none does; forgetting and erasing delete them",
+            is_searched=True,
+        ),
+        Remainder(
+            "append-only file and snapshots of Redis",
+            "Redis writes them again; the service keeps none itself",
+            is_searched=False,
+        ),
+        Remainder(
+            "write-ahead log of PostgreSQL",
+            "its segments are recycled, a few checkpoints later: in minutes while much is written",
+            is_searched=True,
+        ),
+        Remainder(
+            "pages of deleted rows, segments of Milvus",
+            "VACUUM and compaction, or `anamnesis erase --scrub`",
+            is_searched=True,
+        ),
+        Remainder("replicas, backups, archived write-ahead logs", "they are replaced", is_searched=False),
+        Remainder("traces and logs that were sent elsewhere", "they expire there", is_searched=False),
+    ]
+
+
+def key_bytes(key: str | bytes) -> bytes:
+    """A key of Redis, whichever form the client gives it."""
+    return key if isinstance(key, bytes) else key.encode()
+
+
+async def _rows(connection: Connection, user_id: UUID, word: str) -> list[Finding]:
+    tables = await (await connection.execute(_TABLES)).fetchall()
+    findings = []
+    for table, columns in tables:
+        own = rows_of_user(table)
+        statement = sql.SQL(
+            "SELECT {id}, array(SELECT key FROM jsonb_each_text(to_jsonb(t)) WHERE value ILIKE %(like)s)"
+            " FROM {table} t WHERE t::text ILIKE %(like)s AND {own}"
+        ).format(
+            id=sql.SQL("t.id::text") if "id" in columns else sql.SQL("t.ctid::text"),
+            table=sql.Identifier(table),
+            own=sql.SQL(own),
+        )
+        escaped = word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+        values: dict[str, Any] = {"user_id": user_id, "like": f"%{escaped}%"}
+        rows = await (await connection.execute(statement, values)).fetchall()
+        if rows:
+            store = "queue" if table.startswith(("procrastinate", "job_")) else "postgresql"
+            names = sorted({name for _, found in rows for name in found})
+            findings.append(Finding(store, table, names, len(rows), [row[0] for row in rows[:_MOST_IDS]]))
+    return findings
+
+
+def _files(folder: Path, word: str) -> list[Finding]:
+    """Files that hold the word as it is written, in lower case or capitalised."""
+    forms = {form.encode() for form in (word, word.lower(), word.capitalize(), word.upper())}
+    paths: Iterable[Path] = [folder] if folder.is_file() else sorted(folder.rglob("*"))
+    findings = []
+    for path in paths:
+        try:
+            if path.is_file() and not path.is_symlink() and path.stat().st_size and _holds(path, forms):
+                columns = ["write-ahead log"] if _WAL in path.parts else []
+                findings.append(Finding("file", str(path), columns, 1, []))
+        except OSError:  # it went meanwhile
+            continue
+    return findings
+
+
+def _holds(path: Path, forms: Iterable[bytes]) -> bool:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(form) >= 0 for form in forms)

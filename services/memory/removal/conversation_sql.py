@@ -1,0 +1,222 @@
+"""The statements of `ConversationRows`."""
+
+from typing import LiteralString
+
+FIND: LiteralString = """
+SELECT c.id, c.user_id, c.expert_id FROM conversations c JOIN users u ON u.id = c.user_id
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
+"""
+
+GOES_ON: LiteralString = """
+SELECT FROM messages WHERE conversation_id = %(conversation_id)s AND created_at >= %(silent_since)s
+UNION ALL SELECT FROM turns WHERE conversation_id = %(conversation_id)s AND finished_at IS NULL
+LIMIT 1
+"""
+
+# Changes of core memory lock these rows first, and the conversation only afterwards.
+LOCK_CORE_MEMORY: LiteralString = """
+SELECT expert_id FROM core_memory_generations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s ORDER BY expert_id FOR UPDATE
+"""
+
+LOCK: LiteralString = """
+SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
+"""
+
+# Episodes that come from the conversation, each with whether it also comes from elsewhere.
+EPISODES: LiteralString = """
+WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)
+SELECT e.id, e.content IS NOT NULL AND EXISTS (
+    SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.conversation_id <> %(conversation_id)s
+) AS is_mixed, e.content IS NOT NULL AS is_written, e.episode_type = 'consolidated' AS is_merged
+FROM episodes e
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND (
+    e.conversation_id = %(conversation_id)s OR e.source_message_ids && ARRAY(SELECT id FROM said)
+)
+ORDER BY e.id FOR UPDATE OF e
+"""
+
+# Texts that were merged from these episodes, and from those texts.
+MERGED: LiteralString = """
+WITH RECURSIVE reached AS (
+    SELECT id, superseded_by FROM episodes WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
+    UNION
+    SELECT e.id, e.superseded_by FROM reached r JOIN episodes e ON e.id = r.superseded_by
+    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.episode_type = 'consolidated'
+)
+SELECT e.id FROM episodes e WHERE e.id IN (SELECT id FROM reached) ORDER BY e.id FOR UPDATE OF e
+"""
+
+BRING_BACK: LiteralString = """
+UPDATE episodes SET superseded_by = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = ANY(%(gone)s)
+  AND NOT (id = ANY(%(gone)s))
+"""
+
+REMOVE_EPISODES: LiteralString = """
+DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
+# Texts that a run of compression has staged and not yet swapped in.
+REMOVE_DRAFTS: LiteralString = """
+DELETE FROM compression_drafts d USING compression_sources s
+WHERE s.draft_id = d.id AND s.episode_id = ANY(%(gone)s) AND d.tenant_id = %(tenant_id)s
+  AND d.user_id = %(user_id)s AND d.content IS NOT NULL
+"""
+
+# A memory that comes from several conversations says again what it said before this one changed it.
+RESTORE: LiteralString = """
+UPDATE episodes e SET content = coalesce((
+    SELECT o.old_value->>'content' FROM memory_operations o
+    WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'episode_update'
+      AND o.field = e.id::text AND o.conversation_id = %(conversation_id)s AND NOT EXISTS (
+          SELECT FROM memory_operations l
+          WHERE l.tenant_id = %(tenant_id)s AND l.user_id = %(user_id)s AND l.type = 'episode_update'
+            AND l.field = e.id::text AND l.conversation_id IS DISTINCT FROM %(conversation_id)s
+            AND (l.at, l.id) > (o.at, o.id))
+    ORDER BY o.at, o.id LIMIT 1
+), e.content)
+WHERE e.id = ANY(%(mixed)s) AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+"""
+
+DETACH: LiteralString = """
+UPDATE episodes e SET
+    conversation_id = CASE WHEN e.conversation_id <> %(conversation_id)s THEN e.conversation_id END,
+    source_message_ids = ARRAY(
+        SELECT s.id FROM unnest(e.source_message_ids) WITH ORDINALITY AS s (id, place)
+        WHERE NOT EXISTS (SELECT FROM messages m
+            WHERE m.id = s.id AND m.conversation_id = %(conversation_id)s) ORDER BY s.place),
+    made_by = e.made_by || '{"kept_from_removed": true}', indexed_at = NULL
+WHERE e.id = ANY(%(ids)s) AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NOT NULL
+"""
+
+# Core memory that is kept names no message that goes.
+DETACH_CORE_MEMORY: LiteralString = """
+UPDATE core_memory_history h SET trigger_message_id = NULL, made_by = h.made_by || '{"kept_from_removed": true}'
+FROM messages m
+WHERE m.id = h.trigger_message_id AND m.conversation_id = %(conversation_id)s AND h.tenant_id = %(tenant_id)s
+"""
+
+# Why something was remembered is kept with what is kept; what was searched for goes with the conversation.
+DETACH_OPERATIONS: LiteralString = """
+UPDATE memory_operations SET conversation_id = NULL, turn_id = NULL
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND (type LIKE 'core\\_memory\\_%%' OR type LIKE 'episode\\_%%')
+"""
+
+SCRUB_OPERATIONS: LiteralString = """
+UPDATE memory_operations SET old_value = NULL, new_value = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode\\_%%'
+  AND (field = ANY(%(texts)s) OR new_value->>'id' = ANY(%(texts)s))
+"""
+
+# A change of memory that was asked for elsewhere keeps what is needed to undo it, for other conversations alone.
+_SCRUB_COMMANDS: LiteralString = """
+WITH said AS ({said})
+UPDATE memory_operations o SET query = NULL, results = o.results - 'items', old_value = o.old_value || (
+    SELECT jsonb_object_agg(kept.key, (
+        SELECT coalesce(jsonb_agg(each), '[]') FROM jsonb_array_elements(o.old_value->kept.key) AS each
+        WHERE each->>'id' NOT IN (SELECT id FROM said)
+    )) FROM unnest(ARRAY['messages', 'voices']) AS kept (key) WHERE o.old_value ? kept.key
+)
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_command'
+  AND EXISTS (
+      SELECT FROM jsonb_array_elements(o.old_value->'messages') AS each WHERE each->>'id' IN (SELECT id FROM said)
+  )
+"""
+SCRUB_COMMANDS: LiteralString = _SCRUB_COMMANDS.replace(
+    "{said}", "SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s"
+)
+SCRUB_COMMANDS_ABOUT: LiteralString = _SCRUB_COMMANDS.replace(
+    "{said}", "SELECT unnest(%(message_ids)s::uuid[])::text AS id"
+)
+"""The same for single messages."""
+
+# A day whose summary told of the conversation, with a visit to another one on the same day.
+REMOVE_DAYS: LiteralString = """
+WITH here AS (
+    SELECT array_agg(id) AS ids FROM visits WHERE conversation_id = %(conversation_id)s
+), gone AS (
+    DELETE FROM daily_summaries d USING here
+    WHERE d.tenant_id = %(tenant_id)s AND d.user_id = %(user_id)s AND d.visit_ids && here.ids
+    RETURNING d.date, d.visit_ids
+)
+SELECT gone.date, (
+    SELECT v.id FROM visits v
+    WHERE v.id = ANY(gone.visit_ids) AND v.conversation_id <> %(conversation_id)s
+    ORDER BY v.started_at LIMIT 1
+) AS visit_id FROM gone
+"""
+
+# What was remembered until now and rests on the conversation, of memories and days that stay.
+REMOVE_MEMORY_VERSIONS: LiteralString = """
+DELETE FROM memory_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND (
+    v.was->'source_message_ids' ?| ARRAY(SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s)
+    OR v.was->'visit_ids' ?| ARRAY(SELECT id::text FROM visits WHERE conversation_id = %(conversation_id)s)
+)
+"""
+
+# Sections of core memory that the conversation changed, with their whole history.
+CHANGED_SECTIONS: LiteralString = """
+WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)
+SELECT b.id AS block_id, b.expert_id, b.space_id, b.section, b.version, h.version AS number, h.old, h.new, h.at,
+       h.trigger_message_id IN (SELECT id FROM said) AS is_dropped
+FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND EXISTS (
+    SELECT FROM core_memory_history c WHERE c.block_id = b.id AND c.trigger_message_id IN (SELECT id FROM said)
+)
+ORDER BY b.expert_id, b.section, b.id, h.version
+"""
+
+REWRITE_VERSION: LiteralString = """
+UPDATE core_memory_history SET old = %(old)s, new = %(new)s
+WHERE block_id = %(block_id)s AND version = %(number)s AND tenant_id = %(tenant_id)s
+"""
+
+REMOVE_VERSIONS: LiteralString = """
+DELETE FROM core_memory_history
+WHERE block_id = %(block_id)s AND version = ANY(%(numbers)s) AND tenant_id = %(tenant_id)s
+"""
+
+# As written by the user, so that running conversations begin a new epoch.
+REWRITE_SECTION: LiteralString = """
+WITH block AS (
+    UPDATE core_memory_blocks SET content = %(content)s, version = %(version)s, rewritten_version = %(version)s,
+        updated_at = clock_timestamp()
+    WHERE id = %(block_id)s AND tenant_id = %(tenant_id)s
+)
+INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, actor)
+VALUES (%(block_id)s, %(version)s, %(tenant_id)s, %(content)s, %(content)s, 'user')
+"""
+
+REMOVE_SECTION: LiteralString = """
+DELETE FROM core_memory_blocks WHERE id = %(block_id)s AND tenant_id = %(tenant_id)s
+"""
+
+# What the log and the beginnings of prompts say of a section since the conversation changed it. In a space prompts
+# show the section together with another one: there it is left out, until the next prompt begins a new epoch.
+SCRUB_SECTION: LiteralString = """
+WITH told AS (
+    UPDATE memory_operations SET old_value = NULL, new_value = NULL
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
+      AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text AND at >= %(since)s
+      AND space_id IS NOT DISTINCT FROM %(space_id)s
+), begun AS (
+    UPDATE context_epochs e SET persona_card = '', core_memory = CASE
+        WHEN %(content)s::jsonb IS NULL OR c.space_id IS NOT NULL
+        THEN e.core_memory - %(section)s
+        ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
+    FROM conversations c
+    WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+      AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
+      AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
+)
+UPDATE core_memory_generations SET generation = generation + 1
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+"""
+
+REMOVE: LiteralString = """
+DELETE FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+"""

@@ -1,0 +1,312 @@
+"""Forgetting for good: shown first, then done in one transaction, with a receipt.
+
+What is retracted is found and withdrawn as by any other memory command; here it is removed as well, with all that
+would undo it. A preview does the very same and rolls it back, so that it shows what would happen.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Literal
+from uuid import UUID
+
+import structlog
+from uuid_utils.compat import uuid7
+
+from services.memory.lineage.tracing import Item, Lineage, Node
+from services.memory.operations import Operation, Trigger
+from services.memory.removal import purge_sql as sql
+from services.memory.removal.hiding import RebuildTasks, Retraction
+from services.memory.removal.key_renewal import KeyRenewal
+from services.memory.removal.purge import Purge, Purged
+from services.memory.removal.receipts import Receipts, digest_of
+from services.memory.removal.stores import Left, RemovalStores
+from services.memory.removal.tables import recent_turns
+from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, described
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S
+
+_REBUILT = frozenset({"summary", "topic", "visit", "day"})
+_NONCE_BYTES = 16
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class AffectedItem:
+    """A message, or something derived from what is forgotten."""
+
+    kind: str
+    id: UUID
+    text: str | None
+    outcome: Literal["removed", "rebuilt", "kept"]
+    """`removed`; `rebuilt`: withdrawn at once and made again without it; `kept`: something else supports it."""
+    reason: str | None
+    """Why it is kept."""
+
+
+@dataclass(frozen=True)
+class ForgetResult:
+    """What was forgotten, or in a preview would be."""
+
+    preview: bool
+    items: list[AffectedItem]
+    values: list[dict[str, str]]
+    """Values of core memory: `section`, `field`, `text`."""
+    counts: dict[str, int]
+    receipt_id: UUID | None
+    """None in a preview, and where nothing was found."""
+    pending: list[str]
+    """Stores that did not answer; jobs go on trying."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    purged: Purged
+    items: list[AffectedItem]
+    values: list[dict[str, str]]
+    left: Left
+
+
+class Forgetting:
+    """Forgets for good."""
+
+    def __init__(
+        self,
+        stores: RemovalStores,
+        lineage: Lineage,
+        planner: TargetPlanner,
+        retraction: Retraction,
+        receipts: Receipts,
+        remaking: RebuildTasks,
+        keys: KeyRenewal,
+    ) -> None:
+        self._stores = stores
+        self._lineage = lineage
+        self._planner = planner
+        self._retraction = retraction
+        self.receipts = receipts
+        self._remaking = remaking
+        self._keys = keys
+
+    async def forget(
+        self,
+        tenant_id: UUID,
+        user: str,
+        target: Target,
+        *,
+        by: str,
+        delete_messages: bool = False,
+        preview: bool = False,
+    ) -> ForgetResult:
+        """Forget what a target names, for good.
+
+        Args:
+            tenant_id: whose user it is.
+            user: the caller's own name for the user.
+            target: what to forget.
+            by: who asks for it, for the receipt.
+            delete_messages: delete the words from the conversations as well; else they stay there to be read.
+            preview: change nothing, and return what would happen.
+
+        Raises:
+            InvalidInput: the target is none.
+            NotFound: there is nothing of that id, or no such user.
+            ConfigurationError: the key of receipts cannot be read.
+            DatabaseUnavailable: the database does not answer; nothing was changed, unless the connection broke in
+                the moment of the commit.
+        """
+        plan = await self._planner.plan(tenant_id, user, target)
+        if not plan.changes and not plan.messages:
+            return ForgetResult(preview, [], [], {}, None, [])
+        stopped: list[UUID] = []
+        if not preview:
+            self.receipts.key.load()
+            stopped = await self._stop_turns(tenant_id, plan.user_id)
+        before = await self._reached(tenant_id, plan)
+        receipt_id = None if preview else uuid7()
+
+        async def forgotten(connection: Connection) -> _Done:
+            done = await self._act(
+                connection, tenant_id, plan, before, delete_messages=delete_messages, stopped=stopped
+            )
+            if receipt_id is None:
+                await connection.execute("ROLLBACK")
+                return done
+            document = _document(receipt_id, user, target, by, done, delete_messages=delete_messages)
+            rebuilds = await self._rebuilds(connection, tenant_id, plan, done)
+            await self._attest(connection, tenant_id, plan.user_id, document, rebuilds)
+            await self._stores.defer(connection, tenant_id, done.left)
+            if delete_messages:
+                await self._keys.defer(connection, tenant_id, plan.user_id)
+            return done
+
+        # A turn elsewhere may recall the same episodes at this moment.
+        done = await self._stores.database.transact(tenant_id, forgotten, statement_s=UNHURRIED_S)
+        pending = [] if preview else (await self._stores.clean(done.left))[1]
+        counts = _counts(done)
+        log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
+        return ForgetResult(preview, done.items, done.values, counts, receipt_id, pending)
+
+    async def _stop_turns(self, tenant_id: UUID, user_id: UUID) -> list[UUID]:
+        """Stop turns whose prompts were read before: they would store them; return them."""
+        values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": 0}
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+            turns = await recent_turns(connection, "user", values)
+        await self._stores.stop(tenant_id, turns, "forgotten")
+        return [turn_id for turn_id, _ in turns]
+
+    async def _reached(self, tenant_id: UUID, plan: TargetPlan) -> list[Item]:
+        """Everything that was made of what is forgotten."""
+        episodes = [UUID(each) for _, planned in plan.changes for each in planned["episodes"]]
+        nodes = [Node("message", each) for each in plan.messages] + [Node("episode", each) for each in episodes]
+        items, _, _ = await self._lineage.trace(tenant_id, plan.user_id, nodes, "down")
+        return [item for item in items if item.kind != "core_memory"]
+
+    async def _act(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        plan: TargetPlan,
+        before: Sequence[Item],
+        *,
+        delete_messages: bool,
+        stopped: Sequence[UUID],
+    ) -> _Done:
+        """Retract and purge, in the caller's transaction."""
+        values = {"tenant_id": tenant_id, "user_id": plan.user_id, "recent_s": self._stores.recent_s}
+        await connection.execute(sql.LOCK_USER, values)
+        blocks = await (await connection.execute(sql.BLOCKS, values)).fetchall()
+        operation_ids = []
+        for owner, planned in plan.changes:
+            operation_id = await self._retraction.commit(connection, owner, planned, Trigger("user"))
+            operation_ids += [operation_id] if operation_id else []
+        purge = Purge(connection, tenant_id, plan, operation_ids)
+        purged = await purge.run({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
+        experts = await (await connection.execute(sql.EXPERTS, values)).fetchall()
+        recent = await recent_turns(connection, "user", values)
+        items = await self._outcomes(connection, tenant_id, plan, before, delete_messages=delete_messages)
+        gone = [{"section": section, "field": name, "text": text} for section, name, text in purged.values]
+        affected = {*purged.turn_ids, *stopped}
+        turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
+        left = Left(
+            plan.user_id, turns, [row[0] for row in experts], [episode_id for episode_id, _ in purged.episodes]
+        )
+        return _Done(purged, items, gone, left)
+
+    async def _outcomes(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        plan: TargetPlan,
+        before: Sequence[Item],
+        *,
+        delete_messages: bool,
+    ) -> list[AffectedItem]:
+        """What became of everything that was reached."""
+        derived = [item for item in before if item.kind != "message"]
+        left: dict[Node, bool] = {}
+        for kind, group in groupby(derived, lambda item: item.kind):
+            values = {
+                "tenant_id": tenant_id,
+                "user_id": plan.user_id,
+                "kind": kind,
+                "ids": [item.id for item in group],
+            }
+            for row in await (await connection.execute(sql.ITEMS, values)).fetchall():
+                left[Node(row[0], row[1])] = row[3] != "retracted" and not (kind == "visit" and row[2] is None)
+        outcomes = [
+            _outcome(
+                item, is_left=left.get(item.node, False), was_told=item.kind != "visit" or item.text is not None
+            )
+            for item in derived
+        ]
+        said = [_of_message(item, plan, delete_messages) for item in before if item.kind == "message"]
+        return [*said, *(each for each in outcomes if each is not None)]
+
+    async def _rebuilds(self, connection: Connection, tenant_id: UUID, plan: TargetPlan, done: _Done) -> list[str]:
+        """Names of what is made again: the locks of jobs, and visits."""
+        conversations = done.purged.conversation_ids
+        tasks = (self._remaking.summarise, self._remaking.archive)
+        values = {
+            "tenant_id": tenant_id,
+            "user_id": plan.user_id,
+            "conversation_ids": conversations,
+            "locks": [f"{task}:{each}" for each in conversations for task in tasks],
+        }
+        jobs = await (await connection.execute(sql.JOBS, values)).fetchall()
+        visits = await (await connection.execute(sql.VISITS, values)).fetchall()
+        return [row[0] for row in jobs] + [f"visit:{row[0]}" for row in visits]
+
+    async def _attest(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        document: Mapping[str, Any],
+        rebuilds: Sequence[str],
+    ) -> None:
+        await self.receipts.add(connection, tenant_id, user_id, document, rebuilds)
+        await self._stores.operations.append(
+            connection,
+            tenant_id=tenant_id,
+            user_id=user_id,
+            operation=Operation("forget", field=document["id"], results={"counts": document["counts"]}),
+            trigger=Trigger("user"),
+        )
+
+
+def _of_message(item: Item, plan: TargetPlan, delete_messages: bool) -> AffectedItem:
+    if not delete_messages:
+        return AffectedItem(item.kind, item.id, item.text, "kept", "its words stay in its conversation")
+    if plan.messages.get(item.id) is None:
+        return AffectedItem(item.kind, item.id, item.text, "removed", None)
+    return AffectedItem(item.kind, item.id, item.text, "kept", "what else it says stays")
+
+
+def _outcome(item: Item, *, is_left: bool, was_told: bool) -> AffectedItem | None:
+    if not was_told or item.state == "retracted":
+        return None
+    if is_left:
+        return AffectedItem(item.kind, item.id, item.text, "kept", "something else supports it")
+    return AffectedItem(item.kind, item.id, item.text, "rebuilt" if item.kind in _REBUILT else "removed", None)
+
+
+def _counts(done: _Done) -> dict[str, int]:
+    outcomes = [item for item in done.items if item.kind != "message"]
+    return {
+        "messages": len(done.purged.messages),
+        "episodes": len(done.purged.episodes),
+        "values": len(done.values),
+        "prompts": done.purged.prompts,
+        "rebuilt": sum(item.outcome == "rebuilt" for item in outcomes),
+        "kept": sum(item.outcome == "kept" for item in outcomes),
+    }
+
+
+def _document(
+    receipt_id: UUID, user: str, target: Target, by: str, done: _Done, *, delete_messages: bool
+) -> dict[str, Any]:
+    """The receipt; of what was removed it holds digests alone."""
+    nonce = secrets.token_hex(_NONCE_BYTES)
+    texts = [("message", str(each), text) for each, text in done.purged.messages]
+    texts += [("episode", str(each), text or "") for each, text in done.purged.episodes]
+    texts += [("value", f"{each['section']}.{each['field']}", each["text"]) for each in done.values]
+    return {
+        "format": 1,
+        "id": str(receipt_id),
+        "user": user,
+        "by": by,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "target": described(target),
+        "delete_messages": delete_messages,
+        "counts": _counts(done),
+        "rebuilt": [{"kind": item.kind, "id": str(item.id)} for item in done.items if item.outcome == "rebuilt"],
+        "nonce": nonce,
+        "removed": [
+            {"kind": kind, "name": name, "sha256": digest_of(nonce, kind, name, text)}
+            for kind, name, text in texts
+        ],
+    }

@@ -1,0 +1,197 @@
+"""Retention of a tenant: what its rules would remove, and removing it in batches.
+
+Conversations are removed as users remove them, each in its own transaction. A run that is interrupted has removed
+whole batches, and the next one goes on. One run of a tenant is under way at a time.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import class_row, dict_row
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.errors import Conflict, InvalidInput, NotFound
+from services.jobs.queue import JobQueue
+from services.memory.removal import expiry_sql as sql
+from services.memory.removal.conversation_rows import ErasableConversation
+from services.memory.removal.conversations import ConversationErasure
+from services.memory.removal.expiry_rules import Kind, RetentionRules, Rules
+from services.platform.postgres import UNHURRIED_S, Database
+
+APPLY_RETENTION = "apply_retention"
+_EVERY = "37 3 * * *"
+_NIGHT_S = 480.0
+"""Seconds of the nightly run for all tenants of a database; the next night goes on."""
+_CONVERSATIONS_AT_ONCE, _ROWS_AT_ONCE = 100, 1_000
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What of one kind is older than its rule allows."""
+
+    kind: Kind
+    days: int
+    before: datetime
+    """Anything from this moment on stays."""
+    counts: dict[str, int]
+    """How many of what go, or are gone."""
+    staying: int = 0
+    """Of `messages`: older ones in conversations that go on, which stay."""
+
+
+@dataclass(frozen=True)
+class RetentionReport:
+    """A preview, or what a run has removed."""
+
+    begun_at: datetime
+    kinds: list[Expired] = field(default_factory=list)
+    complete: bool = True
+    """False: the time was up before everything was removed; another run goes on."""
+
+
+@dataclass(frozen=True)
+class StoredReport:
+    """The report of an earlier run."""
+
+    id: UUID
+    begun_at: datetime
+    report: dict[str, Any]
+
+
+class Retention:
+    """Previews and applies the rules. Every process with a worker has one: it registers the nightly run."""
+
+    def __init__(
+        self, database: Database, rules: RetentionRules, conversations: ConversationErasure, jobs: JobQueue
+    ) -> None:
+        self._database = database
+        self._rules = rules
+        self._conversations = conversations
+        self._jobs = jobs
+        jobs.periodic(APPLY_RETENTION, _EVERY)(self._night)
+
+    async def preview(self, tenant_id: UUID, rules: Rules | None = None) -> RetentionReport:
+        """Count what a run would remove now; nothing is removed.
+
+        Args:
+            tenant_id: whose.
+            rules: to try out; None = those that are set.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        now = datetime.now(UTC)
+        found = []
+        for kind, days in (await self._rules.of(tenant_id) if rules is None else rules).items():
+            before = now - timedelta(days=days)
+            counts, staying = await self._count(tenant_id, kind, before)
+            found.append(Expired(kind, days, before, counts, staying))
+        return RetentionReport(now, found)
+
+    async def run(self, tenant_id: UUID, *, seconds: float) -> RetentionReport:
+        """Remove what is older than the rules allow, for at most about `seconds`, and keep the report.
+
+        Raises:
+            InvalidInput: the tenant has no rules.
+            Conflict: another run of the tenant is under way.
+            DatabaseUnavailable: the database does not answer; what was removed stays removed.
+        """
+        rules = await self._rules.of(tenant_id)
+        if not rules:
+            raise InvalidInput("rules", "none is set, so everything is kept")
+        async with self._database.only_one(f"{APPLY_RETENTION} {tenant_id}") as alone:
+            if not alone:
+                raise Conflict("Another run of retention is under way for this tenant.")
+            return await self._run(tenant_id, rules, time.monotonic() + seconds)
+
+    async def reports(self, tenant_id: UUID, *, limit: int) -> Sequence[StoredReport]:
+        """Return the reports of earlier runs, newest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "limit": limit}
+        return await self._database.fetch(tenant_id, sql.REPORTS, values, class_row(StoredReport))
+
+    async def _run(self, tenant_id: UUID, rules: Rules, until: float) -> RetentionReport:
+        now = datetime.now(UTC)
+        done: list[Expired] = []
+        for kind, days in rules.items():
+            before = now - timedelta(days=days)
+            counts = await self._remove(tenant_id, kind, before, until)
+            done.append(Expired(kind, days, before, counts))
+        report = RetentionReport(now, done, complete=time.monotonic() < until)
+        written = {"kinds": [_written(each) for each in done], "complete": report.complete}
+        values = {"id": uuid7(), "tenant_id": tenant_id, "begun_at": now, "report": Jsonb(written)}
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(sql.KEEP_REPORT, values)
+        removed = {f"{each.kind}_{name}": count for each in done for name, count in each.counts.items() if count}
+        log.info("retention applied", tenant_id=str(tenant_id), complete=report.complete, **removed)
+        return report
+
+    async def _count(self, tenant_id: UUID, kind: Kind, before: datetime) -> tuple[dict[str, int], int]:
+        values = {"tenant_id": tenant_id, "before": before}
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+            if kind == "messages":
+                async with connection.cursor(row_factory=dict_row) as cursor:
+                    [counts] = await (await cursor.execute(sql.COUNT_SILENT, values)).fetchall()
+                [[staying]] = await (await connection.execute(sql.COUNT_STAYING, values)).fetchall()
+                return counts, staying
+            [[count]] = await (await connection.execute(sql.COUNT[kind], values)).fetchall()
+        return {kind: count}, 0
+
+    async def _remove(self, tenant_id: UUID, kind: Kind, before: datetime, until: float) -> dict[str, int]:
+        if kind == "messages":
+            return await self._remove_conversations(tenant_id, before, until)
+        count, removed = 0, _ROWS_AT_ONCE
+        values = {"tenant_id": tenant_id, "before": before, "limit": _ROWS_AT_ONCE}
+        while removed == _ROWS_AT_ONCE and time.monotonic() < until:
+            async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+                removed = (await connection.execute(sql.REMOVE_BATCH[kind], values)).rowcount
+            count += removed
+        return {kind: count}
+
+    async def _remove_conversations(self, tenant_id: UUID, before: datetime, until: float) -> dict[str, int]:
+        counts = dict.fromkeys(("conversations", "messages", "turns", "turn_episodes"), 0)
+        values = {"tenant_id": tenant_id, "before": before, "limit": _CONVERSATIONS_AT_ONCE}
+        while time.monotonic() < until:
+            found = await self._database.fetch(tenant_id, sql.SILENT, values, class_row(ErasableConversation))
+            for conversation in found:
+                if time.monotonic() >= until:
+                    break
+                try:
+                    erased = await self._conversations.expire(tenant_id, conversation, silent_since=before)
+                except (Conflict, NotFound):  # it goes on, or somebody else has removed it
+                    continue
+                for name in counts:
+                    counts[name] += erased.removed[name]
+            if len(found) < _CONVERSATIONS_AT_ONCE:
+                break
+        return counts
+
+    async def _night(self, context: procrastinate.JobContext) -> None:
+        """Apply the rules of all tenants, as far as the night lasts."""
+        until = time.monotonic() + _NIGHT_S
+        for tenant_id in await self._database.tenants():
+            if (left := until - time.monotonic()) <= 0:
+                log.warning("retention goes on in the next night")
+                break
+            try:
+                if await self._rules.of(tenant_id):
+                    await self.run(tenant_id, seconds=left)
+            except Conflict:
+                continue
+        await self._jobs.forget_older_runs(APPLY_RETENTION, context)
+
+
+def _written(expired: Expired) -> dict[str, Any]:
+    return {**asdict(expired), "before": expired.before.isoformat()}

@@ -1,0 +1,276 @@
+"""Retraction: what a user asked to forget, to leave out or to correct disappears from memory, and can come back.
+
+Messages stay where they are, for the user to read; `remembered_messages` is what prompts, recall and summaries see
+of them. Whatever was made of a retracted message is withdrawn in the same transaction, and made again without it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from services.encryption.marks import WordsInJson, all_words
+from services.jobs.queue import JobQueue
+from services.memory.blocks import Owner
+from services.memory.core import CoreMemory
+from services.memory.episodes.episode import IMPORTANCE, NewEpisode
+from services.memory.episodes.store import EpisodeStore
+from services.memory.items import ItemChange
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.removal import hiding_sql as sql
+from services.platform.connections import Connection
+from services.platform.threads import beside_the_loop
+from services.text.mentions import Subject, without
+from state.memory import PlannedChange
+
+COMMAND = "memory_command"
+"""Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
+
+_LONG = 1_000
+"""Characters of an answer from which it is searched in a thread."""
+
+
+@dataclass(frozen=True)
+class RebuildTasks:
+    """Names of the tasks that make again what is withdrawn."""
+
+    summarise: str
+    archive: str
+    file: str
+    """Files a turn; a user's run one after the other."""
+
+
+@dataclass(frozen=True)
+class EndedExchange:
+    """The two messages of the turn in whose transaction a change is committed."""
+
+    turn_id: UUID
+    conversation_id: UUID
+    message_id: UUID
+    answer_id: UUID | None
+    answer: str
+
+
+class Retraction:
+    """Carries out planned changes of memory, within a transaction of the caller's."""
+
+    def __init__(
+        self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue, remaking: RebuildTasks
+    ) -> None:
+        self._core = core
+        self._episodes = episodes
+        self._log = log
+        self._jobs = jobs
+        self._remaking = remaking
+
+    async def commit(
+        self,
+        connection: Connection,
+        owner: Owner,
+        planned: PlannedChange,
+        trigger: Trigger,
+        exchange: EndedExchange | None = None,
+    ) -> UUID | None:
+        """Change memory as planned; return the operation by which it can be undone, None where nothing changes.
+
+        `exchange` is the turn that asked for it, which is stored in this very transaction.
+
+        Raises:
+            NotFound: the owner was erased.
+            InvalidInput: an item of core memory is not accepted.
+        """
+        operation_id = planned["change"]["operation_id"]
+        if operation_id is None:
+            return None
+        texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
+        own: dict[UUID, str | None] = {}
+        if exchange:
+            work = partial(_own, planned, exchange)
+            own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
+        texts |= own
+        off_the_record = planned["own"] == "off the record"
+        values: dict[str, Any] = {
+            "tenant_id": owner.tenant_id,
+            "user_id": owner.user_id,
+            "operation_id": UUID(operation_id),
+            "message_ids": list(texts),
+            "texts": all_words(texts.values()),
+            "off_record": [off_the_record and each in own for each in texts],
+            "episode_ids": [UUID(each) for each in planned["episodes"]],
+        }
+        await connection.execute(sql.LOCK_USER, values)
+        await self._note(connection, owner, planned, trigger)
+        old = await self._retract(connection, values)
+        part = replace(trigger, details={**trigger.details, "part_of": operation_id})
+        if planned["items"]:
+            changes = [ItemChange(**each) for each in planned["items"]]
+            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
+                await self._core.change_items(whose, changes, part, connection=connection)
+        old["written"] = [
+            str(await self._write(connection, owner, text, part, exchange)) for text in planned["written"]
+        ]
+        but = exchange.conversation_id if exchange else None
+        removes = any(each["action"] != "add" for each in planned["items"])
+        await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
+        await self._file_again(connection, values, exchange)
+        await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
+        return UUID(operation_id)
+
+    async def remake(
+        self,
+        connection: Connection,
+        owner: Owner,
+        message_ids: Sequence[UUID],
+        *,
+        everywhere: bool,
+        but: UUID | None = None,
+    ) -> None:
+        """Withdraw what was made of messages that have changed, and have it made again.
+
+        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except for
+        `but`: its epoch was made without them already.
+        """
+        values: dict[str, Any] = {
+            "tenant_id": owner.tenant_id,
+            "user_id": owner.user_id,
+            "message_ids": list(message_ids),
+            "everywhere": everywhere,
+            "but": but,
+        }
+        rows = await (await connection.execute(sql.LOCK_CONVERSATIONS, values)).fetchall()
+        values["conversation_ids"] = [row[0] for row in rows]
+        if rows:
+            await connection.execute(sql.TOUCH_CONVERSATIONS, values)
+            summarised = await (await connection.execute(sql.WITHDRAW_SUMMARIES, values)).fetchall()
+            await connection.execute(sql.WITHDRAW_PARTS, values)
+            archived = await (await connection.execute(sql.WITHDRAW_TOPICS, values)).fetchall()
+            visits = await (await connection.execute(sql.WITHDRAW_VISITS, values)).fetchall()
+            values["visit_ids"] = [row[0] for row in visits]
+            await connection.execute(sql.WITHDRAW_DAYS, values)
+            for task, conversations in (
+                (self._remaking.summarise, summarised),
+                (self._remaking.archive, archived),
+            ):
+                for conversation_id in dict.fromkeys(row[0] for row in conversations):
+                    name = f"{task}:{conversation_id}"
+                    await self._jobs.defer(
+                        connection,
+                        task,
+                        tenant_id=owner.tenant_id,
+                        conversation_id=conversation_id,
+                        lock=name,
+                        queueing_lock=name,
+                    )
+        await connection.execute(sql.END_EPOCHS, values)
+
+    async def _file_again(
+        self, connection: Connection, values: dict[str, Any], exchange: EndedExchange | None
+    ) -> None:
+        """Have recent turns filed again that may be filed at this moment from what they said before."""
+        own = exchange.turn_id if exchange else None
+        rows = await (await connection.execute(sql.RECENT_TURNS, {**values, "own_turn": own})).fetchall()
+        for (turn_id,) in rows:
+            lock = f"{self._remaking.file}:{values['user_id']}"
+            await self._jobs.defer(
+                connection, self._remaking.file, tenant_id=values["tenant_id"], lock=lock, turn_id=turn_id
+            )
+
+    async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
+        """Mark messages and episodes; return what they were before."""
+        await connection.execute(sql.LOCK_CONVERSATIONS, values)
+        messages = await (await connection.execute(sql.RETRACT_MESSAGES, values)).fetchall()
+        silenced = await (await connection.execute(sql.SILENCE, values)).fetchall()
+        return {
+            "messages": [row[0] for row in messages],
+            "voices": [row[0] for row in silenced],
+            "unmerged": await self.withdraw_episodes(connection, values),
+        }
+
+    async def withdraw_episodes(self, connection: Connection, values: dict[str, Any]) -> list[dict[str, Any]]:
+        """Withdraw the episodes that were made of messages; return what was merged with others and is not now.
+
+        `values` holds `tenant_id`, `user_id`, `operation_id`, `message_ids` and `episode_ids`.
+        """
+        rows = await (await connection.execute(sql.RETRACT_EPISODES, values)).fetchall()
+        changed = await (await connection.execute(sql.CHANGED_EPISODES, values)).fetchall()
+        affected = list({row[0] for row in (*rows, *changed)})
+        values = {**values, "affected": affected}
+        made: dict[UUID, UUID | None] = (
+            dict(await (await connection.execute(sql.MERGED_FROM, values)).fetchall()) if affected else {}
+        )
+        unmerged = []
+        if made:
+            values |= {"made": list(made), "instead": [_holds_instead(each, made) for each in made]}
+            back = await (await connection.execute(sql.UNMERGE, values)).fetchall()
+            unmerged = [
+                {"id": str(row[0]), "superseded_by": str(row[1]), "instead": _text(_holds_instead(row[1], made))}
+                for row in back
+            ]
+            await connection.execute(sql.RETRACT_MADE, values)
+        await connection.execute(sql.REMOVE_DRAFTS, values)
+        return unmerged
+
+    async def _note(self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger) -> None:
+        operation = Operation(
+            COMMAND,
+            field=planned["change"]["kind"],
+            query=planned["target"].replace("\x00", "") or None,
+            results={
+                "items": planned["change"]["items"],
+                "messages": len(planned["messages"]),
+                "episodes": len(planned["episodes"]),
+            },
+        )
+        operation_id = planned["change"]["operation_id"]
+        await self._log.append(
+            connection,
+            tenant_id=owner.tenant_id,
+            user_id=owner.user_id,
+            operation=operation,
+            trigger=replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id),
+            operation_id=UUID(operation_id) if operation_id else None,
+        )
+
+    async def _write(
+        self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
+    ) -> UUID:
+        """Write a memory that found no room in core memory."""
+        new = NewEpisode(
+            content=text,
+            episode_type="context",
+            importance=IMPORTANCE["preference"],
+            origin="user_said",
+            source_message_ids=[exchange.message_id] if exchange else [],
+            conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
+        )
+        return await self._episodes.add(connection, owner, new, trigger)
+
+
+def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:
+    """What memory keeps of the turn that asked for the change."""
+    if planned["own"] == "keep":
+        return {}
+    texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
+    if exchange.message_id in texts:  # it was looked at when the answer was complete
+        return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
+    kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
+    if exchange.answer_id:
+        answer: str | None = None
+        if planned["own_text"] and planned["own"] == "leave out":
+            answer = without(exchange.answer, Subject.of(planned["gives_away"]), strictly=False)
+            answer = exchange.answer if answer is None else answer or None
+        kept[exchange.answer_id] = answer
+    return kept
+
+
+def _holds_instead(made: UUID, texts: dict[UUID, UUID | None]) -> UUID | None:
+    """What supersedes a merged text, past those that were merged from it."""
+    by = texts.get(made)
+    while by is not None and by in texts:
+        by = texts[by]
+    return by
+
+
+def _text(value: UUID | None) -> str | None:
+    return None if value is None else str(value)

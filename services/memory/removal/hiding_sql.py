@@ -1,0 +1,278 @@
+"""The statements of `Retraction`."""
+
+from typing import LiteralString
+
+# An erasure locks the user first, too.
+LOCK_USER: LiteralString = (
+    "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE"
+)
+
+# In one order, so that two never wait for each other; a writer of a summary of one of them waits.
+LOCK_CONVERSATIONS: LiteralString = """
+SELECT id FROM conversations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id IN (
+    SELECT conversation_id FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s
+) ORDER BY id FOR NO KEY UPDATE
+"""
+
+TOUCH_CONVERSATIONS: LiteralString = """
+UPDATE conversations SET retracted_at = clock_timestamp()
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(conversation_ids)s)
+"""
+
+RETRACT_MESSAGES: LiteralString = """
+WITH before AS (
+    SELECT m.id, m.retracted_at, m.retraction_id, m.memory_text, m.off_record, m.inner_voice
+    FROM messages m JOIN conversations c ON c.id = m.conversation_id
+    WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+      AND m.retracted_at IS NULL
+    FOR UPDATE OF m
+), changed AS (
+    UPDATE messages m SET
+        retracted_at = CASE WHEN planned.text IS NULL THEN clock_timestamp() END,
+        memory_text = planned.text, retraction_id = %(operation_id)s, off_record = planned.off_record,
+        inner_voice = NULL
+    FROM before, unnest(%(message_ids)s::uuid[], %(texts)s::text[], %(off_record)s::boolean[])
+        AS planned (id, text, off_record)
+    WHERE m.id = before.id AND planned.id = m.id
+)
+SELECT jsonb_build_object('id', id, 'retraction_id', retraction_id, 'memory_text', memory_text,
+    'inner_voice', inner_voice) FROM before
+"""
+
+# Turns whose filing may still be under way with what they said before the change.
+RECENT_TURNS: LiteralString = """
+SELECT DISTINCT turn_id FROM messages
+WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s AND role = 'user'
+  AND turn_id IS DISTINCT FROM %(own_turn)s AND created_at > now() - interval '1 hour'
+"""
+
+# What was thought of an exchange goes, also where its answer stays as it is.
+SILENCE: LiteralString = """
+WITH before AS (
+    SELECT m.id, m.inner_voice FROM messages m
+    WHERE m.tenant_id = %(tenant_id)s AND m.inner_voice IS NOT NULL AND m.turn_id IN (
+        SELECT turn_id FROM messages WHERE id = ANY(%(message_ids)s) AND retraction_id = %(operation_id)s
+    ) FOR UPDATE OF m
+), changed AS (
+    UPDATE messages m SET inner_voice = NULL FROM before WHERE m.id = before.id
+)
+SELECT jsonb_build_object('id', id, 'inner_voice', inner_voice) FROM before
+"""
+
+# A turn goes with all of its messages; what was written from a message goes with it, also where the operation is
+# a branch.
+RETRACT_EPISODES: LiteralString = """
+UPDATE episodes e SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL AND (
+    e.id = ANY(%(episode_ids)s)
+    OR e.source_message_ids && %(message_ids)s::uuid[] AND e.episode_type <> 'consolidated' AND CASE
+        WHEN e.content IS NULL THEN NOT EXISTS (
+            SELECT FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed
+        )
+        ELSE EXISTS (
+            SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND (m.branch_id = %(operation_id)s
+              OR m.retraction_id = %(operation_id)s AND m.retracted_at IS NOT NULL AND m.role = 'user')
+        )
+    END
+)
+RETURNING e.id
+"""
+
+# What is left of them is indexed again.
+CHANGED_EPISODES: LiteralString = """
+UPDATE episodes e SET indexed_at = NULL
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL
+  AND e.source_message_ids && %(message_ids)s::uuid[]
+RETURNING e.id
+"""
+
+# Texts that compression made of any of these, one out of the other.
+MERGED_FROM: LiteralString = """
+WITH RECURSIVE made AS (
+    SELECT c.id, c.superseded_by FROM episodes e JOIN episodes c ON c.id = e.superseded_by
+    WHERE e.id = ANY(%(affected)s) AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+      AND c.episode_type = 'consolidated'
+    UNION
+    SELECT c.id, c.superseded_by FROM made JOIN episodes c ON c.id = made.superseded_by
+    WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.episode_type = 'consolidated'
+)
+SELECT id, superseded_by FROM made
+UNION
+SELECT id, superseded_by FROM episodes
+WHERE id = ANY(%(affected)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND episode_type = 'consolidated'
+"""
+
+# Their other sources come back.
+UNMERGE: LiteralString = """
+WITH before AS (
+    SELECT e.id, e.superseded_by FROM episodes e
+    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.superseded_by = ANY(%(made)s)
+      AND NOT (e.id = ANY(%(made)s)) FOR UPDATE
+), changed AS (
+    UPDATE episodes e SET superseded_by = holds.by, superseded_in = merged.superseded_in,
+        archived_by = merged.archived_by, indexed_at = NULL
+    FROM before, unnest(%(made)s::uuid[], %(instead)s::uuid[]) AS holds (made, by), episodes merged
+    WHERE e.id = before.id AND holds.made = before.superseded_by AND merged.id = before.superseded_by
+)
+SELECT id, superseded_by FROM before
+"""
+
+RETRACT_MADE: LiteralString = """
+UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(made)s) AND retracted_at IS NULL
+"""
+
+# A text that is staged only, of a run that goes on or was lost.
+REMOVE_DRAFTS: LiteralString = """
+DELETE FROM compression_drafts d USING compression_sources s
+WHERE s.draft_id = d.id AND s.episode_id = ANY(%(affected)s) AND d.tenant_id = %(tenant_id)s
+  AND d.user_id = %(user_id)s AND d.content IS NOT NULL
+"""
+
+# Whatever was made from these messages is rebuilt without them. Until then there is none.
+WITHDRAW_SUMMARIES: LiteralString = """
+DELETE FROM conversation_summaries s
+WHERE s.tenant_id = %(tenant_id)s AND s.conversation_id = ANY(%(conversation_ids)s) AND EXISTS (
+    SELECT FROM messages m WHERE m.id = ANY(%(message_ids)s) AND m.conversation_id = s.conversation_id
+      AND (m.created_at, m.id) <= (s.covered_through_created_at, s.covered_through_message_id)
+)
+RETURNING s.conversation_id
+"""
+
+WITHDRAW_PARTS: LiteralString = """
+DELETE FROM summary_parts p
+WHERE p.tenant_id = %(tenant_id)s AND p.conversation_id = ANY(%(conversation_ids)s) AND EXISTS (
+    SELECT FROM messages m WHERE m.id = ANY(%(message_ids)s) AND m.conversation_id = p.conversation_id
+      AND (m.created_at, m.id) <= (p.through_created_at, p.through_message_id)
+)
+"""
+
+WITHDRAW_TOPICS: LiteralString = """
+DELETE FROM topics t USING messages m
+WHERE m.id = ANY(%(message_ids)s) AND t.id = m.topic_id AND t.tenant_id = %(tenant_id)s
+RETURNING t.conversation_id
+"""
+
+WITHDRAW_VISITS: LiteralString = """
+UPDATE visits v SET
+    summary = NULL, key_topics = '[]', summary_generated_at = NULL, summarised_count = 0,
+    message_count = (
+        SELECT count(*) FROM remembered_messages m
+        WHERE m.conversation_id = v.conversation_id AND m.completed
+          AND m.created_at >= v.started_at AND m.created_at <= v.last_active_at
+    ),
+    daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
+WHERE v.tenant_id = %(tenant_id)s AND v.conversation_id = ANY(%(conversation_ids)s) AND EXISTS (
+    SELECT FROM messages m WHERE m.id = ANY(%(message_ids)s) AND m.conversation_id = v.conversation_id
+      AND m.created_at >= v.started_at AND m.created_at <= v.last_active_at
+)
+RETURNING v.id
+"""
+
+WITHDRAW_DAYS: LiteralString = """
+DELETE FROM daily_summaries
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND visit_ids && %(visit_ids)s::uuid[]
+"""
+
+# The next prompt of each begins with what is remembered then.
+END_EPOCHS: LiteralString = """
+UPDATE context_epochs e SET
+    ended_by = 'memory retracted', summary = '', topics = '[]', core_memory = '{}', persona_card = ''
+FROM conversations c
+WHERE c.id = e.conversation_id AND e.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+  AND c.id IS DISTINCT FROM %(but)s
+  AND (c.id = ANY(%(conversation_ids)s) OR %(everywhere)s AND (e.core_memory <> '{}' OR e.persona_card <> ''))
+"""
+
+ADD_OPERATION_VALUES: LiteralString = """
+UPDATE memory_operations SET old_value = %(old)s WHERE id = %(operation_id)s AND tenant_id = %(tenant_id)s
+"""
+
+# --- undoing
+
+OPERATION: LiteralString = """
+SELECT o.type, o.field, o.old_value, o.new_value, o.trigger, o.undone_at, o.turn_id,
+       o.conversation_id
+FROM memory_operations o
+WHERE o.id = %(operation_id)s AND o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s FOR UPDATE
+"""
+
+PARTS_OF: LiteralString = """
+SELECT id, type, field, old_value, new_value, trigger FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND trigger ? 'part_of'
+  AND trigger->>'part_of' = %(operation_id)s::text AND undone_at IS NULL
+ORDER BY at DESC, id DESC
+"""
+
+UNDONE: LiteralString = """
+UPDATE memory_operations SET undone_at = now()
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND undone_at IS NULL
+  AND (id = %(operation_id)s OR trigger ? 'part_of' AND trigger->>'part_of' = %(operation_id)s::text)
+RETURNING undone_at
+"""
+
+# Whether it was undone by the proposal or by the log, the proposal says so.
+PROPOSAL_UNDONE: LiteralString = """
+UPDATE memory_operations SET results = jsonb_set(results, '{state}', '"undone"')
+WHERE id = %(proposal_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND results->>'state' = 'accepted'
+"""
+
+CHANGED_SINCE: LiteralString = """
+SELECT retraction_id FROM messages
+WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s AND retraction_id IS DISTINCT FROM %(operation_id)s
+LIMIT 1
+"""
+
+RESTORE_MESSAGES: LiteralString = """
+UPDATE messages m SET retracted_at = NULL, off_record = false, retraction_id = before.retraction_id,
+    memory_text = before.memory_text, inner_voice = before.inner_voice
+FROM jsonb_to_recordset(%(messages)s) AS before (
+    id uuid, retraction_id uuid, memory_text text, inner_voice jsonb
+)
+WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.retraction_id = %(operation_id)s
+"""
+
+RESTORE_VOICES: LiteralString = """
+UPDATE messages m SET inner_voice = before.inner_voice
+FROM jsonb_to_recordset(%(voices)s) AS before (id uuid, inner_voice jsonb)
+WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.inner_voice IS NULL AND m.retracted_at IS NULL
+"""
+
+RESTORE_EPISODES: LiteralString = """
+UPDATE episodes SET retracted_at = NULL, retraction_id = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND retraction_id = %(operation_id)s
+RETURNING id
+"""
+
+# Unless they were merged again, or the text that held instead is gone.
+MERGE_AGAIN: LiteralString = """
+UPDATE episodes e SET superseded_by = before.superseded_by, indexed_at = NULL
+FROM jsonb_to_recordset(%(unmerged)s) AS before (id uuid, superseded_by uuid, instead uuid)
+WHERE e.id = before.id AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+  AND e.superseded_by IS NOT DISTINCT FROM before.instead
+  AND EXISTS (SELECT FROM episodes made WHERE made.id = before.superseded_by)
+"""
+
+RETRACT_WRITTEN: LiteralString = """
+UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(episode_ids)s) AND retracted_at IS NULL
+"""
+
+BRING_BACK: LiteralString = """
+UPDATE episodes SET superseded_by = NULL, superseded_in = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s
+  AND %(by)s::uuid IN (superseded_by, superseded_in)
+RETURNING id
+"""
+
+LOCK_EPISODE: LiteralString = """
+SELECT content FROM episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s FOR UPDATE
+"""
+
+CHANGE_BACK: LiteralString = """
+UPDATE episodes SET content = %(old)s, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s
+"""

@@ -1,0 +1,224 @@
+"""Renewal of a user's key after a forgetting for good: the key that is left does not open earlier backups.
+
+A new key takes the place of the old one. A minute later, when nobody still writes with the old one, everything of
+the user that it has sealed is sealed with the new one, and the old one is destroyed.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID
+
+import structlog
+from psycopg import sql
+from psycopg.rows import tuple_row
+
+from services.encryption.data_key import DIGEST_MARK, DataKey
+from services.encryption.key_store import KeyStore
+from services.encryption.marks import Sealed
+from services.errors import Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.removal.tables import OF_NOBODY, rows_of_user
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
+
+RENEW_KEY = "renew_user_key"
+RESEAL = "reseal_user"
+_OTHERS_END_S = 60.0
+"""Seconds after which no statement is under way whose parameters were sealed before the renewal."""
+_LOOK_S = 0.5
+_ROWS_AT_ONCE = 200
+_SEALED_TYPES = frozenset({"text", "text[]", "jsonb", "bytea"})
+
+log = structlog.get_logger(__name__)
+
+_COLUMNS: LiteralString = """
+SELECT c.relname, jsonb_object_agg(a.attname, format_type(a.atttypid, NULL))
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attgenerated = ''
+GROUP BY c.relname ORDER BY c.relname
+"""
+
+_USER: LiteralString = "SELECT external_id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
+
+_LATEST: LiteralString = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+_OLDEST: LiteralString = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+
+# What a trigger has just kept is what the row was before, sealed with the old key.
+_NO_VERSIONS: LiteralString = """
+DELETE FROM memory_versions
+WHERE tenant_id = %(tenant_id)s AND closed_at >= %(since)s
+  AND (episode_id = ANY(%(ids)s) OR message_id = ANY(%(ids)s) OR day_id = ANY(%(ids)s))
+"""
+_VERSIONED = frozenset({"episodes", "messages", "daily_summaries"})
+
+
+class KeyRenewal:
+    """Renews keys of users. Every process with a worker has one: it registers the jobs."""
+
+    def __init__(self, database: Database, jobs: JobQueue, *, others_end_s: float = _OTHERS_END_S) -> None:
+        """Take the stores, and the seconds after which nobody writes with an old key any more."""
+        self._database = database
+        self._jobs = jobs
+        self._others_end_s = others_end_s
+        jobs.task(RENEW_KEY)(self._renew)
+        jobs.task(RESEAL)(self._reseal)
+
+    async def defer(self, connection: Connection, tenant_id: UUID, user_id: UUID) -> None:
+        """Queue a renewal in the caller's transaction, if there is encryption."""
+        if self._database.vault is not None:
+            lock = f"{RENEW_KEY}:{user_id}"
+            await self._jobs.defer(connection, RENEW_KEY, tenant_id=tenant_id, lock=lock, user_id=user_id)
+
+    async def reseal(self, tenant_id: UUID, user_id: UUID) -> int:
+        """Seal what old keys of a user have sealed with the present one, and destroy them; return how many rows.
+
+        Raises:
+            Unavailable: the keys, or the database, cannot be read or written.
+        """
+        found = await self._user(tenant_id, user_id)
+        if found is None:
+            return 0
+        keys, user = found
+        old = await asyncio.to_thread(keys.renewed, tenant_id, user, before_s=self._others_end_s)
+        new = keys.of_owner(tenant_id, user)
+        if new is None or not old:
+            return 0
+        await self._others_have_ended(tenant_id)
+        count = 0
+        async with self._database.tenant(tenant_id) as connection:
+            tables = await (await connection.execute(_COLUMNS)).fetchall()
+        for table, columns in tables:
+            again = _Table(tenant_id, user_id, table, columns)
+            while again.is_of_users and (rows := await self._reseal_some(again, old, new)):
+                count += rows
+        for each in old:
+            await asyncio.to_thread(keys.destroy_renewed, each)
+        return count
+
+    async def _renew(self, job: RunningJob, *, user_id: UUID) -> None:
+        found = await self._user(job.tenant_id, user_id)
+        if found is None:
+            return
+        keys, user = found
+        await asyncio.to_thread(keys.renew, job.tenant_id, user)
+        async with job.transaction() as connection:
+            await self._jobs.defer(
+                connection,
+                RESEAL,
+                tenant_id=job.tenant_id,
+                lock=f"{RENEW_KEY}:{user_id}",
+                delay_s=self._others_end_s + 1,
+                user_id=user_id,
+            )
+
+    async def _reseal(self, job: RunningJob, *, user_id: UUID) -> None:
+        count = await self.reseal(job.tenant_id, user_id)
+        log.info("a user's key was renewed", tenant_id=str(job.tenant_id), user_id=str(user_id), rows=count)
+
+    async def _user(self, tenant_id: UUID, user_id: UUID) -> tuple[KeyStore, str] | None:
+        """The store of keys, and the caller's own name for a user; None without encryption or without the user."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        rows = await self._database.fetch(tenant_id, _USER, values, tuple_row)
+        vault = self._database.vault
+        return (vault.keys, rows[0][0]) if vault is not None and rows else None
+
+    async def _others_have_ended(self, tenant_id: UUID) -> None:
+        """Wait until every transaction has ended that is under way now.
+
+        Raises:
+            Unavailable: one of them does not end.
+        """
+        [(latest,)] = await self._database.fetch(tenant_id, _LATEST, {}, tuple_row)
+        try:
+            async with asyncio.timeout(UNHURRIED_S / 2):
+                while (await self._database.fetch(tenant_id, _OLDEST, {}, tuple_row))[0][0] < latest:  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            raise Unavailable("A transaction does not end; the old key is kept until it does.") from None
+
+    async def _reseal_some(self, table: "_Table", old: Sequence[DataKey], new: DataKey) -> int:
+        """Seal some rows of a table again, in one transaction; return how many."""
+        patterns = [f"%{key.beginning}%" for key in old] + [f"%{(DIGEST_MARK + key.id).hex()}%" for key in old]
+        values = {**table.values, "patterns": patterns, "most": _ROWS_AT_ONCE}
+        async with self._database.tenant(table.tenant_id, statement_s=UNHURRIED_S) as connection:
+            rows = await (await connection.execute(table.select(), values)).fetchall()
+            for place, _, _, *contents in rows:
+                changed = {
+                    name: again
+                    for name, content in zip(table.sealed, contents, strict=True)
+                    if content is not None
+                    and (again := _again(content.decode(), table.columns[name], old, new)) is not None
+                }
+                await connection.execute(table.update(list(changed)), {**changed, "place": place})
+            if rows and table.name in _VERSIONED:
+                kept = {**table.values, "ids": [row[1] for row in rows], "since": rows[0][2]}
+                await connection.execute(_NO_VERSIONS, kept)
+        return len(rows)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of which the rows of a user are sealed again."""
+
+    tenant_id: UUID
+    user_id: UUID
+    name: str
+    columns: dict[str, str]
+    """Every column with its type."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Whose rows, as parameters."""
+        return {"tenant_id": self.tenant_id, "user_id": self.user_id}
+
+    @property
+    def sealed(self) -> list[str]:
+        """Columns that may be sealed."""
+        return [name for name, kind in self.columns.items() if kind in _SEALED_TYPES]
+
+    @property
+    def is_of_users(self) -> bool:
+        """Whether its rows are users', and have a column that may be sealed."""
+        return bool(self.sealed) and rows_of_user(self.name) != OF_NOBODY
+
+    def select(self) -> sql.Composed:
+        """The statement that locks some rows in which something is sealed with an old key."""
+        return sql.SQL(
+            "SELECT ctid::text, {id}, clock_timestamp(), {columns} FROM {table} t"
+            " WHERE {own} AND t::text LIKE ANY(%(patterns)s) ORDER BY ctid LIMIT %(most)s FOR UPDATE"
+        ).format(
+            id=sql.SQL("t.id" if self.name in _VERSIONED else "NULL::uuid"),
+            table=sql.Identifier(self.name),
+            own=sql.SQL(rows_of_user(self.name)),
+            # As bytes: a text would be opened on its way.
+            columns=sql.SQL(", ").join(
+                sql.SQL("convert_to(t.{}::text, 'UTF8')").format(sql.Identifier(name)) for name in self.sealed
+            ),
+        )
+
+    def update(self, names: Sequence[str]) -> sql.Composed:
+        """The statement that replaces columns of one row."""
+        assignments = sql.SQL(", ").join(
+            sql.SQL("{} = {}::{}").format(sql.Identifier(name), sql.Placeholder(name), sql.SQL(self.columns[name]))
+            for name in names
+        )
+        return sql.SQL("UPDATE {} SET {} WHERE ctid = {}::tid").format(
+            sql.Identifier(self.name), assignments, sql.Placeholder("place")
+        )
+
+
+def _again(content: str, kind: str, old: Sequence[DataKey], new: DataKey) -> Sealed | None:
+    """Return the text form of a column sealed with the new key; None where the old ones have sealed none of it."""
+    if kind == "bytea":
+        sealed = bytes.fromhex(content.removeprefix("\\x"))
+        for key in old:
+            if (block := new.reseal_digest(sealed, key)) != sealed:
+                return Sealed("\\x" + block.hex())
+        return None
+    again = content
+    for key in old:
+        again = new.reseal(again, key)
+    return Sealed(again) if again != content else None

@@ -1,0 +1,191 @@
+"""Purges what a retraction keeps so that it can be undone, and every other copy of it that PostgreSQL holds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from services.encryption.marks import WordsDigest, WordsJson, all_words
+from services.memory.blocks import Change
+from services.memory.origins import origin_of, values_of
+from services.memory.removal import purge_sql as sql
+from services.memory.removal.conversation_sql import SCRUB_COMMANDS_ABOUT
+from services.memory.removal.targets import TargetPlan
+from services.memory.word_digests import episode_digest, title_digest, value_digest
+from services.platform.connections import Connection
+from services.text.mentions import Subject, without
+
+Gone = frozenset[tuple[str, str]]
+"""Values that are gone, each with its field."""
+
+
+@dataclass
+class Purged:
+    """What was removed, with the texts by which a receipt can be checked."""
+
+    episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
+    values: list[tuple[str, str, str]] = field(default_factory=list)
+    """Section, field and text."""
+    messages: list[tuple[UUID, str]] = field(default_factory=list)
+    """Those that were deleted, as a whole or in part."""
+    titles: list[str] = field(default_factory=list)
+    prompts: int = 0
+    conversation_ids: list[UUID] = field(default_factory=list)
+    turn_ids: list[UUID] = field(default_factory=list)
+
+
+class Purge:
+    """Purges within one transaction, which has retracted already."""
+
+    def __init__(
+        self, connection: Connection, tenant_id: UUID, plan: TargetPlan, operation_ids: Sequence[UUID]
+    ) -> None:
+        self._connection = connection
+        self._plan = plan
+        self._values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": plan.user_id,
+            "operation_ids": list(operation_ids),
+            "message_ids": list(plan.messages),
+            "texts": all_words(plan.messages.values()),
+            "whole_ids": plan.whole,
+        }
+
+    async def run(self, before: Mapping[UUID, Mapping[str, Any]], *, delete_messages: bool) -> Purged:
+        """Purge; `before` is the content of each section of core memory before the retraction."""
+        places = await self._all(sql.PLACES)
+        purged = Purged(
+            conversation_ids=sorted({row[0] for row in places}), turn_ids=sorted({row[1] for row in places})
+        )
+        self._values |= {"conversation_ids": purged.conversation_ids, "turn_ids": purged.turn_ids}
+        [(purged.prompts,)] = await self._all(sql.PROMPTS)
+        await self._run(sql.KEEP_OUT)
+        purged.episodes = [(row[0], row[1]) for row in await self._all(sql.EPISODES)]
+        await self._run(sql.OPERATIONS)
+        await self._run(sql.SCRUB_EPISODE_OPERATIONS, episode_ids=[row[0] for row in purged.episodes])
+        await self._run(SCRUB_COMMANDS_ABOUT)
+        await self._run(sql.SCRUB_TURN_OPERATIONS)
+        await self._run(sql.SCRUB_TURN_COMMANDS)
+        purged.values = await self._core_memory(before)
+        noted = await self._notes([text for _, _, text in purged.values])
+        purged.turn_ids = sorted({*purged.turn_ids, *noted})
+        await self._run(sql.TURNS)
+        await self._run(sql.TONES)
+        if delete_messages:
+            purged.messages = [(row[0], row[1]) for row in await self._all(sql.TEXTS)]
+            purged.titles = [row[0] for row in await self._all(sql.GONE_TITLES)]
+            await self._run(sql.TITLES)
+            await self._run(sql.FEEDBACK)
+            await self._run(sql.MESSAGES)
+        await self._versions()
+        await self._keep_away(purged, delete_messages=delete_messages)
+        return purged
+
+    async def _keep_away(self, purged: Purged, *, delete_messages: bool) -> None:
+        """Note digests of what is gone, by which an import knows it."""
+        await self._run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
+        digests = [episode_digest(text) for _, text in purged.episodes if text]
+        digests += [value_digest(name, text) for _, name, text in purged.values]
+        digests += [title_digest(title) for title in purged.titles]
+        gone = [WordsDigest(each) for each in dict.fromkeys(digests)]
+        if gone:
+            await self._run(sql.KEEP_AWAY, digests=gone)
+
+    async def _versions(self) -> None:
+        """Remove what memory held before; last, because every change above keeps what it changes."""
+        await self._run(sql.VERSIONS)
+        subject = self._plan.subject
+        if subject is not None:
+            texts = await self._all(sql.VERSION_TEXTS)
+            told = [version_id for version_id, text in texts if without(text, subject) is not None]
+            await self._run(sql.REMOVE_VERSIONS, version_ids=told)
+
+    async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+        """Take gone values out of the history and the log of each section; return those that held until now."""
+        removed = []
+        for block_id, section, expert_id, space_id, content in await self._all(sql.BLOCKS):
+            rows = await self._all(sql.HISTORY, block_id=block_id)
+            history = [Change(*row) for row in rows]
+            held = set(values_of(before.get(block_id, {}))) - set(values_of(content))
+            removed += [(section, *value) for value in sorted(held)]
+            gone = frozenset(held | self._told(history) - set(values_of(content)))
+            if not gone:
+                continue
+            for change in history:
+                await self._run(
+                    sql.REWRITE_VERSION,
+                    block_id=block_id,
+                    version=change.version,
+                    old=_jsonb(change.old, gone),
+                    new=_jsonb(change.new, gone),
+                )
+            whose = {"section": section, "expert_id": expert_id, "space_id": space_id}
+            for operation_id, old, new in await self._all(sql.SECTION_OPERATIONS, **whose):
+                await self._run(
+                    sql.REWRITE_OPERATION, id=operation_id, old=_jsonb(old, gone), new=_jsonb(new, gone)
+                )
+        return removed
+
+    async def _notes(self, gone: Sequence[str]) -> list[UUID]:
+        """Scrub what commands, searches and turns noted with these values in it; return the turns."""
+        if not gone:
+            return []
+        found = []
+        for notes, scrub in (
+            (sql.OPERATION_NOTES, sql.SCRUB_OPERATION_NOTES),
+            (sql.TURN_NOTES, sql.SCRUB_TURN_NOTES),
+        ):
+            found = [row[0] for row in await self._all(notes) if _repeats(row[1:], gone)]
+            await self._run(scrub, ids=found)
+        return found
+
+    def _told(self, history: Sequence[Change]) -> set[tuple[str, str]]:
+        """Values that any version had and that the messages brought in, or that speak of what is forgotten."""
+        every = {
+            value for change in history for side in (change.old, change.new) for value in values_of(side or {})
+        }
+        whole = set(self._plan.whole)
+        return {
+            value
+            for value in every
+            if _speaks_of(self._plan.subject, value)
+            or ((origin := origin_of(history, *value)) is not None and origin.trigger_message_id in whole)
+        }
+
+    async def _all(self, statement: Any, **more: Any) -> list[Any]:
+        return await (await self._connection.execute(statement, {**self._values, **more})).fetchall()
+
+    async def _run(self, statement: Any, **more: Any) -> None:
+        await self._connection.execute(statement, {**self._values, **more})
+
+
+def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """A section's content without some of its values; what holds nothing any more is left out."""
+    dropped = set(gone)
+    kept: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            inner = {(path.partition(".")[2], text) for path, text in dropped if path.partition(".")[0] == name}
+            kept[name] = without_values(value, inner)
+        elif isinstance(value, list):
+            kept[name] = [item for item in value if (name, str(item)) not in dropped]
+        elif (name, str(value)) not in dropped:
+            kept[name] = value
+    return {name: value for name, value in kept.items() if value not in ({}, []) or content[name] == value}
+
+
+def _jsonb(content: Mapping[str, Any] | None, gone: Gone) -> WordsJson | None:
+    return None if content is None else WordsJson(without_values(content, gone))
+
+
+def _repeats(noted: Any, values: Sequence[str]) -> bool:
+    """Whether any text within a JSON value has one of these values in it."""
+    if isinstance(noted, str):
+        return any(value.casefold() in noted.casefold() for value in values)
+    if isinstance(noted, Mapping):
+        noted = noted.values()
+    return isinstance(noted, Iterable) and any(_repeats(each, values) for each in noted)
+
+
+def _speaks_of(subject: Subject | None, value: tuple[str, str]) -> bool:
+    return subject is not None and without(f"{value[0]}: {value[1]}", subject) is not None

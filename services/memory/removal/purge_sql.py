@@ -1,0 +1,214 @@
+"""The statements of `Purge`."""
+
+from typing import LiteralString
+
+LOCK_USER: LiteralString = "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+
+PLACES: LiteralString = """
+SELECT DISTINCT m.conversation_id, m.turn_id FROM messages m
+WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s
+"""
+
+EXPERTS: LiteralString = """
+SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
+"""
+
+PROMPTS: LiteralString = """
+SELECT count(*) FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s AND t.prompt IS NOT NULL
+"""
+
+# Of memories that stay, what they said before; of days, whatever they told of these conversations.
+VERSIONS: LiteralString = """
+DELETE FROM memory_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND (
+    v.message_id = ANY(%(message_ids)s)
+    OR v.was->'source_message_ids' ?| %(whole_ids)s::uuid[]::text[]
+    OR v.was->'visit_ids' ?| ARRAY(SELECT id::text FROM visits WHERE conversation_id = ANY(%(conversation_ids)s))
+)
+"""
+
+VERSION_TEXTS: LiteralString = """
+SELECT v.id, coalesce(v.was->>'content', v.was->>'memory_text', v.was->>'summary') FROM memory_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s
+  AND coalesce(v.was->>'content', v.was->>'memory_text', v.was->>'summary') IS NOT NULL
+"""
+
+REMOVE_VERSIONS: LiteralString = """
+DELETE FROM memory_versions WHERE tenant_id = %(tenant_id)s AND id = ANY(%(version_ids)s)
+"""
+
+_WITHDRAWN: LiteralString = """
+e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NOT NULL
+AND (e.retraction_id = ANY(%(operation_ids)s) OR e.source_message_ids && %(whole_ids)s::uuid[])
+"""
+
+# What these had replaced stays out of memory.
+KEEP_OUT: LiteralString = f"""
+UPDATE episodes SET retracted_at = coalesce(retracted_at, clock_timestamp())
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND superseded_by IN (SELECT e.id FROM episodes e WHERE {_WITHDRAWN})
+"""  # noqa: S608 — our own text only
+
+# What was withdrawn just now, and what earlier commands withdrew of the same messages.
+EPISODES: LiteralString = f"""
+DELETE FROM episodes e WHERE {_WITHDRAWN}
+RETURNING e.id, e.content
+"""  # noqa: S608 — our own text only
+
+# The operations that withdrew it hold what would undo them.
+OPERATIONS: LiteralString = """
+DELETE FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND (id = ANY(%(operation_ids)s) OR trigger->>'part_of' = ANY(%(operation_ids)s::text[]))
+"""
+
+SCRUB_EPISODE_OPERATIONS: LiteralString = """
+UPDATE memory_operations SET old_value = NULL, new_value = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode\\_%%'
+  AND (field = ANY(%(episode_ids)s::text[]) OR new_value->>'id' = ANY(%(episode_ids)s::text[]))
+"""
+
+SCRUB_TURN_OPERATIONS: LiteralString = """
+UPDATE memory_operations SET query = NULL, results = NULL,
+    old_value = CASE WHEN type LIKE 'core\\_memory\\_%%' THEN old_value END,
+    new_value = CASE WHEN type LIKE 'core\\_memory\\_%%' THEN new_value END
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_command'
+  AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
+"""
+
+# A command that the message itself gave: what it named and what it was found to mean. What undoes it stays.
+SCRUB_TURN_COMMANDS: LiteralString = """
+UPDATE memory_operations SET query = NULL,
+    results = CASE WHEN jsonb_typeof(results) = 'object' THEN results - 'items' END
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_command'
+  AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
+"""
+
+# What commands and searches of a user repeat of their words, and what turns report of changes and queries.
+OPERATION_NOTES: LiteralString = """
+SELECT id, query, results FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (query IS NOT NULL OR results IS NOT NULL)
+"""
+
+SCRUB_OPERATION_NOTES: LiteralString = """
+UPDATE memory_operations SET query = NULL,
+    results = CASE WHEN type = 'memory_command' AND jsonb_typeof(results) = 'object' THEN results - 'items' END
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
+"""
+
+TURN_NOTES: LiteralString = """
+SELECT t.id, t.memory_changes, t.context_report #> '{recall,queries}', t.context_report->'dropped'
+FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
+"""
+
+SCRUB_TURN_NOTES: LiteralString = """
+UPDATE turns SET memory_changes = '[]', context_report = (context_report #- '{recall,queries}') - 'dropped'
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
+"""
+
+BLOCKS: LiteralString = """
+SELECT b.id, b.section, b.expert_id, b.space_id, b.content FROM core_memory_blocks b
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
+"""
+
+HISTORY: LiteralString = """
+SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at FROM core_memory_history h
+WHERE h.block_id = %(block_id)s AND h.tenant_id = %(tenant_id)s ORDER BY h.version DESC
+"""
+
+REWRITE_VERSION: LiteralString = """
+UPDATE core_memory_history SET old = %(old)s, new = %(new)s
+WHERE block_id = %(block_id)s AND version = %(version)s AND tenant_id = %(tenant_id)s
+"""
+
+SECTION_OPERATIONS: LiteralString = """
+SELECT id, old_value, new_value FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
+  AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text
+  AND space_id IS NOT DISTINCT FROM %(space_id)s
+  AND (old_value IS NOT NULL OR new_value IS NOT NULL)
+"""
+
+REWRITE_OPERATION: LiteralString = """
+UPDATE memory_operations SET old_value = %(old)s, new_value = %(new)s
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s
+"""
+
+# A query repeats words of the message and of those before it.
+TURNS: LiteralString = """
+UPDATE turns t SET
+    context_report = (t.context_report #- '{recall,queries}') - 'dropped',
+    request = CASE WHEN t.id = ANY(%(turn_ids)s) THEN t.request - 'echo' ELSE t.request END,
+    memory_changes = CASE WHEN t.id = ANY(%(turn_ids)s) THEN '[]' ELSE t.memory_changes END
+FROM conversations c
+WHERE c.id = t.conversation_id AND c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
+  AND (t.id = ANY(%(turn_ids)s) OR t.context_report #> '{recall,queries}' IS NOT NULL)
+  AND t.finished_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(message_ids)s))
+"""
+
+TONES: LiteralString = """
+DELETE FROM tone_states WHERE tenant_id = %(tenant_id)s AND turn_id IN (
+    SELECT turn_id FROM messages WHERE id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s AND role = 'user'
+)
+"""
+
+# The row stays: an import or a client that sends the message again finds it by its key or digest, and it is not
+# stored a second time. What an earlier command keeps out of memory stays out.
+MESSAGES: LiteralString = """
+UPDATE messages m SET content = coalesce(kept.text, ''), metadata = '{}', inner_voice = NULL,
+    parts = CASE WHEN kept.text IS NULL THEN '[]' ELSE m.parts END,
+    memory_text = CASE WHEN kept.text IS NOT NULL AND m.memory_text <> kept.text THEN m.memory_text END,
+    retracted_at = CASE WHEN kept.text IS NULL THEN coalesce(m.retracted_at, clock_timestamp())
+                        ELSE m.retracted_at END
+FROM unnest(%(message_ids)s::uuid[], %(texts)s::text[]) AS kept (id, text)
+WHERE m.id = kept.id AND m.tenant_id = %(tenant_id)s
+"""
+
+# A digest is copied as it is stored: all are sealed with the same key.
+KEEP_MESSAGES_AWAY: LiteralString = """
+INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)
+SELECT DISTINCT m.tenant_id, %(user_id)s::uuid, m.digest, %(deleted)s::boolean FROM messages m
+WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s AND m.digest IS NOT NULL
+ON CONFLICT (user_id, digest, tenant_id) DO UPDATE SET deleted = forgotten_words.deleted OR EXCLUDED.deleted
+"""
+
+KEEP_AWAY: LiteralString = """
+INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)
+SELECT %(tenant_id)s, %(user_id)s, digest, true FROM unnest(%(digests)s::bytea[]) AS g (digest)
+ON CONFLICT (user_id, digest, tenant_id) DO UPDATE SET deleted = true
+"""
+
+FEEDBACK: LiteralString = """
+DELETE FROM feedback WHERE message_id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s
+"""
+
+# The title is the beginning of the first message.
+_FIRST_GOES: LiteralString = """
+c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND (
+    SELECT m.id FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1
+) = ANY(%(message_ids)s)
+"""
+GONE_TITLES: LiteralString = f"SELECT c.title FROM conversations c WHERE c.title <> '' AND {_FIRST_GOES}"  # noqa: S608
+TITLES: LiteralString = f"UPDATE conversations c SET title = '' WHERE {_FIRST_GOES}"  # noqa: S608 — our own text only
+
+TEXTS: LiteralString = """
+SELECT id, content FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s ORDER BY id
+"""
+
+VISITS: LiteralString = """
+SELECT v.id FROM visits v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND v.conversation_id = ANY(%(conversation_ids)s)
+  AND v.daily_due_at IS NOT NULL AND v.summary IS NULL
+"""
+
+JOBS: LiteralString = """
+SELECT DISTINCT queueing_lock FROM procrastinate_jobs
+WHERE queueing_lock = ANY(%(locks)s) AND status IN ('todo', 'doing') ORDER BY queueing_lock
+"""
+
+ITEMS: LiteralString = """
+SELECT kind, id, text, state FROM derived_items
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)
+"""

@@ -1,0 +1,170 @@
+"""The stores that hold something of users, and what a removal leaves in those beside PostgreSQL.
+
+A removal is one transaction in PostgreSQL, which also defers the jobs that remove what is elsewhere: a store that
+is down at this moment does not keep it from being completed. The same is tried at once, too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, LiteralString, Protocol
+from uuid import UUID
+
+import structlog
+
+from services.errors import Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.episodes.index import EpisodeIndex
+from services.memory.episodes.store import FORGET
+from services.memory.operations import OperationLog
+from services.memory.removal.traces import Traces
+from services.platform.connections import Connection
+from services.platform.postgres import Database
+from services.search.vector_index import WRITING
+
+ERASE_TRACES = "erase_conversation_traces"
+ERASE_TRACES_OF_USER = "erase_traces"
+_LONGEST_TURN_S = 600 + 60
+_TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
+
+Reason = Literal["cancelled", "forgotten"]
+"""Why a turn is stopped; of one that is `forgotten` nothing is kept."""
+
+log = structlog.get_logger(__name__)
+
+
+class StopsTurns(Protocol):
+    """Stops turns."""
+
+    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID], reason: Reason) -> list[UUID]:
+        """Stop turns wherever they run; return those that do not end soon."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a removal from PostgreSQL leaves in other stores."""
+
+    user_id: UUID
+    turns: Sequence[tuple[UUID, bool]] = ()
+    """Turns that may have events, and whether each goes on: its process writes until it learns of the removal."""
+    expert_ids: Sequence[UUID] = ()
+    """Experts whose cached core memory is outdated."""
+    episode_ids: Sequence[UUID] = ()
+    whole_user: bool = False
+    """Everything of the user goes, whatever its id."""
+    is_indexed: bool = True
+    """Of a whole user: whether anything was in the index."""
+
+    @property
+    def turn_ids(self) -> list[UUID]:
+        """All of the turns."""
+        return [turn_id for turn_id, _ in self.turns]
+
+
+class RemovalStores:
+    """Where something of a user is, and the queue that completes a removal."""
+
+    def __init__(
+        self,
+        database: Database,
+        leases: StopsTurns,
+        traces: Traces,
+        index: EpisodeIndex,
+        operations: OperationLog,
+        jobs: JobQueue,
+        *,
+        events_keep_s: int,
+        on_removed: Callable[[UUID], None] = lambda _: None,
+    ) -> None:
+        """Take the stores.
+
+        Args:
+            database: where what is removed is stored.
+            leases: of turns, which are stopped first.
+            traces: events and cached memory.
+            index: of episodes.
+            operations: the log.
+            jobs: gets the job that completes removals.
+            events_keep_s: seconds that the events of a turn stay after its end.
+            on_removed: called with the user's id once rows are gone.
+        """
+        self.database = database
+        self.leases = leases
+        self.index = index
+        self.operations = operations
+        self._traces = traces
+        self.jobs = jobs
+        self._on_removed = on_removed
+        self.recent_s = float(_LONGEST_TURN_S + events_keep_s)
+        """Seconds after which a turn that began has no events any more, wherever it runs."""
+        jobs.task(ERASE_TRACES)(self._erase)
+        jobs.task(ERASE_TRACES_OF_USER)(self._erase_user)
+
+    async def stop(
+        self, tenant_id: UUID, turns: Sequence[tuple[UUID, bool]], reason: Reason = "cancelled"
+    ) -> None:
+        """Stop those of the turns that go on."""
+        unfinished = [turn_id for turn_id, goes_on in turns if goes_on]
+        if left := await self.leases.stop_all(
+            tenant_id, unfinished, reason
+        ):  # what they still write is removed, too
+            log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
+
+    async def defer(self, connection: Connection, tenant_id: UUID, left: Left) -> None:
+        """Queue the rest of a removal in its transaction, and tell every process of it at the commit."""
+        if left.episode_ids:
+            episode_ids = list(left.episode_ids)
+            await self.jobs.defer(
+                connection, FORGET, tenant_id=tenant_id, user_id=left.user_id, episode_ids=episode_ids
+            )
+        unfinished = [turn_id for turn_id, goes_on in left.turns if goes_on]
+        for turn_ids, delay_s in ((left.turn_ids, 0.0), (unfinished, self.recent_s)):
+            if turn_ids or (not delay_s and (left.expert_ids or left.whole_user)):
+                await self.jobs.defer(
+                    connection,
+                    ERASE_TRACES_OF_USER if left.whole_user else ERASE_TRACES,
+                    tenant_id=tenant_id,
+                    delay_s=delay_s,
+                    user_id=left.user_id,
+                    turn_ids=turn_ids,
+                    expert_ids=list(left.expert_ids),
+                )
+        await connection.execute(_TELL_FORGOTTEN, {"user_id": left.user_id})
+
+    async def clean(self, left: Left) -> tuple[dict[str, dict[str, int]], list[str]]:
+        """Remove at once what is left; return the counts by store, and the stores that did not answer."""
+        self._on_removed(left.user_id)
+        removed: dict[str, dict[str, int]] = {}
+        pending = []
+        try:
+            removed["redis"] = await self._traces.remove(left.user_id, left.turn_ids, left.expert_ids)
+        except Unavailable:
+            pending.append("redis")
+        try:
+            removed["milvus"] = {"units": await self._forget_units(left)}
+        except Unavailable:
+            pending.append("milvus")
+        return removed, pending
+
+    async def _forget_units(self, left: Left) -> int:
+        if left.whole_user:
+            return await self.index.forget(left.user_id) if left.is_indexed else 0
+        return await self.index.forget(left.user_id, left.episode_ids) if left.episode_ids else 0
+
+    async def _erase(
+        self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
+    ) -> None:
+        ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
+        async with self.jobs.until_done(job, ERASE_TRACES, "traces of what was removed are left", **ids):
+            await self._traces.remove(user_id, turn_ids, expert_ids)
+
+    async def _erase_user(
+        self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
+    ) -> None:
+        ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
+        async with self.jobs.until_done(job, ERASE_TRACES_OF_USER, "traces of an erased user are left", **ids):
+            await self._traces.remove(user_id, turn_ids, expert_ids)
+            # Who writes into the index now may have read episodes that are gone: it ends first.
+            async with self.database.only_one(WRITING, wait=True):
+                await self.index.forget(user_id)
+                await self.index.remove_leftovers(user_id)

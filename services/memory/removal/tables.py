@@ -1,0 +1,150 @@
+"""The tables that hold something of a user: the one list, and which rows of each belong to whom."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, LiteralString
+
+from services.platform.connections import Connection
+
+Whole = Literal["user", "space", "conversation"]
+"""What is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
+
+# The column by which a row hangs on its user; `block_id` and `message_id` lead there through another table.
+_COLUMNS: Mapping[LiteralString, LiteralString] = {
+    "users": "id",
+    "conversations": "user_id",
+    "messages": "conversation_id",
+    "turns": "conversation_id",
+    "conversation_summaries": "conversation_id",
+    "summary_parts": "conversation_id",
+    "topics": "user_id",
+    "context_epochs": "conversation_id",
+    "core_memory_blocks": "user_id",
+    "core_memory_history": "block_id",
+    "core_memory_generations": "user_id",
+    "memory_generations": "user_id",
+    "episodes": "user_id",
+    "memory_operations": "user_id",
+    "visits": "user_id",
+    "daily_summaries": "user_id",
+    "tone_states": "user_id",
+    "compression_runs": "user_id",
+    "compression_drafts": "user_id",
+    "compression_sources": "user_id",
+    "fading_runs": "user_id",
+    "maintained_users": "user_id",
+    "core_memory_pins": "block_id",
+    "feedback": "message_id",
+    "conversation_branches": "conversation_id",
+    "usage": "user_id",
+    "spaces": "user_id",
+    "recall_exclusions": "conversation_id",
+    "forget_receipts": "user_id",
+    "forgotten_words": "user_id",
+    "memory_versions": "user_id",
+}
+TABLES = tuple(_COLUMNS)
+"""Each falls with the row in `users`."""
+
+OF_NOBODY: LiteralString = "true"
+"""Chooses all rows of a table that names no user."""
+_BLOCKS: LiteralString = "t.block_id IN (SELECT id FROM core_memory_blocks WHERE user_id = %(user_id)s)"
+_OF_USER: Mapping[LiteralString, LiteralString] = {
+    "id": "t.id = %(user_id)s",
+    "user_id": "t.user_id = %(user_id)s",
+    "conversation_id": "t.conversation_id IN (SELECT id FROM conversations WHERE user_id = %(user_id)s)",
+    "block_id": _BLOCKS,
+    "message_id": "t.message_id IN (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+    " WHERE c.user_id = %(user_id)s)",
+}
+_IN_SPACE: LiteralString = "t.space_id = %(space_id)s"
+_SAID_IN_SPACE: LiteralString = "t.conversation_id IN (SELECT id FROM conversations WHERE space_id = %(space_id)s)"
+_OF_SPACE: Mapping[LiteralString, LiteralString] = {
+    "spaces": "t.id = %(space_id)s",
+    "conversations": _IN_SPACE,
+    "messages": _SAID_IN_SPACE,
+    "turns": _SAID_IN_SPACE,
+    "core_memory_blocks": _IN_SPACE,
+    "episodes": _IN_SPACE,
+    "memory_operations": _IN_SPACE,
+    "visits": _IN_SPACE,
+    "daily_summaries": _IN_SPACE,
+}
+_IN_CONVERSATION: LiteralString = "t.conversation_id = %(conversation_id)s"
+_OF_CONVERSATION: Mapping[LiteralString, LiteralString] = {
+    "conversations": "t.id = %(conversation_id)s",
+    "messages": _IN_CONVERSATION,
+    "turns": _IN_CONVERSATION,
+    "conversation_summaries": _IN_CONVERSATION,
+    "topics": _IN_CONVERSATION,
+    "visits": _IN_CONVERSATION,
+    "feedback": "t.message_id IN (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)",
+}
+_ROWS: Mapping[Whole, Mapping[LiteralString, LiteralString]] = {
+    "user": {table: _OF_USER[column] for table, column in _COLUMNS.items()},
+    "space": _OF_SPACE,
+    "conversation": _OF_CONVERSATION,
+}
+
+# Ids by which background jobs name what is removed.
+_NAMED: Mapping[Whole, Collection[LiteralString]] = {
+    "user": ("users", "conversations", "turns", "messages", "visits", "compression_runs", "fading_runs"),
+    "space": ("conversations", "turns", "messages", "visits"),
+    "conversation": ("conversations", "turns", "messages", "visits"),
+}
+_TURNS: LiteralString = "SELECT t.id, t.finished_at IS NULL FROM turns t WHERE t.tenant_id = %(tenant_id)s AND "
+_RECENT: LiteralString = (
+    " AND (t.finished_at IS NULL OR t.finished_at > now() - make_interval(secs => %(recent_s)s))"
+)
+
+# Its worker hears of it at the commit and stops the job; the row may be gone by then.
+_STOP_JOBS = "UPDATE procrastinate_jobs SET abort_requested = true WHERE id = ANY(%s) AND status = 'doing'"
+_REMOVE_JOBS = "DELETE FROM procrastinate_jobs WHERE id = ANY(%s)"
+_JOBS: LiteralString = """
+WITH erased (id) AS ({ids})
+SELECT j.id FROM procrastinate_jobs j
+WHERE coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
+  AND EXISTS (
+      SELECT FROM jsonb_each(j.args) AS argument(name, value)
+      CROSS JOIN LATERAL jsonb_array_elements_text(
+          CASE jsonb_typeof(value) WHEN 'array' THEN value ELSE jsonb_build_array(value) END
+      ) AS each(id) JOIN erased ON erased.id = each.id
+  )
+ORDER BY j.id FOR UPDATE OF j
+"""
+
+
+def rows_of_user(table: str) -> LiteralString:
+    """Return the condition on rows `t` of a table that chooses those of `user_id`; all where rows name no user."""
+    return dict[str, LiteralString](_ROWS["user"]).get(table, OF_NOBODY)
+
+
+async def counted(connection: Connection, whole: Whole, values: Mapping[str, Any]) -> dict[str, int]:
+    """Count the rows that go, by table."""
+    rows = _ROWS[whole]
+    counts: LiteralString = ", ".join([_count(table, condition) for table, condition in rows.items()])
+    row = await (await connection.execute("SELECT " + counts, values)).fetchone()
+    return dict(zip(rows, row or (), strict=True))
+
+
+async def recent_turns(connection: Connection, whole: Whole, values: Mapping[str, Any]) -> list[tuple[Any, bool]]:
+    """Return turns that may have events elsewhere, and whether each goes on; `values` has `recent_s`."""
+    statement: LiteralString = _TURNS + _ROWS[whole]["turns"] + _RECENT
+    return [(row[0], row[1]) for row in await (await connection.execute(statement, values)).fetchall()]
+
+
+async def remove_jobs(connection: Connection, whole: Whole, values: Mapping[str, Any]) -> int:
+    """Stop and remove the tenant's jobs that name something of it, in the caller's transaction; count them."""
+    ids = " UNION ".join(_ids(table, _ROWS[whole][table]) for table in _NAMED[whole])
+    statement: LiteralString = _JOBS.replace("{ids}", ids)
+    jobs = [row[0] for row in await (await connection.execute(statement, values)).fetchall()]
+    await connection.execute(_STOP_JOBS, [jobs])
+    await connection.execute(_REMOVE_JOBS, [jobs])
+    return len(jobs)
+
+
+def _count(table: LiteralString, condition: LiteralString) -> LiteralString:
+    return f"(SELECT count(*) FROM {table} t WHERE {condition})"  # noqa: S608 — our own text only
+
+
+def _ids(table: LiteralString, condition: LiteralString) -> LiteralString:
+    return f"SELECT t.id::text FROM {table} t WHERE {condition}"  # noqa: S608 — our own text only

@@ -1,0 +1,294 @@
+"""Targets of a forgetting, and the messages, memories and values that each of them names."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+from uuid_utils.compat import uuid7
+
+from services.errors import InvalidInput, NotFound
+from services.memory.blocks import Owner
+from services.memory.lineage.tracing import Lineage, Node
+from services.platform.postgres import Database
+from services.text.mentions import Subject, without
+from services.time_reference.local_days import bounds
+from state.memory import MemoryChange, PlannedChange, PlannedItem
+
+KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
+_MOST_RETRACTED = 5000
+
+_USER: LiteralString = """
+SELECT u.id, u.timezone, x.id FROM users u LEFT JOIN experts x ON x.tenant_id = u.tenant_id AND x.name = %(expert)s
+WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
+"""
+
+# Of a message of the user its answer as well, which was made from it. `is_known` = memory still has it.
+_MESSAGES: LiteralString = """
+SELECT m.id, m.content, m.retracted_at IS NULL FROM messages m
+JOIN conversations c ON c.id = m.conversation_id
+WHERE m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+  AND (%(expert_id)s::uuid IS NULL OR c.expert_id = %(expert_id)s)
+  AND (%(message_id)s::uuid IS NULL OR m.id = %(message_id)s OR EXISTS (
+      SELECT FROM messages asked WHERE asked.id = %(message_id)s AND asked.role = 'user'
+        AND asked.turn_id = m.turn_id AND asked.conversation_id = m.conversation_id))
+  AND (%(conversation_id)s::uuid IS NULL OR c.id = %(conversation_id)s)
+  AND (%(since)s::timestamptz IS NULL OR m.created_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR m.created_at < %(until)s)
+ORDER BY m.created_at, m.id
+"""
+
+_EPISODE: LiteralString = """
+SELECT expert_id, space_id, content IS NULL, source_message_ids FROM episodes
+WHERE id = %(episode_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
+# What an earlier command took out of memory can still be undone, so it is stored.
+_RETRACTED: LiteralString = """
+SELECT m.id, m.content FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+  AND (m.retracted_at IS NOT NULL OR m.memory_text IS NOT NULL)
+ORDER BY m.created_at DESC LIMIT %(most)s
+"""
+
+_OWNERS: LiteralString = """
+SELECT DISTINCT expert_id, space_id FROM (
+    SELECT expert_id, space_id FROM conversations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+    UNION ALL
+    SELECT expert_id, space_id FROM core_memory_blocks WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+) AS held
+WHERE %(expert_id)s::uuid IS NULL OR expert_id = %(expert_id)s
+ORDER BY expert_id, space_id
+"""
+
+_BLOCKS: LiteralString = """
+SELECT id, expert_id, space_id, section FROM core_memory_blocks
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
+
+@dataclass(frozen=True)
+class ValueTarget:
+    """A single value of core memory."""
+
+    section: str
+    field: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be forgotten: exactly one of these; `until` and `expert` narrow it."""
+
+    message_id: UUID | None = None
+    """A message; of one of the user its answer as well."""
+    episode_id: UUID | None = None
+    value: ValueTarget | None = None
+    conversation_id: UUID | None = None
+    day: date | None = None
+    """In the user's time zone."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """With `since`: the end of the time span, itself not included; None = now."""
+    topic: str | None = None
+    """A description in the user's words."""
+    expert: str | None = None
+    """Whose memory; None = that of all experts, and of `default` for a value."""
+    space: str | None = None
+    """Of a value: its space."""
+
+    @property
+    def kind(self) -> str:
+        """Which of them it is.
+
+        Raises:
+            InvalidInput: none, or more than one.
+        """
+        given = [name for name in KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InvalidInput("target", f"must be exactly one of {', '.join(KINDS)}")
+        if self.until is not None and self.since is None:
+            raise InvalidInput("until", "needs since")
+        if self.since is not None and self.until is not None and self.until <= self.since:
+            raise InvalidInput("until", "must be after since")
+        return given[0]
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """Everything that a target names."""
+
+    user_id: UUID
+    changes: list[tuple[Owner, PlannedChange]]
+    """What memory withdraws, by whose memory it is."""
+    messages: dict[UUID, str | None]
+    """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
+    subject: Subject | None = None
+    """Of a description: what is sought in values that no longer hold."""
+
+    @property
+    def whole(self) -> list[UUID]:
+        """Messages of which nothing stays."""
+        return [message_id for message_id, kept in self.messages.items() if kept is None]
+
+
+PlanTopic = Callable[[Owner, str], Awaitable[PlannedChange]]
+"""Plans to forget what words of a user name, in the memory of one owner."""
+
+
+class TargetPlanner:
+    """Finds what targets name."""
+
+    def __init__(self, database: Database, lineage: Lineage, plan_topic: PlanTopic) -> None:
+        self._database = database
+        self._lineage = lineage
+        self._plan_topic = plan_topic
+
+    async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
+        """Find what a target names.
+
+        Raises:
+            InvalidInput: the target is none.
+            NotFound: there is no such user, expert, message, memory or value.
+            DatabaseUnavailable: the database does not answer.
+        """
+        kind = target.kind
+        expert = target.expert or ("default" if kind == "value" else None)
+        values = {"tenant_id": tenant_id, "user": user, "expert": expert}
+        found = await self._database.fetch(tenant_id, _USER, values, tuple_row)
+        if not found:
+            raise NotFound(f"There is no user {user!r}.")
+        user_id, timezone, expert_id = found[0]
+        if expert is not None and expert_id is None:
+            raise NotFound(f"There is no expert {expert!r}.")
+        ids = {"tenant_id": tenant_id, "user": user, "user_id": user_id, "expert_id": expert_id}
+        if target.topic is not None:
+            return await self._topic(ids, target.topic)
+        if target.value is not None:
+            return await self._value(ids, target)
+        if target.episode_id is not None:
+            return await self._episode(ids, target.episode_id)
+        since, until = target.since, target.until
+        if target.day is not None:
+            since, until = bounds(target.day, target.day, timezone)
+        return await self._messages(ids, target, since, until)
+
+    async def _messages(
+        self, ids: dict[str, Any], target: Target, since: datetime | None, until: datetime | None
+    ) -> TargetPlan:
+        values = {
+            **ids,
+            "message_id": target.message_id,
+            "conversation_id": target.conversation_id,
+            "since": since,
+            "until": until,
+        }
+        rows = await self._database.fetch(ids["tenant_id"], _MESSAGES, values, tuple_row)
+        if not rows:
+            raise NotFound("There is no such message of the user.")
+        return await self._of_messages(ids, [row[0] for row in rows], known=[row[0] for row in rows if row[2]])
+
+    async def _of_messages(
+        self, ids: dict[str, Any], message_ids: Sequence[UUID], known: Sequence[UUID]
+    ) -> TargetPlan:
+        """The plan to forget messages as a whole, with the values of core memory that they brought in."""
+        tenant_id, user_id = ids["tenant_id"], ids["user_id"]
+        blocks = await self._database.fetch(tenant_id, _BLOCKS, ids, tuple_row)
+        items = await self._lineage.items(tenant_id, user_id, [Node("core_memory", row[0]) for row in blocks])
+        sections = {row[0]: (Owner(tenant_id, user_id, row[1], row[2]), row[3]) for row in blocks}
+        by_owner: dict[Owner, list[PlannedItem]] = {}
+        for block in items:
+            owner, section = sections[block.id]
+            for value in block.values:
+                if value.message_id in set(message_ids):
+                    by_owner.setdefault(owner, []).append(_removal(section, value.field, value.text))
+        first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
+        changes = [(first, _planned(messages=known, items=by_owner.pop(first, [])))]
+        changes += [(owner, _planned(items=removals)) for owner, removals in by_owner.items()]
+        return TargetPlan(user_id, changes, dict.fromkeys(message_ids))
+
+    async def _any_expert(self, ids: dict[str, Any]) -> UUID:
+        owners = await self._database.fetch(ids["tenant_id"], _OWNERS, ids, tuple_row)
+        if not owners:
+            raise NotFound("Memory holds nothing of the user.")
+        expert_id: UUID = owners[0][0]
+        return expert_id
+
+    async def _episode(self, ids: dict[str, Any], episode_id: UUID) -> TargetPlan:
+        tenant_id, user_id = ids["tenant_id"], ids["user_id"]
+        rows = await self._database.fetch(tenant_id, _EPISODE, {**ids, "episode_id": episode_id}, tuple_row)
+        if not rows:
+            raise NotFound(f"There is no episode {episode_id}.")
+        expert_id, space_id, is_turn, sources = rows[0]
+        if is_turn:
+            return await self._of_messages(ids, sources, known=sources)
+        owner = Owner(tenant_id, user_id, expert_id, space_id)
+        return TargetPlan(user_id, [(owner, _planned(episodes=[episode_id]))], {})
+
+    async def _value(self, ids: dict[str, Any], target: Target) -> TargetPlan:
+        assert target.value is not None  # noqa: S101 — its only caller asks for it
+        value, tenant_id, user_id = target.value, ids["tenant_id"], ids["user_id"]
+        names: dict[str, Any] = {"expert": target.expert or "default", "space": target.space}
+        _, node = await self._lineage.find(tenant_id, ids["user"], f"core_memory:{value.section}", **names)
+        blocks = await self._lineage.items(tenant_id, user_id, [node])
+        held = {(each.field, each.text) for block in blocks for each in block.values}
+        rows = await self._database.fetch(tenant_id, _BLOCKS, ids, tuple_row)
+        whose = [(row[1], row[2]) for row in rows if row[0] == node.id]
+        if (value.field, value.text) not in held or not whose:
+            raise NotFound(f"There is no such value in the section {value.section!r}.")
+        expert_id, space_id = whose[0]
+        planned = _planned(items=[_removal(value.section, value.field, value.text)])
+        owner = Owner(tenant_id, user_id, expert_id, space_id)
+        return TargetPlan(user_id, [(owner, planned)], {})
+
+    async def _topic(self, ids: dict[str, Any], topic: str) -> TargetPlan:
+        tenant_id, user_id = ids["tenant_id"], ids["user_id"]
+        subject = Subject.of(topic)
+        changes: list[tuple[Owner, PlannedChange]] = []
+        messages: dict[UUID, str | None] = {}
+        for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
+            owner = Owner(tenant_id, user_id, expert_id, space_id)
+            planned = await self._plan_topic(owner, topic)
+            if planned["change"]["operation_id"] is not None:
+                changes.append((owner, PlannedChange(**{**planned, "own": "keep"})))
+                messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
+        values = {**ids, "most": _MOST_RETRACTED}
+        for message_id, content in await self._database.fetch(tenant_id, _RETRACTED, values, tuple_row):
+            rest = without(content, subject)
+            if rest is not None and message_id not in messages:
+                messages[message_id] = rest or None
+        return TargetPlan(user_id, changes, messages, subject=subject)
+
+
+def _removal(section: str, name: str, text: str) -> PlannedItem:
+    """A removed value; of what is nested, the entry of its name."""
+    field_name, _, inner = name.partition(".")
+    return PlannedItem(
+        action="remove", section=section, field=field_name, value=None, old=inner.partition(".")[0] or text
+    )
+
+
+def _planned(
+    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
+) -> PlannedChange:
+    return PlannedChange(
+        change=MemoryChange(kind="forget", summary="", operation_id=str(uuid7()), items=[]),
+        target="",
+        messages=[{"message_id": str(each), "memory_text": None} for each in messages],
+        episodes=[str(each) for each in episodes],
+        items=list(items),
+        written=[],
+        own="keep",
+        own_text=None,
+        gives_away="",
+        reaches_shared=False,
+    )
+
+
+def described(target: Target) -> dict[str, Any]:
+    """A target as a receipt names it: by ids and times, a text of the user by none of its words."""
+    hidden = replace(target, topic=None, value=None)
+    named = {name: str(value) for name, value in vars(hidden).items() if value is not None}
+    return {"kind": target.kind.removesuffix("_id").replace("since", "span"), **named}

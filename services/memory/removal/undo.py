@@ -1,0 +1,276 @@
+"""Undoing an operation of the log: what it removed comes back, what it added goes, what it changed is undone."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from services.encryption.marks import WordsInJson, words
+from services.errors import Conflict, NotFound
+from services.identity.tenants import user_id_of
+from services.memory.blocks import Owner
+from services.memory.core import CoreMemory
+from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
+from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.removal import hiding_sql as sql
+from services.memory.removal.hiding import COMMAND, Retraction
+from services.platform.connections import Connection
+from services.platform.database_errors import again_if_contended
+from services.platform.postgres import Database
+
+UNDO = "memory_undo"
+"""Type under which it stands in the log itself."""
+_CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
+_NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
+_OF_COMPRESSION = {"episode_consolidate", "episode_retire", "compression_undo"}
+_OF_FADING = {"episode_archive", "episode_remove", "fading_undo"}
+
+
+@dataclass(frozen=True)
+class UndoneOperation:
+    """An operation that was undone."""
+
+    operation_id: UUID
+    undone_at: datetime
+    already: bool
+    """Whether it had been undone before."""
+
+
+@dataclass(frozen=True)
+class _Logged:
+    id: UUID
+    type: str
+    field: str | None
+    old: Any
+    new: Any
+    trigger: Mapping[str, Any]
+
+
+class Undo:
+    """Undoes operations on users' memory."""
+
+    def __init__(self, database: Database, core: CoreMemory, retraction: Retraction, log: OperationLog) -> None:
+        self._database = database
+        self._core = core
+        self._retraction = retraction
+        self._log = log
+
+    @again_if_contended
+    async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
+        """Undo an operation, all of it or nothing; one that was undone before stays as it is.
+
+        Args:
+            tenant_id: whose user it is.
+            user: the caller's own name for the user.
+            operation_id: of the log of operations.
+
+        Raises:
+            NotFound: there is no such user, or no such operation of theirs.
+            Conflict: it has changed nothing, what it removed is not kept, or something was changed since.
+            DatabaseUnavailable: the database does not answer.
+        """
+        user_id = await user_id_of(self._database, tenant_id, user)
+        async with self._database.tenant(tenant_id) as connection:
+            return await self.revert(connection, tenant_id, user_id, operation_id)
+
+    async def revert(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        operation_id: UUID,
+        *,
+        actor: Actor = "user",
+    ) -> UndoneOperation:
+        """Do the same within a transaction of the caller's, who says for whom.
+
+        Raises:
+            NotFound, Conflict, DatabaseUnavailable: as `undo`.
+        """
+        values = {"tenant_id": tenant_id, "user_id": user_id, "operation_id": operation_id}
+        await connection.execute(sql.LOCK_USER, values)
+        row = await (await connection.execute(sql.OPERATION, values)).fetchone()
+        if row is None:
+            raise NotFound(f"There is no operation {operation_id}.")
+        operation = _Logged(operation_id, *row[:5])
+        if proposal_id := operation.trigger.get("proposal"):
+            await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
+        if row[5] is not None:
+            return UndoneOperation(operation_id, row[5], already=True)
+        owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
+        await self._undo(connection, owner, operation)
+        trigger = Trigger(
+            actor,
+            conversation_id=row[7],
+            turn_id=row[6],
+            expert_id=owner.expert_id,
+            space_id=owner.space_id,
+        )
+        await self._log.append(
+            connection,
+            tenant_id=tenant_id,
+            user_id=owner.user_id,
+            operation=Operation(UNDO, field=str(operation_id)),
+            trigger=trigger,
+        )
+        undone = await (await connection.execute(sql.UNDONE, values)).fetchone()
+        assert undone is not None  # noqa: S101 — its row is locked
+        return UndoneOperation(operation_id, undone[0], already=False)
+
+    async def _undo(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
+        ways: dict[str, Callable[[Connection, Owner, _Logged], Awaitable[None]]] = {
+            COMMAND: self._undo_command,
+            "episode_insert": self._undo_insert,
+            "episode_update": self._undo_update,
+            "episode_supersede": self._undo_supersede,
+        }
+        if operation.type in _NAMING_IN_VALUES and operation.new is None:
+            raise Conflict("It cannot be undone: what it did is not kept.")
+        if operation.type in ways:
+            await ways[operation.type](connection, owner, operation)
+        elif operation.type.startswith("core_memory_") and operation.new is not None:
+            await self._undo_core(connection, owner, operation)
+        elif operation.type == "branch":
+            raise Conflict("A branch comes back when the conversation is switched to it.")
+        elif operation.type.endswith("_delete"):
+            raise Conflict("It cannot be undone: what it removed is not kept.")
+        elif operation.type in _OF_COMPRESSION:
+            raise Conflict("A run of compression is undone as a whole, by its own id.")
+        elif operation.type in _OF_FADING:
+            raise Conflict("A run of fading is undone as a whole, by its own id.")
+        else:
+            raise Conflict(f"An operation of the type {operation.type} has changed nothing that could be undone.")
+
+    async def _undo_command(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
+        before: dict[str, Any] = operation.old or {}
+        messages = before.get("messages", [])
+        values = {
+            **vars(owner),
+            "operation_id": operation.id,
+            "message_ids": [UUID(each["id"]) for each in messages],
+            "messages": WordsInJson(messages),
+            "voices": WordsInJson(before.get("voices", [])),
+            "unmerged": Jsonb(before.get("unmerged", [])),
+            "episode_ids": [UUID(each) for each in before.get("written", [])],
+        }
+        newer = await (await connection.execute(sql.CHANGED_SINCE, values)).fetchone()
+        if newer is not None:
+            raise Conflict(f"The later operation {newer[0]} changed the same message; undo that one first.")
+        for row in await (await connection.execute(sql.PARTS_OF, values)).fetchall():
+            await self._undo_core(connection, owner, _Logged(*row))
+        await connection.execute(sql.RESTORE_MESSAGES, values)
+        await connection.execute(sql.RESTORE_VOICES, values)
+        await connection.execute(sql.RESTORE_EPISODES, values)
+        await connection.execute(sql.CHANGED_EPISODES, values)
+        await connection.execute(sql.MERGE_AGAIN, values)
+        await connection.execute(sql.RETRACT_WRITTEN, values)
+        await self._retraction.remake(connection, owner, values["message_ids"], everywhere=False)
+
+    async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
+        section, old, new = operation.field or "", operation.old or {}, operation.new or {}
+        expert_id = operation.trigger.get("expert_id")
+        whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
+        whose = replace(whose, space_id=space_of(operation.trigger))
+        trigger = Trigger("user", expert_id=whose.expert_id, details={"undoes": str(operation.id)})
+        content = await self._core.locked_content(connection, whose, section)
+        changes = taken_back(section, old, new)
+        if changed_since(content, old, new):
+            raise Conflict(_CHANGED_SINCE)
+        result = await self._core.change_items(whose, changes, trigger, connection=connection)
+        if result.unmatched:
+            raise Conflict(_CHANGED_SINCE)
+
+    async def _undo_insert(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
+        values = {**vars(owner), "operation_id": operation.id, "episode_ids": [UUID(operation.new["id"])]}
+        if (await connection.execute(sql.RETRACT_WRITTEN, values)).rowcount == 0:
+            raise Conflict(_CHANGED_SINCE)
+
+    async def _undo_update(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
+        old, new = operation.old or {}, operation.new or {}
+        values = {
+            **vars(owner),
+            "episode_id": operation.field,
+            "old": words(old.get("content")),
+        }
+        row = await (await connection.execute(sql.LOCK_EPISODE, values)).fetchone()
+        if old.get("content") is None or row is None or row[0] != new.get("content"):
+            raise Conflict(_CHANGED_SINCE)
+        await connection.execute(sql.CHANGE_BACK, values)
+
+    async def _undo_supersede(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
+        values = {**vars(owner), "episode_id": operation.field, "by": operation.new["superseded_by"]}
+        if await (await connection.execute(sql.BRING_BACK, values)).fetchone() is None:
+            raise Conflict(_CHANGED_SINCE)
+
+
+def space_of(trigger: Mapping[str, Any]) -> UUID | None:
+    """The space that an operation of the log changed; None = what all spaces share."""
+    space_id = trigger.get("space_id")
+    return UUID(space_id) if space_id else None
+
+
+def taken_back(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ItemChange]:
+    """The changes of items that take back what made `new` of `old`."""
+    changes: list[ItemChange] = []
+    for field in sorted(old.keys() | new.keys()):
+        before, after = old.get(field), new.get(field)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) or isinstance(after, Mapping):
+            changes += _of_mapping(section, field, before, after)
+        elif isinstance(before, list) or isinstance(after, list):
+            had, has = _as_list(before), _as_list(after)
+            changes += [ItemChange("remove", section, field, old=item_text(one)) for one in has if one not in had]
+            changes += [ItemChange("add", section, field, value=one) for one in had if one not in has]
+        elif after is None:
+            changes.append(ItemChange("add", section, field, value=before))
+        elif before is None:
+            changes.append(ItemChange("remove", section, field, old=item_text(after)))
+        else:
+            changes.append(ItemChange("replace", section, field, value=before, old=item_text(after)))
+    return changes
+
+
+def changed_since(content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether what made `new` of `old` can no longer be taken back without losing a later change."""
+    for field in old.keys() | new.keys():
+        before, after, now = old.get(field), new.get(field), content.get(field)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) or isinstance(after, Mapping):
+            had, has, there = (each if isinstance(each, Mapping) else {} for each in (before, after, now))
+            if any(
+                there.get(key) != has.get(key) for key in had.keys() | has.keys() if had.get(key) != has.get(key)
+            ):
+                return True
+        elif (isinstance(before, list) or isinstance(after, list)) and field not in SINGLE_FIELDS:
+            kept = _as_list(before)
+            if any(one not in _as_list(now) for one in _as_list(after) if one not in kept):
+                return True
+        elif now != after:
+            return True
+    return False
+
+
+def _of_mapping(section: str, field: str, before: Any, after: Any) -> list[ItemChange]:
+    had = before if isinstance(before, Mapping) else {}
+    has = after if isinstance(after, Mapping) else {}
+    gone = [ItemChange("remove", section, field, old=key) for key in has if key not in had]
+    back = {key: value for key, value in had.items() if has.get(key) != value}
+    return [*gone, *([ItemChange("add", section, field, value=back)] if back else [])]
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _expert_of(operation: _Logged) -> UUID:
+    expert_id = operation.trigger.get("expert_id")
+    if expert_id is None:
+        raise Conflict(f"An operation of the type {operation.type} has changed nothing that could be undone.")
+    return UUID(expert_id)

@@ -1,0 +1,31 @@
+"""The schema, table by table, in the files of `baseline/`."""
+
+from pathlib import Path
+
+from alembic import op
+from procrastinate.schema import SchemaManager
+
+revision = "0100"
+down_revision = None
+
+_FOLDER = Path(__file__).parent.parent / "baseline"
+_ORDER = (
+    "tenants",
+    "conversations",
+    "memory",
+    "upkeep",
+    "knowledge",
+    "operations",
+    "functions",
+    "views",
+    "isolation",
+)
+
+
+def upgrade() -> None:
+    """The queue's tables first: ours refer to them."""
+    # The driver's own cursor takes several statements at once.
+    cursor = op.get_bind().connection.cursor()
+    cursor.execute(SchemaManager.get_schema())
+    for name in _ORDER:
+        cursor.execute((_FOLDER / f"{name}.sql").read_text(encoding="utf-8"))

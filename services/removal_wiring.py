@@ -1,0 +1,148 @@
+"""Services that remove what users said: forgetting with receipts, erasure, retention."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from services.conversations.event_log import EventLog
+from services.conversations.leases import TurnLeases
+from services.engines import direct_url, make_database
+from services.identity.tenants import Tenants
+from services.jobs.queue import JobQueue
+from services.memory.blocks import Owner
+from services.memory.cache import CoreMemoryCache
+from services.memory.editor import EditContext
+from services.memory.episodes.index import EpisodeIndex
+from services.memory.lineage.tracing import Lineage
+from services.memory.operations import OperationLog, Trigger
+from services.memory.removal.conversations import ConversationErasure
+from services.memory.removal.erasures import Forgetting
+from services.memory.removal.expiry import Retention
+from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.removal.hiding import RebuildTasks
+from services.memory.removal.key_renewal import KeyRenewal
+from services.memory.removal.receipts import ReceiptKey, Receipts
+from services.memory.removal.spaces import SpaceErasure
+from services.memory.removal.stores import RemovalStores
+from services.memory.removal.targets import PlanTopic, TargetPlanner
+from services.memory.removal.traces import Traces
+from services.memory.removal.users import Erasure
+from services.memory.wiring import Memory
+from services.platform import redis
+from services.platform.breaker import CircuitBreaker
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+from state.memory import PlannedChange
+
+
+@dataclass(frozen=True)
+class RemovalServices:
+    """Services that remove what users said."""
+
+    forgetting: Forgetting
+    erasure: Erasure
+    conversation_erasure: ConversationErasure
+    space_erasure: SpaceErasure
+    retention_rules: RetentionRules
+    retention: Retention
+
+
+def make_removal(
+    settings: Settings,
+    database: Database,
+    memory: Memory,
+    leases: TurnLeases,
+    events: EventLog,
+    jobs: JobQueue,
+    rebuilding: RebuildTasks,
+) -> RemovalServices:
+    """Wire them and register their jobs in the queue.
+
+    Args:
+        settings: of the service.
+        database: where everything is stored.
+        memory: whose caches and index lose what is removed.
+        leases: of running turns, which are stopped before their conversation is removed.
+        events: of turns, which are removed with them.
+        jobs: the queue.
+        rebuilding: the jobs that make again what was derived from something forgotten.
+    """
+    stores = RemovalStores(
+        database,
+        leases,
+        Traces(events, memory.core_cache),
+        memory.index,
+        memory.operations,
+        jobs,
+        events_keep_s=settings.turn_events_keep_s,
+        on_removed=memory.drop_cached,
+    )
+    conversation_erasure = ConversationErasure(stores, shares_human=settings.memory_share_human)
+    rules = RetentionRules(database)
+    lineage = Lineage(database)
+    forgetting = Forgetting(
+        stores,
+        lineage,
+        TargetPlanner(database, lineage, _plan_topic(memory)),
+        memory.retraction,
+        Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
+        rebuilding,
+        KeyRenewal(database, jobs),
+    )
+    return RemovalServices(
+        forgetting=forgetting,
+        erasure=Erasure(stores),
+        conversation_erasure=conversation_erasure,
+        space_erasure=SpaceErasure(stores),
+        retention_rules=rules,
+        retention=Retention(database, rules, conversation_erasure, jobs),
+    )
+
+
+def _plan_topic(memory: Memory) -> PlanTopic:
+    async def plan(owner: Owner, topic: str) -> PlannedChange:
+        return await memory.editor.preview_of_forget(EditContext.outside_of_turns(owner, Trigger("user")), topic)
+
+    return plan
+
+
+@asynccontextmanager
+async def open_erasure(
+    settings: Settings, database_url: str, milvus_uri: str
+) -> AsyncIterator[tuple[Tenants, Erasure, SpaceErasure]]:
+    """Connect to the stores that hold something of users, for a command that erases one, or a space.
+
+    Raises:
+        ConfigurationError, DatabaseUnavailable: as `open_stores`.
+    """
+    async with open_stores(settings, database_url, milvus_uri) as stores:
+        yield Tenants(stores.database), Erasure(stores), SpaceErasure(stores)
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[RemovalStores]:
+    """Connect to the stores that hold something of users.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with AsyncExitStack() as stack:
+        database = make_database(settings, database_url, direct_url(settings))
+        stack.push_async_callback(database.close)
+        await database.open()
+        cache = redis.connect(settings.redis_url)
+        stack.push_async_callback(redis.close, cache)
+        jobs = JobQueue(database)
+        await jobs.open()
+        keep_s = settings.turn_events_keep_s
+        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
+        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+        milvus = Milvus(milvus_uri, settings.milvus_token)
+        stack.push_async_callback(milvus.close)
+        index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
+        traces = Traces(events, core_cache)
+        yield RemovalStores(
+            database, TurnLeases(database), traces, index, OperationLog(database), jobs, events_keep_s=keep_s
+        )

@@ -1,0 +1,147 @@
+"""What a user has forgotten for good stays away, whoever sends it again."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+
+USER = "/api/v1/users/u-1"
+LOCKER = "The code of my locker is qzvault."
+HIKE = "I hiked up the Rigi in May."
+
+
+async def _say(client: httpx.AsyncClient, message: str, session: str = "s-1") -> None:
+    body = {"user_id": "u-1", "session_id": session, "message": message}
+    assert (await client.post("/api/v1/chat", json=body)).status_code == 200
+
+
+async def _forget(client: httpx.AsyncClient, *, delete: bool) -> None:
+    body = {"topic": "the code of my locker", "delete_messages": delete}
+    assert (await client.post(f"{USER}/forget", json=body)).json()["receipt_id"]
+
+
+async def _export(client: httpx.AsyncClient) -> str:
+    return (await client.get(f"{USER}/export")).text
+
+
+async def _import(client: httpx.AsyncClient, lines: str) -> dict[str, int]:
+    answered = await client.post("/api/v1/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    found: dict[str, int] = answered.json()
+    return found
+
+
+async def _recalled(client: httpx.AsyncClient) -> str:
+    asked = await client.post(f"{USER}/episodes/search", json={"query": "the code of my locker"})
+    return asked.text
+
+
+@pytest.fixture
+async def exported(client: httpx.AsyncClient, services: Services, model_server: ModelServer) -> str:
+    """An export from before the forgetting, with the words in a message, an answer, a title and core memory."""
+    model_server.script(Reply(["I keep it: qzvault."]), Reply(["How nice."]))
+    await _say(client, LOCKER)
+    await _say(client, HIKE)
+    core = {"content": {"facts": ["the code of my locker is qzvault", "hikes"]}}
+    assert (await client.put(f"{USER}/core-memory/human", json=core)).status_code == 200
+    lines = await _export(client)
+    assert lines.count("qzvault") >= 3
+    return lines
+
+
+@pytest.mark.parametrize("delete", [True, False])
+async def test_own_export_does_not_bring_it_back(client: httpx.AsyncClient, exported: str, delete: bool) -> None:
+    await _forget(client, delete=delete)
+
+    report = await _import(client, exported)
+
+    assert report["imported"] == 0
+    assert "qzvault" not in await _recalled(client)
+    if delete:
+        assert "qzvault" not in await _export(client)
+
+
+async def test_export_does_not_bring_it_back_into_another_conversation(
+    client: httpx.AsyncClient, exported: str
+) -> None:
+    await _forget(client, delete=True)
+
+    await _import(client, exported.replace('"s-1"', '"s-2"'))
+
+    assert "qzvault" not in await _recalled(client)
+    after = await _export(client)
+    assert "qzvault" not in after
+    assert after.count(HIKE) == 2 or HIKE in after
+
+
+async def test_words_that_stay_in_their_conversation_are_not_remembered_in_a_copy_of_it(
+    client: httpx.AsyncClient, exported: str
+) -> None:
+    await _forget(client, delete=False)
+
+    await _import(client, exported.replace('"s-1"', '"s-2"'))
+
+    assert "qzvault" not in await _recalled(client)
+    copied = [json.loads(line) for line in (await _export(client)).splitlines() if '"s-2"' in line]
+    assert any(line.get("content") == LOCKER and line["retracted"] for line in copied)
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_client_that_resends_it_in_a_cloned_chat_does_not_bring_it_back(
+    client: httpx.AsyncClient, exported: str, model_server: ModelServer, named: bool
+) -> None:
+    await _forget(client, delete=True)
+    told: list[dict[str, str]] = [
+        {"role": "user", "content": LOCKER},
+        {"role": "assistant", "content": "I keep it: qzvault."},
+        {"role": "user", "content": HIKE},
+        {"role": "assistant", "content": "How nice."},
+    ]
+    headers = {"X-Session-Id": "clone"} if named else {}
+    for question in ("What else?", "And what did I do in May?"):
+        asked = {"role": "user", "content": question}
+        body = {"model": "default", "user": "u-1", "messages": [*told, asked]}
+        answered = await client.post("/v1/chat/completions", json=body, headers=headers)
+        assert answered.status_code == 200
+        told += [asked, answered.json()["choices"][0]["message"]]
+        assert "qzvault" not in json.dumps(model_server.requests[-1].body)
+
+    assert "qzvault" not in await _recalled(client)
+    assert "qzvault" not in await _export(client)
+
+
+async def test_partial_answer_of_a_turn_that_forgetting_stops_is_dropped(
+    client: httpx.AsyncClient, exported: str, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Your code ", "is qzvault", *[" and"] * 400], gap_s=0.02))
+    asking = asyncio.create_task(_stream(client, "What is the code of my locker?"))
+    for _ in range(200):
+        if model_server.requests and "What is the code" in json.dumps(model_server.requests[-1].body):
+            break
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)
+
+    await _forget(client, delete=True)
+
+    await asking
+    assert "qzvault" not in await _export(client)
+    await _say(client, "Where were we?")
+    assert "qzvault" not in json.dumps(model_server.requests[-1].body)
+
+
+async def _stream(client: httpx.AsyncClient, message: str) -> str:
+    body = {"user_id": "u-1", "session_id": "s-1", "message": message}
+    return (await client.post("/api/v1/chat/stream", json=body)).text
+
+
+async def test_what_is_said_anew_after_that_is_kept(client: httpx.AsyncClient, exported: str) -> None:
+    await _forget(client, delete=True)
+
+    await _say(client, LOCKER, "s-3")
+
+    assert "qzvault" in await _recalled(client)

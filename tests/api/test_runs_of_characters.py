@@ -1,0 +1,31 @@
+"""A long run of one character costs a turn no more than other text of its length."""
+
+import time
+
+import httpx
+import pytest
+
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+RUNS = (" ", "\t", "\n", "　", "a", "我", "1", ".", "-", "，", '"', "(", "\\", "x \t")
+LENGTH = 8_000
+MOST_S = 1.0
+"""Processor time of the whole process, all threads and the client included."""
+
+
+async def _turn(client: httpx.AsyncClient, message: str) -> float:
+    body = {"user_id": "u-1", "session_id": "s-1", "message": message}
+    begun = time.process_time()
+    assert (await client.post("/api/v1/chat", json=body)).status_code == 200
+    return time.process_time() - begun
+
+
+async def test_a_message_with_a_long_run(client: httpx.AsyncClient) -> None:
+    await _turn(client, "Hello")
+    took = {run: await _turn(client, f"x{(run * LENGTH)[:LENGTH]}y") for run in RUNS}
+    assert {run: seconds for run, seconds in took.items() if seconds > MOST_S} == {}
+
+
+async def test_lines_with_blanks_as_in_a_table_of_a_pdf(client: httpx.AsyncClient) -> None:
+    await _turn(client, "Hello")
+    assert await _turn(client, "\n".join(f"row {number}{' ' * 300}value" for number in range(20))) < MOST_S

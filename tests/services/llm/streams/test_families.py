@@ -1,0 +1,183 @@
+"""What is read of the streams of many servers."""
+
+import httpx2
+import openai
+import pytest
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from services.errors import ModelFailed
+from services.llm.chat_models import ModelUsage
+from services.llm.endpoint import finish_of
+from services.llm.lean_openai import LeanChatOpenAI
+from services.llm.streams.answer import REASONING
+from services.llm.streams.pieces import Reasoning, Retraction, Said
+from tests.services.llm.clients import Make, cut_at, lean
+from tests.services.llm.streams.families import CHAT, FAULTS, RESPONSES, Family
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+FAMILIES = {**{f"chat, {name}": each for name, each in CHAT.items()}} | {
+    f"responses, {name}": Family(**{**vars(each), "api": "responses"}) for name, each in RESPONSES.items()
+}
+every_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+class Pieces:
+    """What was heard of an answer."""
+
+    def __init__(self) -> None:
+        self.said = Said()
+        self.thoughts = ""
+
+    def __call__(self, piece: str) -> None:
+        self.said(piece)
+        if isinstance(piece, Reasoning):
+            self.thoughts += piece
+
+
+def _client(name: str, server: ModelServer, http: httpx2.AsyncClient) -> LeanChatOpenAI:
+    family = FAMILIES[name]
+    return lean(server, http, family.api, model=family.model)
+
+
+@every_family
+async def test_answer_is_read_whole(name: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    family = FAMILIES[name]
+    model_server.script(Reply(raw=family.raw))
+    heard = Pieces()
+
+    message = await _client(name, model_server, http).ainvoke("Hello", on_text=heard)
+
+    assert message.text == heard.said.text == family.text
+    assert heard.thoughts == family.reasoning
+    assert [(each["name"], each["args"]) for each in message.tool_calls] == list(family.calls)
+    assert not message.invalid_tool_calls
+    assert finish_of(message) == family.finish
+    reported = ModelUsage.of(message)
+    assert (reported.input_tokens, reported.output_tokens, reported.cached_tokens) == (family.usage or (0, 0, 0))
+
+
+@every_family
+async def test_cuts_anywhere_make_no_difference(
+    name: str, model_server: ModelServer, http: httpx2.AsyncClient
+) -> None:
+    family = FAMILIES[name]
+    model_server.script(Reply(raw_pieces=cut_at(family.raw, list(range(7, len(family.raw), 61))), gap_s=0.0002))
+    heard = Pieces()
+
+    message = await _client(name, model_server, http).ainvoke("Hello", on_text=heard)
+
+    assert message.text == heard.said.text == family.text
+    assert heard.thoughts == family.reasoning
+
+
+@pytest.mark.parametrize("name", [name for name, each in FAMILIES.items() if each.calls])
+async def test_every_call_can_be_answered(name: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    """Ids and names are there and of their own, and reasoning goes back as it came."""
+    family = FAMILIES[name]
+    model_server.script(Reply(raw=family.raw))
+    model = _client(name, model_server, http)
+    message = await model.ainvoke("Hello", on_text=lambda _: None)
+    results = [ToolMessage("found", tool_call_id=each["id"]) for each in message.tool_calls]
+
+    await model.ainvoke([HumanMessage("Hello"), message, *results], on_text=lambda _: None)
+
+    ids = [each["id"] for each in message.tool_calls]
+    assert all(ids)
+    assert len(set(ids)) == len(ids) == len(family.calls)
+    if family.api == "chat":
+        _, answered, *told = model_server.requests[-1].body["messages"]
+        assert [each["id"] for each in answered["tool_calls"]] == [each["tool_call_id"] for each in told] == ids
+        assert {name: answered.get(name) for name in family.back} == family.back
+    else:
+        items = model_server.requests[-1].body["input"]
+        assert [each["call_id"] for each in items if each.get("type") == "function_call"] == ids
+
+
+async def test_reasoning_in_tags_goes_back_in_its_tags(
+    model_server: ModelServer, http: httpx2.AsyncClient
+) -> None:
+    name = "chat, MiniMax, thoughts in the content before a call"
+    model_server.script(Reply(raw=FAMILIES[name].raw))
+    model = _client(name, model_server, http)
+    message = await model.ainvoke("Hello", on_text=lambda _: None)
+
+    await model.ainvoke(
+        [HumanMessage("Hello"), message, ToolMessage("found", tool_call_id=message.tool_calls[0]["id"])],
+        on_text=lambda _: None,
+    )
+
+    assert model_server.requests[-1].body["messages"][1]["content"] == "<think>\n要查\n</think>\n\n稍等"
+
+
+async def test_reasoning_without_calls_is_never_sent_back(
+    model_server: ModelServer, http: httpx2.AsyncClient
+) -> None:
+    model_server.script(Reply(raw=CHAT["Zhipu GLM"].raw))
+    model = lean(model_server, http, "chat")
+    message = await model.ainvoke("Hello", on_text=lambda _: None)
+    assert message.additional_kwargs[REASONING]
+
+    await model.ainvoke([HumanMessage("Hello"), message, HumanMessage("And?")], on_text=lambda _: None)
+
+    assert "先想" not in str(model_server.requests[-1].body)
+
+
+async def test_signature_of_a_call_goes_back_with_it(model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    signed = {"google": {"thought_signature": "AY89"}}
+    raw = CHAT["Zhipu GLM, a whole call in one delta"].raw.replace(
+        b'"type":"function"', b'"type":"function","extra_content":{"google":{"thought_signature":"AY89"}}'
+    )
+    model_server.script(Reply(raw=raw))
+    model = lean(model_server, http, "chat")
+    message = await model.ainvoke("Hello", on_text=lambda _: None)
+
+    result = ToolMessage("found", tool_call_id=message.tool_calls[0]["id"])
+    await model.ainvoke([HumanMessage("Hello"), message, result], on_text=lambda _: None)
+
+    (call,) = model_server.requests[-1].body["messages"][1]["tool_calls"]
+    assert call["extra_content"] == signed
+
+
+async def test_text_that_was_reasoning_is_taken_back_once_and_then_expected(
+    model_server: ModelServer, http: httpx2.AsyncClient
+) -> None:
+    raw = CHAT["DeepSeek, R1 through a server without a parser"].raw
+    model_server.script(Reply(raw=raw), Reply(raw=raw))
+    model = lean(model_server, http, "chat", model="my-model")
+    first: list[str] = []
+    second: list[str] = []
+
+    answers = [await model.ainvoke("Hello", on_text=pieces.append) for pieces in (first, second)]
+
+    assert [answer.text for answer in answers] == ["你好！", "你好！"]
+    assert any(isinstance(piece, Retraction) for piece in first) or type(first[0]) is not str
+    assert [piece for piece in second if type(piece) is str] == ["你好！"]
+    assert not any(isinstance(piece, Retraction) for piece in second)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_error_inside_an_answer_is_told_apart_and_logged(
+    name: str, make: Make, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw, failure, words = FAULTS[name]
+    model_server.default = Reply(raw=raw)
+
+    with pytest.raises(ModelFailed) as failed:
+        await make(model_server.base_url, "chat").answer([HumanMessage("Hello")], on_text=lambda _: None)
+
+    assert failed.value.failure == failure
+    assert words in failed.value.detail
+
+
+async def test_error_after_text_is_an_error_of_the_api(
+    model_server: ModelServer, http: httpx2.AsyncClient
+) -> None:
+    for raw, _, words in FAULTS.values():
+        if not raw.startswith(b"data"):
+            continue
+        model_server.script(Reply(raw=b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\n' + raw))
+        with pytest.raises(openai.APIError):
+            await lean(model_server, http, "chat").ainvoke("Hello", on_text=lambda _: None)
+        assert words

@@ -1,0 +1,275 @@
+"""A user is removed from everywhere, and nobody else is."""
+
+import asyncio
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from graph.builder import build_graph
+from graph.turns.requests import TurnRequest
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services, open_services
+from services.conversations.event_log import EventLog
+from services.conversations.turn import OpenTurn
+from services.engines import Engines
+from services.errors import NotFound
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.cache import CoreMemoryCache
+from services.memory.removal.stores import RemovalStores
+from services.memory.removal.tables import TABLES
+from services.memory.removal.traces import Traces
+from services.memory.removal.users import Erasure
+from services.platform import redis
+from services.platform.breaker import CircuitBreaker
+from services.platform.postgres import Database
+from services.platform.redis import RedisClient
+from services.platform.settings import Settings
+from state.conversation import TurnInput
+from tests.conftest import free_port
+from tests.support.jobs import HURRIED, hurried_queue, statuses, until
+from tests.support.milvus_server import MilvusServer, of_user
+from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import events_of, exchange, first_token, new_turn, remember
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed, pytest.mark.untraced]
+
+OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
+
+OF_NO_USER = {
+    "experiments": "a tenant's own: set up by its operator",
+    "experts": "a tenant's own: set up by its operator",
+    "api_keys": "a tenant's own: made by its operator",
+    "knowledge_bases": "a tenant's own: set up by its operator",
+    "maintenance_policies": "a tenant's own: set by its operator",
+    "retention_rules": "a tenant's own: set by its operator",
+    "retention_runs": "a tenant's own: counts alone",
+    "kb_documents": "a tenant's own: documents that its operator gave",
+    "kb_chunks": "a tenant's own: pieces of those",
+}
+"""Tables with a column that hints at a user, which stay, and why."""
+
+# Every table that a row of `users` takes with it when it is deleted.
+_REACHABLE = """
+WITH RECURSIVE reached AS (
+    SELECT 'users'::regclass::oid AS id
+    UNION
+    SELECT k.conrelid FROM pg_constraint k JOIN reached r ON k.confrelid = r.id
+    WHERE k.contype = 'f' AND k.confdeltype = 'c'
+)
+SELECT id::regclass::text FROM reached
+"""
+
+_HINTS_AT_A_USER = """
+SELECT DISTINCT c.oid::regclass::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.relkind IN ('r', 'p', 'm') AND c.relnamespace = 'public'::regnamespace AND NOT a.attisdropped
+  AND (a.attname IN ('tenant_id', 'user_id', 'conversation_id', 'turn_id', 'message_id')
+       OR a.attname LIKE '%\\_message\\_id')
+"""
+
+
+async def _rows(database: Database, table: str) -> int:
+    async with database.tenant(DEFAULT_TENANT) as connection:
+        row = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> Erasure:
+    events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
+    core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
+    traces = Traces(events, core)
+    memory = services.memory
+    stores = RemovalStores(
+        services.database, services.leases, traces, memory.index, memory.operations, jobs, events_keep_s=600
+    )
+    return Erasure(stores)
+
+
+async def _open_stream(services: Services, turn: OpenTurn) -> None:
+    await services.redis.xadd(f"turn:{turn.turn_id}:events", {"data": "text"})
+
+
+async def test_every_table_with_something_of_a_user_falls_with_the_user_and_is_counted(engines: Engines) -> None:
+    with psycopg.connect(engines.database_url) as connection:
+        reachable = {row[0] for row in connection.execute(_REACHABLE).fetchall()}
+        hinting = {row[0] for row in connection.execute(_HINTS_AT_A_USER).fetchall()}
+    assert hinting - reachable == set(OF_NO_USER)
+    assert reachable == set(TABLES)
+
+
+async def test_a_user_is_removed_with_everything_and_it_is_told(services: Services) -> None:
+    for number in range(2):
+        turn = await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}", space=f"space {number}")
+        await _open_stream(services, turn)
+        await remember(services.database, turn)
+    running = await services.turns.open(new_turn(session_key="s-2"))
+    await _open_stream(services, running)
+    other = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2", space="space 0")
+    await _open_stream(services, other)
+    await remember(services.database, other)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        for ids in (
+            {"conversation_id": turn.conversation_id},
+            {"turn_ids": [uuid4(), turn.turn_id]},
+            {"user_id": turn.user_id},
+            {"conversation_id": other.conversation_id},
+        ):
+            await services.jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, **ids)
+
+    erased = await services.erasure.erase(DEFAULT_TENANT, "u-1")
+    assert (erased.user_id, erased.pending) == ("u-1", [])
+    assert erased.removed == {
+        "postgresql": {
+            "users": 1,
+            "conversations": 3,
+            "messages": 5,
+            "turns": 3,
+            "conversation_summaries": 2,
+            "summary_parts": 2,
+            "topics": 2,
+            "context_epochs": 2,
+            "core_memory_blocks": 2,
+            "core_memory_history": 2,
+            "core_memory_generations": 1,
+            "memory_generations": 1,
+            "episodes": 4,
+            "memory_operations": 2,
+            "visits": 2,
+            "daily_summaries": 1,
+            "tone_states": 2,
+            "compression_runs": 2,
+            "compression_drafts": 2,
+            "compression_sources": 2,
+            "fading_runs": 2,
+            "maintained_users": 1,
+            "core_memory_pins": 2,
+            "feedback": 2,
+            "conversation_branches": 2,
+            "usage": 1,
+            "spaces": 2,
+            "recall_exclusions": 2,
+            "forget_receipts": 2,
+            "forgotten_words": 2,
+            "memory_versions": 2,
+        },
+        "queue": {"jobs": 3},
+        "milvus": {"units": 0},
+        "redis": {"turn_events": 3, "core_memory": 0},
+    }
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 18]
+    assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
+    assert await statuses(services.database, "look") == ["todo"]
+    with pytest.raises(NotFound):
+        await services.erasure.erase(DEFAULT_TENANT, "u-1")
+
+
+async def test_another_tenants_user_of_the_same_name_is_not_there(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    with pytest.raises(NotFound):
+        await services.erasure.erase(OTHER, "u-1")
+    assert await _rows(services.database, "users") == 1
+
+
+async def test_a_turn_that_runs_is_stopped_before_anything_is_removed(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["It ", "is ", "late"], gap_s=30))
+    runner = TurnRunner(build_graph(services).compile(), services)
+    runner.open()
+    asked = TurnInput(user_id="u-1", session_id="s-1", message="Hello")
+    turn_id = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
+    await first_token(runner, turn_id)
+    waiting = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
+    readers = [asyncio.create_task(events_of(runner, turn)) for turn in (turn_id, waiting)]
+    await asyncio.sleep(0)
+    erased = await services.erasure.erase(DEFAULT_TENANT, "u-1")
+    assert erased.removed["postgresql"]["turns"] == 2
+    assert erased.removed["postgresql"]["messages"] == 3, "what it had said was stored before"
+    for events in await asyncio.gather(*readers):
+        assert events[-1].content["code"] == "cancelled"
+    await runner.close()
+    assert [await _rows(services.database, table) for table in TABLES] == [0] * len(TABLES)
+
+
+async def test_an_erasure_is_completed_though_redis_is_away_at_that_moment(
+    services: Services, redis_server: str
+) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    there, away = (
+        redis.connect(SecretStr(redis_server)),
+        redis.connect(SecretStr(f"redis://127.0.0.1:{free_port()}/0")),
+    )
+    await there.xadd(f"turn:{turn.turn_id}:events", {"data": "Hello"})
+    async with hurried_queue(services.database) as jobs:
+        erased = await _erasure(services, jobs, away).erase(DEFAULT_TENANT, "u-1")
+    assert erased.pending == ["redis"]
+    assert "redis" not in erased.removed
+    assert await _rows(services.database, "users") == 0
+
+    async with hurried_queue(services.database) as jobs:
+        _erasure(services, jobs, there)
+        jobs.start_worker()
+        await until(lambda: _done(services.database))
+    assert await there.exists(f"turn:{turn.turn_id}:events") == 0
+    for client in (there, away):
+        await client.aclose()
+
+
+async def test_a_job_of_the_user_that_runs_is_stopped(services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    started, stopped = asyncio.Event(), asyncio.Event()
+    async with hurried_queue(services.database) as jobs:
+
+        @jobs.task("look")
+        async def look(job: RunningJob, *, turn_id: UUID) -> None:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+        async with services.database.tenant(DEFAULT_TENANT) as connection:
+            await jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, turn_id=turn.turn_id)
+        jobs.start_worker()
+        async with asyncio.timeout(10):
+            await started.wait()
+            await _erasure(services, jobs).erase(DEFAULT_TENANT, "u-1")
+            await stopped.wait()
+        await until(lambda: _done(services.database))
+        assert jobs.worker_state == "running"
+    assert await statuses(services.database, "look") == []
+
+
+async def _done(database: Database) -> bool:
+    return await statuses(database, "erase_traces") == ["succeeded"]
+
+
+async def test_while_milvus_is_away_an_erasure_is_completed_by_its_job(
+    settings: Settings, engines: Engines, milvus_server: MilvusServer
+) -> None:
+    async with open_services(settings, replace(engines, milvus_uri=milvus_server.uri)) as services:
+        turn = await exchange(services.turns, "My dog is Bruno", "A good dog")
+        await services.memory.indexing.index_waiting()
+        assert of_user(milvus_server.uri, turn.user_id).total() == 2
+        await asyncio.to_thread(milvus_server.stop)
+        async with hurried_queue(services.database, replace(HURRIED, store_away_s=0.5)) as jobs:
+            erased = await _erasure(services, jobs).erase(DEFAULT_TENANT, "u-1")
+            assert erased.pending == ["milvus"]
+            assert "milvus" not in erased.removed
+            jobs.start_worker()
+
+            async def tried() -> bool:
+                return (await statuses(services.database, "erase_traces"))[:1] == ["succeeded"]
+
+            await until(tried)  # it gives up no sooner than Milvus is there
+            await asyncio.to_thread(milvus_server.start)
+
+            async def completed() -> bool:
+                return set(await statuses(services.database, "erase_traces")) == {"succeeded"}
+
+            await until(completed, seconds=60)
+        assert of_user(milvus_server.uri, turn.user_id) == {}
