@@ -1,10 +1,9 @@
 """Learn the weights of recall: `python -m training.recall_weights FOLDER ... [--left-out]`.
 
-Each folder holds `conversations.jsonl` and `questions.jsonl` as described in docs/evaluation.md; folders of one family
-(`locomo_en`, `locomo_en_corrected`: the name up to the first `_`, `-` or `/`) are left out together. To them come facts
-told in one sentence, preferences let slip in passing, and messages that need nothing of memory. What is learned is
-a logistic regression that also puts what answers a question before what does not; it is written to
-`services/search/weights.json`, once with the built-in encoder and once for words alone.
+Each folder holds `conversations.jsonl` and `questions.jsonl` as described in docs/evaluation.md; folders of one
+family (the name up to the first `_`, `-` or `/`) are left out together. To them come facts told in one sentence,
+preferences let slip in passing, and messages that need nothing of memory. What is learned is an order and, from
+it, probabilities; both are written to `services/search/weights.json`, with embeddings and for words alone.
 """
 
 import argparse
@@ -22,12 +21,13 @@ import numpy as np
 
 from services.evaluation.dataset import Dataset, load
 from services.llm.builtin_embeddings import BuiltinEncoder
-from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, KeptUnit, UnitContent
+from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
 from services.search.queries import Query, Utterance, make_query
 from services.search.ranking import FEATURES, SHOWN, Values, score, shown_features
 from services.text.language import language_of
 from services.text.questions import asks
+from services.text.speech import states_something
 from services.text.tokenizer import indexed_text, terms
 
 OWN = Path(__file__).parent / "data"
@@ -99,7 +99,9 @@ def working_set(messages: Sequence[Said]) -> WorkingSet:
                 content=UnitContent(terms(text), _kinds(said)),
                 vector=vector,
             )
-            for number, (said, text, vector) in enumerate(zip(messages, texts, _ENCODER.encode(texts), strict=True))
+            for number, (said, text, vector) in enumerate(
+                zip(messages, texts, _ENCODER.encode(texts), strict=True)
+            )
         ],
     )
     return units
@@ -108,7 +110,7 @@ def working_set(messages: Sequence[Said]) -> WorkingSet:
 def _kinds(said: Said) -> int:
     if said.role == "assistant" and said.speaker.lower() in {"", "assistant", "ai", "助理", "助手"}:
         return BY_ASSISTANT
-    return ASKS * asks(said.text, language_of([said.text]))
+    return ASKS * asks(said.text, language_of([said.text])) | STATES_NOTHING * (not states_something(said.text))
 
 
 def observe(
@@ -191,7 +193,7 @@ def _ordinary(name: str) -> list[str]:
 
 def of_own_data(language: str, *, stores: int = 7) -> Iterator[Observation]:
     """Observe facts and preferences among unrelated remarks."""
-    chance = random.Random(1)
+    chance = random.Random(1)  # noqa: S311 — a shuffle
     facts = _read(OWN / f"facts_{language}.jsonl")
     preferences = _read(OWN / f"preferences_{language}.jsonl")
     chance.shuffle(facts)
@@ -234,9 +236,7 @@ def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Value
     counts = Counter(each.family for each in observations)
     seen = [each for each in observations if len(each.features[kind])]
     weights = [_SHARE.get(each.family, 1.0) * (_TYPICAL / counts[each.family]) ** 0.5 for each in seen]
-    groups = [
-        (each.features[kind], each.labels(kind), weight) for each, weight in zip(seen, weights, strict=True)
-    ]
+    groups = [(each.features[kind], each.labels(kind), weight) for each, weight in zip(seen, weights, strict=True)]
     order = _order([group for group in groups if group[1].any()])
     shown = []
     for each, (rows, wanted, weight) in zip(seen, groups, strict=True):

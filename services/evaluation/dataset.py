@@ -117,7 +117,9 @@ def load(folder: Path) -> Dataset:
         if unanswerable or (not asked.evidence_turn_ids and len(dated) != 1):
             skipped += 1
             continue
-        at = asked.question_time or asked.asked_at or asked.until or last[asked.conversation_id] + _BETWEEN_MESSAGES
+        at = (
+            asked.question_time or asked.asked_at or asked.until or last[asked.conversation_id] + _BETWEEN_MESSAGES
+        )
         said = [_said(text) for text in asked.context]
         speaker = ""
         if said and said[-1].text.strip() == asked.question.strip():

@@ -16,7 +16,7 @@ _LONGEST, _END = 2_000, 500
 _LONGEST_SAID = 300
 _MOST_PARTS = 6
 _TALKING, _OPEN = 0.75, 0.5
-"""How much the talk before counts where a message goes on talking, and where a question leaves its subject open."""
+"""How much the talk before counts where a message goes on, and where a question leaves its subject open."""
 _ONE, _FEW = 1, 3
 
 

@@ -28,6 +28,7 @@ _AROUND = 0.25
 """How much a neighbour's match counts when candidates are chosen."""
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
+_ECHO = 0.1
 _SPREAD = 5.0
 _LONG = 5.0
 
@@ -77,7 +78,7 @@ class Searched(Protocol):
     def by_words(self, asked: Sequence[str], mask: Mask) -> tuple[Values, float]:
         """Return the BM25 score of each unit, and the highest possible one."""
 
-    def by_meaning(self, vectors: Sequence[Sequence[float]]) -> Values:
+    def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
 
     def neighbours(self) -> Neighbours:
@@ -89,8 +90,8 @@ class Searched(Protocol):
     def lengths(self, places: Places) -> Places:
         """Return how many terms the units at some places have."""
 
-    def kinds(self, places: Places) -> tuple[Mask, Mask, Mask]:
-        """Return which units the assistant said, which ask, and which were written as memories."""
+    def kinds(self) -> tuple[Mask, Mask, Mask, Mask]:
+        """Return which units the assistant said, which ask, which state nothing, and which were written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,12 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
         mask: those that are looked at.
     """
     asked = terms(query.text)
+    by_assistant, asking, nothing, written = units.kinds()
     words, full = _by_words(query, asked, units, mask)
     cosines, average, spread = _by_meaning(query, vectors, units, mask)
+    if query.asks:  # what only asks the same matches best of all, and answers nothing
+        words = np.where(nothing, _ECHO * words, words)
+        cosines = np.where(nothing, average + _ECHO * (cosines - average), cosines)
     relative, known = _relative(words), ~np.isnan(cosines)
     meaning = np.where(known & mask, cosines, average)
     near = units.neighbours()
@@ -138,25 +143,32 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
     places = places[mask[places]]
     of_visit = np.zeros(int(near.visit.max()) + 1 if len(near.visit) else 1)
     np.maximum.at(of_visit, near.visit, np.where(mask, total, 0.0))
-    by_assistant, asking, written = units.kinds(places)
     columns = {
         "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
         "meaning": (meaning[places] - average) / spread / _SPREAD,
-        "association": _association(units, _best(np.where(mask, total, -1.0), _SEEDS), frozenset(asked), mask)[places],
+        "association": _association(units, _best(np.where(mask, total, -1.0), _SEEDS), frozenset(asked), mask)[
+            places
+        ],
         "words_before": before[places] * near.coherence,
         "words_after": after[places] * near.coherence,
         "visit": of_visit[near.visit[places]] * near.coherence,
-        "by_assistant": by_assistant,
-        "asks": asking,
+        "by_assistant": by_assistant[places],
+        "asks": asking[places],
         "length": np.minimum(np.log1p(units.lengths(places)) / _LONG, 1.0) * near.coherence,
-        "written": written,
+        "written": written[places],
     }
     features = np.column_stack([columns[name].astype(np.float64) for name in FEATURES])
     scores, probability = weighed(query, features, with_meaning=bool(vectors))
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
-        places, scores[order], probability[order], features[order], relative[places], cosines[places], int(mask.sum())
+        places,
+        scores[order],
+        probability[order],
+        features[order],
+        relative[places],
+        cosines[places],
+        int(mask.sum()),
     )
 
 
@@ -165,7 +177,9 @@ def weighed(query: Query, features: Values, *, with_meaning: bool) -> tuple[Valu
     kind = "meaning" if with_meaning else "words"
     # Without the library of linear algebra: its threads would wait for each other longer than the sum takes.
     scores: Values = np.einsum("ij,j->i", features, _weights(kind, "order", FEATURES))
-    logits = np.einsum("ij,j->i", shown_features(query, features, scores), _weights(kind, "shown", (*SHOWN, "constant")))
+    logits = np.einsum(
+        "ij,j->i", shown_features(query, features, scores), _weights(kind, "shown", (*SHOWN, "constant"))
+    )
     return scores, 1 / (1 + np.exp(-logits))
 
 
@@ -198,7 +212,11 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
     if query.context:
         more, fuller = units.by_words(terms(query.context), mask)
         own = 1 - query.context_share
-        words = full * (own * _relative(words) + query.context_share * _relative(more)) * _top(words, full, more, fuller)
+        words = (
+            full
+            * (own * _relative(words) + query.context_share * _relative(more))
+            * _top(words, full, more, fuller)
+        )
     parts = [units.by_words(terms(part), mask) for part in query.parts]
     heaviest = max((possible for _, possible in parts), default=full)
     for found, possible in parts:

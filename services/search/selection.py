@@ -68,13 +68,15 @@ def newest_first(results: Sequence[Ranked], asked: Collection[str]) -> tuple[Ran
         results: the best of a ranking, in order.
         asked: the terms of the message.
     """
+    order = list(range(len(results)))
     ordered = list(results)
     for older, newer in newer_versions([ranked.unit for ranked in results], asked).items():
-        at, other = ordered.index(results[older]), ordered.index(results[newer])
+        at, other = order.index(older), order.index(newer)
         if at < other:
+            order[at], order[other] = newer, older
             old, new = ordered[at], ordered[other]
             ordered[at] = replace(new, score=old.score, likelihood=max(old.likelihood, new.likelihood))
-            ordered[other] = old
+            ordered[other] = replace(old, score=new.score)
     return tuple(replace(ranked, position=place) for place, ranked in enumerate(ordered, start=1))
 
 
@@ -97,7 +99,10 @@ def select(
     fit: list[Ranked] = []
     best = ranking.results[:depth]
     covered = {
-        source: ranked for ranked in best if ranked.likelihood >= floor.likelihood for source in ranked.unit.sources
+        source: ranked
+        for ranked in best
+        if ranked.likelihood >= floor.likelihood
+        for source in ranked.unit.sources
     }
     highest = max((ranked.likelihood for ranked in best if _unfit(ranked, shown, ()) is None), default=0.0)
     least = max(floor.likelihood, _CLOSE * highest)

@@ -14,7 +14,7 @@ Comparison = Literal["same", "newer", "contradicts", "apart"]
 _ALIKE = 0.7
 """Cosine from which two texts are about the same."""
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万两]+(?=[个月日号点年岁元块天次])")
-_NEGATION_ENGLISH = frozenset("not no never none nobody nothing neither without cannot".split())
+_NEGATION_ENGLISH = frozenset(["not", "no", "never", "none", "nobody", "nothing", "neither", "without", "cannot"])
 _NEGATION_CHINESE = re.compile("不|没|無|无|别|未|非")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -22,8 +22,8 @@ _WORD = re.compile(r"[^\W_]+")
 def compare(a: str, b: str, cosine: float | None = None) -> Comparison:
     """Say how a later text `b` relates to `a`.
 
-    `same`: their words are equal. `contradicts`: alike, but one of them denies. `newer`: alike, with other numbers,
-    dates or words in one place. `apart`: anything else, and all that is not alike by their `cosine`.
+    `same`: their words are equal. `contradicts`: alike, but one of them denies. `newer`: alike, with other
+    numbers, dates or words. `apart`: anything else, and all that is not alike by their `cosine`.
     """
     if are_equal(a, b):
         return "same"

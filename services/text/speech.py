@@ -4,7 +4,7 @@ from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
 from services.text.sentences import SEMICOLONS, sentences
 from services.text.tokenizer import simplified_text
-from services.text.work_requests import asks_to_be_told, asks_for_work
+from services.text.work_requests import asks_for_work, asks_to_be_told
 
 _MOST_CHARACTERS = 2_000
 

@@ -229,7 +229,9 @@ class Recall:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        found = await self.search(Scope.of(owner), text, now=datetime.now(UTC), depth=4 * limit if kinds else limit)
+        found = await self.search(
+            Scope.of(owner), text, now=datetime.now(UTC), depth=4 * limit if kinds else limit
+        )
         wanted = [each for each in found.ranking.results if not kinds or each.unit.episode_type in kinds]
         return [(UUID(each.unit.episode_id), each.unit.text, each.likelihood) for each in wanted[:limit]]
 

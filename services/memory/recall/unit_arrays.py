@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from services.memory.recall.growable_array import GrowableArray, GrowableRows
 from services.memory.recall.postings import Postings
 from services.search.ranking import Mask, Neighbours
-from services.search.sequences import Places
 
-BY_ASSISTANT, ASKS, WRITTEN, WAITING = (1 << bit for bit in range(4))
-"""Bits of a unit: the assistant said it, it asks something, it was written as a memory, it is not indexed yet."""
+BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING = (1 << bit for bit in range(5))
+"""Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
+written as a memory, it is not indexed yet."""
 
 _LARGEST = 127
 _HALF = 64
@@ -130,6 +130,7 @@ class UnitArrays:
         places = {self.unit_id(place): place for place in near.tolist()}
         if known := places.keys() & vectors.keys():
             self._embed([places[unit_id] for unit_id in known], [vectors[unit_id] for unit_id in known])
+            self._neighbours = None
 
     def knows(self, unit_id: UUID, text_hash: int) -> bool:
         """Whether it has the unit with that text."""

@@ -12,13 +12,14 @@ from services.errors import Unavailable
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
-from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, WRITTEN, KeptUnit, UnitContent
+from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, WRITTEN, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
 from services.search.collection import terms_that_fit
 from services.search.index_terms import indexed_terms
 from services.text.language import language_of
 from services.text.questions import asks
+from services.text.speech import states_something
 
 _AT_ONCE = 1_000
 """Rows of the index read at once."""
@@ -164,6 +165,8 @@ def content_of(
     """Return what is derived from a text; `found` are its terms as the index has them, if it has."""
     kinds = WRITTEN * written | BY_ASSISTANT * said_by_assistant(role, speaker)
     kinds |= ASKS * asks(text, language_of([text]))
+    if not kinds & (WRITTEN | BY_ASSISTANT):
+        kinds |= STATES_NOTHING * (not states_something(text))
     return UnitContent(found.split() or terms_that_fit(indexed_terms(text, speaker)).split(), kinds)
 
 

@@ -8,7 +8,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, WAITING, WRITTEN, UnitArrays
+from services.memory.recall.unit_arrays import (
+    ASKS,
+    BLOCK,
+    BY_ASSISTANT,
+    STATES_NOTHING,
+    WAITING,
+    WRITTEN,
+    UnitArrays,
+)
 from services.search.parameters import BM25_B, BM25_K1
 from services.search.ranking import Mask, Neighbours, Values
 from services.search.sequences import Places
@@ -54,7 +62,7 @@ class WorkingSet(UnitArrays):
         return mask
 
     def by_words(self, asked: Sequence[str], mask: Mask) -> tuple[Values, float]:
-        """Return the BM25 score of each unit, and the highest possible one; words that no unit has count as rare."""
+        """Return the BM25 score of each unit, and the highest possible one; unknown words count as rare."""
         counted = Counter(asked)
         size = int(self._living.sum())
         names = [term for term in counted if term in self._vocabulary]
@@ -72,17 +80,16 @@ class WorkingSet(UnitArrays):
             lengths = self._terms.lengths
             relative = lengths[places] / max(float(lengths[self._living].mean()), 1.0)
             matched = counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * relative))
-            scores = np.bincount(places, weights[at] * matched, minlength=len(mask)) * mask
+            scores = np.bincount(places, weights[at] * matched, minlength=len(mask)).astype(np.float64) * mask
             possible += float(weights.sum())
         return scores, max(possible * (BM25_K1 + 1), 1e-6)
 
-    def by_meaning(self, vectors: Sequence[Sequence[float]] | NDArray[np.float32]) -> Values:
+    def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
-        sought = np.asarray(vectors, dtype=np.float32)
-        found = np.empty((len(sought), len(self._columns)), dtype=np.float32)
+        found = np.empty((len(vectors), len(self._columns)), dtype=np.float32)
         for begin in range(0, len(self._columns), BLOCK):
             part = slice(begin, begin + BLOCK)
-            found[:, part] = sought @ self._vectors.values[part].astype(np.float32).T
+            found[:, part] = vectors @ self._vectors.values[part].astype(np.float32).T
         found *= self._scales.values
         found[:, ~self._column("embedded")] = np.nan
         return found.astype(np.float64)
@@ -92,10 +99,12 @@ class WorkingSet(UnitArrays):
         if self._neighbours is None:
             size = len(self._columns)
             said_at, conversation = self._column("said_at"), self._column("conversation")
-            order = np.argsort(said_at, kind="stable")
+            living = self._living.nonzero()[0]
+            ids = self._units.values[living]
+            order = living[np.lexsort((ids[:, 1], ids[:, 0], said_at[living]))]
             visit = np.zeros(size, dtype=np.intp)
             visit[order[1:]] = np.cumsum(np.diff(said_at[order]) > _VISIT_S)
-            said = order[(self._living & ~self._are(WRITTEN))[order]]
+            said = order[~self._are(WRITTEN)[order]]
             said = said[np.argsort(conversation[said], kind="stable")]
             same = (conversation[said[1:]] == conversation[said[:-1]]).nonzero()[0]
             previous, following = np.full(size, -1, dtype=np.intp), np.full(size, -1, dtype=np.intp)
@@ -107,8 +116,8 @@ class WorkingSet(UnitArrays):
         """Return the terms of a unit that some others have, but few."""
         bounds = self._terms.bounds
         numbers = np.unique(self._terms.values[bounds[place] : bounds[place + 1]]).astype(np.intp)
-        _, at, _ = self._postings.of(numbers, self._terms, len(self._names))
-        held = np.bincount(at, minlength=len(numbers))
+        places, at, _ = self._postings.of(numbers, self._terms, len(self._names))
+        held = np.bincount(at[self._living[places]], minlength=len(numbers))
         few = (held > 1) & (held <= _RARE * len(self) + _LEAST_RARE)
         rarest = numbers[few][np.argsort(held[few], kind="stable")][:_MOST_RARE]
         return [name for number in rarest.tolist() if (name := self._names[number]) not in without]
@@ -117,10 +126,9 @@ class WorkingSet(UnitArrays):
         """Return how many terms the units at some places have."""
         return self._terms.lengths[places]
 
-    def kinds(self, places: Places) -> tuple[Mask, Mask, Mask]:
-        """Return which units the assistant said, which ask, and which were written as memories."""
-        kinds = self._column("kinds")[places]
-        return (kinds & BY_ASSISTANT) != 0, (kinds & ASKS) != 0, (kinds & WRITTEN) != 0
+    def kinds(self) -> tuple[Mask, Mask, Mask, Mask]:
+        """Return which units the assistant said, which ask, which state nothing, and which were written."""
+        return self._are(BY_ASSISTANT), self._are(ASKS), self._are(STATES_NOTHING), self._are(WRITTEN)
 
     def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
         """Return which of the units at the places were said in a period; `until` is exclusive."""

@@ -22,7 +22,6 @@ _MANY_UNITS = 20_000
 """Characters and units from which a search runs in a thread, as it would hold up everybody else."""
 _PREFERRED = 2.0
 """Added to the score of what was said in the time that a message refers to: people err about days."""
-_EXPLAINED = 100
 
 Wanted = list[tuple[UUID, UUID]]
 
@@ -57,7 +56,8 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, Wanted]:
         if len(missed):  # what was said then is looked at, wherever it stands
             scored = _together(scored, score(sought.query, sought.vectors, units, inside))
         said_then = units.said_between(scored.places, then.since, then.until)
-        scored = _ordered(scored, scored.scores + np.where(said_then, _PREFERRED, 0.0))
+        scores = scored.scores + np.where(said_then, _PREFERRED, 0.0)
+        scored = _taken(scored, np.argsort(-scores, kind="stable"), scores)
     places = scored.places[: sought.depth].tolist()
     return scored, [(units.unit_id(place), units.episode_id(place)) for place in places]
 
@@ -68,7 +68,7 @@ def ranked(
     """Return the units that are still there, best first, of several versions of a fact the newest."""
     cosines = np.nan_to_num(scored.cosines, nan=-1.0)
     by_words, by_meaning = _places_in(scored.words), _places_in(cosines)
-    results = []
+    results: list[Ranked] = []
     for at, (unit_id, _) in enumerate(wanted):
         if unit_id not in stored:
             continue
@@ -86,7 +86,8 @@ def ranked(
                 ranks=ranks,
             )
         )
-    ordered = newest_first(results, terms(sought.query.text))
+    # Where a time is asked for, what was said then holds.
+    ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
     return SearchResult(Ranking(ordered, scored.found), {str(unit_id): unit for unit_id, unit in stored.items()})
 
 
@@ -96,26 +97,29 @@ def _places_in(values: Values) -> Places:
     return found
 
 
-def _ordered(scored: Scored, scores: Values) -> Scored:
-    order = np.argsort(-scores, kind="stable")
+def _taken(scored: Scored, at: Places, scores: Values) -> Scored:
     return Scored(
-        scored.places[order],
-        scores[order],
-        scored.probability[order],
-        scored.features[order],
-        scored.words[order],
-        scored.cosines[order],
+        scored.places[at],
+        scores[at],
+        scored.probability[at],
+        scored.features[at],
+        scored.words[at],
+        scored.cosines[at],
         scored.found,
     )
 
 
 def _together(one: Scored, other: Scored) -> Scored:
     more = ~np.isin(other.places, one.places)
-    joined = (
-        np.concatenate([getattr(one, name), getattr(other, name)[more]])
-        for name in ("places", "scores", "probability", "features", "words", "cosines")
+    return Scored(
+        np.concatenate([one.places, other.places[more]]),
+        np.concatenate([one.scores, other.scores[more]]),
+        np.concatenate([one.probability, other.probability[more]]),
+        np.concatenate([one.features, other.features[more]]),
+        np.concatenate([one.words, other.words[more]]),
+        np.concatenate([one.cosines, other.cosines[more]]),
+        one.found,
     )
-    return Scored(*joined, one.found)
 
 
 def _part(scope: Scope) -> dict[str, Any]:

@@ -64,7 +64,7 @@ async def test_without_a_model_the_built_in_encoder_answers_and_nobody_is_asked(
     assert len(pet) == embedder.dimension == 512
     assert np.dot(pet, same) > 0.8
     assert np.dot(pet, other) < 0.3
-    assert embedder.embed_now(["What is the name of my pet?"]) == [pytest.approx(pet, abs=1e-5)]
+    assert np.allclose(embedder.embed_now(["What is the name of my pet?"]) or [], [pet], atol=1e-5)
     assert embedder.embed_now(["long " * 200]) is None
     assert model_server.requests == []
 
