@@ -29,6 +29,7 @@ from api import (
     knowledge,
     lineage,
     maintenance,
+    memories,
     memory,
     retention,
     service,
@@ -46,6 +47,7 @@ from api.console import pages as console_pages
 from api.console import session as console_session
 from api.draining import Draining
 from api.early_authentication import EarlyAuthentication
+from api.encoded_slashes import EncodedSlashes
 from api.frontends import routes as frontends
 from api.guide.pages import Guide
 from api.mcp import http as mcp_http
@@ -86,7 +88,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         redoc_url=None,
         title="Anamnesis",
         summary="A self-hosted conversational agent service that remembers.",
-        version=version("anamnesis"),
+        version=version("anamnesis-agent"),
         lifespan=lifespan,
         routes=[*_routes()],
     )
@@ -99,6 +101,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
     app.add_middleware(SameOrigin, hosts=names, trusted=frozenset(services.settings.trusted_origins))
     app.add_middleware(SameHost, hosts=names)
+    app.add_middleware(EncodedSlashes)
     app.add_middleware(Draining, draining=lambda: runner.draining)
     app.mount("/guide", GZipMiddleware(Guide(), minimum_size=500))
     app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))
@@ -140,6 +143,7 @@ def _routes() -> Sequence[BaseRoute]:
         lineage,
         erasures,
         episodes,
+        memories,
         compression,
         maintenance,
         visits,

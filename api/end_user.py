@@ -1,12 +1,15 @@
 """The user of a request to `/v1`, and whether anything of it is remembered."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import jwt
 
 from services.errors import Forbidden, InvalidInput, Unauthenticated
-from services.identity.caller import USER, Caller
+from services.identity.caller import Caller
+from services.names import RULE, is_id
 from services.platform.settings import Settings
 
 USER_JWT_HEADER = "X-OpenWebUI-User-Jwt"
@@ -47,7 +50,7 @@ def end_user_of(
         Unauthenticated: a signed header is not valid.
         InvalidInput: the name is not valid for a user.
     """
-    header = next(((name, value) for name in USER_HEADERS if (value := headers.get(name, "").strip())), None)
+    header = next(((name, value) for name in USER_HEADERS if (value := header_text(headers, name))), None)
     if caller.user_id is not None:
         if header is not None and header[1] != caller.user_id:
             raise Forbidden(f"{header[0]} names another user than the token.")
@@ -68,9 +71,20 @@ def end_user_of(
     return EndUser(caller.default_user or settings.openai_default_user)
 
 
+def header_text(headers: Mapping[str, str], name: str) -> str:
+    """The value of a header, empty without one; what is not ASCII is UTF-8, percent-encoded or not."""
+    value = headers.get(name, "").strip()
+    with contextlib.suppress(UnicodeError):
+        value = value.encode("latin-1").decode()
+    with contextlib.suppress(UnicodeError):
+        decoded = unquote(value, errors="strict")
+        return value if decoded.isascii() else decoded  # `%40` may be meant as it stands
+    return value
+
+
 def _checked(field: str, name: str) -> str:
-    if not USER.fullmatch(name):
-        raise InvalidInput(field, "must be 1 to 128 of letters, digits and ._:@- to name a user")
+    if not is_id(name):
+        raise InvalidInput(field, f"{RULE} to name a user")
     return name
 
 

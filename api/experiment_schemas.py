@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from typing_extensions import TypedDict
 
 from api.expert_schemas import Budget, Model, PartsOff, SystemPrompt
-from services.conversations.values import Id, no_nul
+from services.conversations.values import Id, Name, no_nul
 
 _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100
@@ -30,7 +30,7 @@ class VariantRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Id
+    name: Name
     weight: float = Field(1.0, gt=0, le=1_000_000, allow_inf_nan=False, description="Relative to the others'.")
     settings: VariantSettingsRequest = Field(default_factory=VariantSettingsRequest)
 
@@ -64,7 +64,7 @@ class ExperimentRequest(BaseModel):
         },
     )
 
-    name: Id = Field(description="It cannot be changed.")
+    name: Name = Field(description="It cannot be changed.")
     description: Description = ""
     variants: Variants
     experts: ExpertNames | None = Field(None, description="Only conversations with these; null = with all.")

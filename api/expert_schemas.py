@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from services.context.features import FEATURES
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
-from services.conversations.values import Id, no_nul, not_blank
+from services.conversations.values import Name, no_nul, not_blank
 from state.prompt import ContextStrategy, Feature
 
 MAX_PERSONA_CHARACTERS = 4000
@@ -70,7 +70,7 @@ class ExpertRequest(BaseModel):
         json_schema_extra={"examples": [{"name": "film-critic", "system_prompt": "You are a film critic."}]},
     )
 
-    name: Id = Field(description="The name that conversations give as `expert`; it cannot be changed.")
+    name: Name = Field(description="The name that conversations give as `expert`; it cannot be changed.")
     system_prompt: SystemPrompt
     persona: Persona = ""
     model: ModelOrOurs = None

@@ -11,7 +11,7 @@ from api.chat_schemas import MemoryChangeView
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from services.conversations.values import Id, SpaceName, Text
-from services.memory.editor import EditContext
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 
 router = APIRouter(
@@ -57,10 +57,10 @@ async def forget(
     """
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
-    editing = EditContext.outside_of_turns(owner, Trigger("user"))
+    request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     if not body.dry_run:
-        return {**await services.memory.editor.forget(editing, body.what), "affected": None}
-    planned = await services.memory.editor.preview_of_forget(editing, body.what)
+        return {**await services.memory.changes.forget(request, body.what), "affected": None}
+    planned = await services.memory.changes.plan_named(request, body.what)
     affected = AffectedView(
         messages=len(planned["messages"]),
         memories=len(planned["episodes"]),

@@ -125,7 +125,7 @@ class SectionChangeView(BaseModel):
     version: int = Field(description="The version that it made.")
     old: dict[str, Any] | None
     new: dict[str, Any]
-    actor: str = Field(description="model, user, memory_agent, topics or import.")
+    actor: str = Field(description="model, user, filing or import.")
     trigger_message_id: UUID | None = Field(description="The message that made it change, if there was one.")
     at: datetime
 

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.encoded_slashes import restore_slashes
 from api.problems import Problem, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput
@@ -284,6 +285,7 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
+            restore_slashes(request)
             return await handle(_JsonRequest(request.scope, request.receive))
 
         return handled

@@ -45,7 +45,7 @@ async def service(services: ServicesOf, caller: KnownCaller) -> ServiceView:
     """Which models answer, which limits hold, and what the caller may do."""
     settings = services.settings
     return ServiceView(
-        version=version("anamnesis"),
+        version=version("anamnesis-agent"),
         auth=settings.auth,
         tenant_id=caller.tenant_id,
         scopes=[scope for scope in SCOPES if scope in caller.scopes or "admin" in caller.scopes],

@@ -282,7 +282,8 @@ def open_stores(folder: Path) -> Iterator[Stores]:
             "LLM_MODEL": "stand-in",
             "LLM_API_KEY": "x",
             "LOG_LEVEL": "error",
-            "MEMORY_AGENT_PAUSE_S": "0",  # no job waits for its time
+            "MEMORY_FILING_QUIET_S": "0",
+            "MEMORY_FILING_PAUSE_S": "0",  # no job waits for its time
         }
         yield Stores(postgres, redis, {f"ANAMNESIS_{name}": value for name, value in variables.items()})
 

@@ -73,7 +73,7 @@ def _spans_of_a_turn() -> None:
                 kept += [cause(), cause()]
             running.set_attribute(names.TURN_STATUS, "completed")
     for carried in kept:
-        with span("job remember_turn", {names.JOB: 1}, kind=SpanKind.CONSUMER, links=taken_links(carried)):
+        with span("job file_memory", {names.JOB: 1}, kind=SpanKind.CONSUMER, links=taken_links(carried)):
             pass
 
 

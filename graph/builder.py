@@ -74,6 +74,7 @@ def build_graph(services: Services) -> TurnGraph:
             models=services.models,
             tools=services.tools,
             estimators=services.estimators,
+            changes=services.memory.changes,
         ),
         "no_record": no_record,
         "retrieve": partial(retrieve, knowledge=services.knowledge.search),
@@ -92,8 +93,8 @@ def build_graph(services: Services) -> TurnGraph:
             persist,
             turns=services.turns,
             episodes=settings.memory_episodes,
+            changes=services.memory.changes,
             tone_opinion=services.tone_opinions.on,
-            command_review=not services.models.offline,
             working_sets=services.memory.working_sets,
         ),
     }

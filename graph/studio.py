@@ -27,11 +27,11 @@ from services.conversations.turns import Turns
 from services.engines import migrate_if_owner, open_engines
 from services.errors import Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
+from services.platform.proxies import prepare_proxies
 from services.platform.settings import load_settings
 from services.warm_up import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
-from state.memory import Recognised
 
 STUDIO_USER = "studio"
 
@@ -99,7 +99,7 @@ _FRESH: dict[str, Any] = {
     "features": [],
     "sections": [],
     "quick_tools": [],
-    "memory_commands": Recognised(),
+    "plain_forms": [],
     "memory_plan": [],
     "not_recalled": [],
     "without": [],
@@ -134,6 +134,7 @@ async def _services() -> Services:
     global _started  # noqa: PLW0603 — Studio offers no place to keep what outlives a run
     async with _starting:
         if _started is None:
+            prepare_proxies()
             settings = await asyncio.to_thread(load_settings)
             engines = await _lifetime.enter_async_context(open_engines(settings))
             await migrate_if_owner(engines)

@@ -8,11 +8,13 @@ from langgraph.runtime import Runtime
 
 from services.context.conversation import Conversation
 from services.context.gather import gather
-from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimator, TokenEstimators
+from services.memory.changes import Changes
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
 from services.summaries.topics import TopicArchive
 from services.text.language import language_of
 from services.tools.actor import owner_of
@@ -20,7 +22,7 @@ from services.tools.registry import ToolRegistry
 from services.usage.request_budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
-from state.memory import Recognised
+from state.memory import PlainForm, PlannedChange
 from state.section import section_named
 
 
@@ -34,21 +36,25 @@ async def history(
     models: ChatModels,
     tools: ToolRegistry,
     estimators: TokenEstimators,
+    changes: Changes,
 ) -> ConversationState:
     """Read what the prompt shows of the conversation, of memory, of the days that the message asks about, and of
     how the user sounds."""
     context = runtime.context
+    # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
+    acts = not models.offline and models.takes_tools(state.get("model"))
+    planned = [] if acts else await planned_forms(state.get("plain_forms", []), state, context, changes)
     offered = tools.with_features(state["features"], temporary=context.temporary)
     turn = _prompt_turn(
         state,
         context,
         tokens=estimators.of(state.get("model") or ""),
         tools=offered.described if models.takes_tools(state.get("model")) else "",
+        planned=planned,
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)
     update["not_recalled"] = sorted(known.conversation.excluded | turn.without)
-    planned = known.of(MemoryCommandSource)
     if planned:
         update["memory_plan"] = planned
         update["memory_changes"] = [each["change"] for each in planned]
@@ -66,8 +72,32 @@ async def history(
     return update
 
 
+async def planned_forms(
+    forms: Sequence[PlainForm], state: ConversationState, context: TurnContext, changes: Changes
+) -> list[PlannedChange]:
+    """Return what plain forms of the message change in memory; most messages have none, and nothing is read.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+    """
+    return await changes.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
+
+
+def change_request(state: ConversationState, context: TurnContext) -> ChangeRequest:
+    """Return for whom, and by which message, the turn changes memory."""
+    message_id, conversation_id = UUID(context.user_message_id), UUID(context.conversation_id)
+    trigger = Trigger("user", message_id, conversation_id, UUID(context.turn_id))
+    language = language_of([state["message"]])
+    return ChangeRequest(owner_of(context), conversation_id, message_id, trigger, language)
+
+
 def _prompt_turn(
-    state: ConversationState, context: TurnContext, *, tokens: TokenEstimator, tools: str
+    state: ConversationState,
+    context: TurnContext,
+    *,
+    tokens: TokenEstimator,
+    tools: str,
+    planned: Sequence[PlannedChange],
 ) -> PromptTurn:
     """Return what the sections are loaded for."""
     return PromptTurn(
@@ -87,13 +117,14 @@ def _prompt_turn(
         images=len(state.get("images", [])),
         begins=state.get("begins", False),
         remembers=state.get("remembers", True),
+        asks=state.get("asks", True),
         reflects=state.get("reflects", True),
         core_memory_generation=state.get("core_memory_generation"),
         memory_generation=state.get("memory_generation"),
         reference=state.get("time_reference"),
         most_tokens=state.get("max_context_tokens"),
         within_s=allowance(state).besides_answer_s,
-        commands=state.get("memory_commands", Recognised()),
+        memory_plan=planned,
         recall_limits=state.get("recall_limits"),
         instructions=state.get("instructions", ""),
         attached=state.get("attached", ()),

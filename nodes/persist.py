@@ -4,21 +4,24 @@ from functools import partial
 from time import perf_counter
 from uuid import UUID
 
+from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
+from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
-from services.memory.agent.triggers import DECIDE_COMMAND, jobs_of_turn
-from services.memory.commands.off_record import repetition_off_record
+from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
+from services.memory.off_record import Exchange, repetition_of_forgotten, repetition_off_record
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION
 from services.tools.actor import owner_of
-from services.tools.foreign_words import foreign_origin, reads_days
+from services.tools.foreign_words import MEMORY_TOOLS, foreign_origin, reads_days
 from state.context import TurnContext
 from state.conversation import ConversationState
-from state.memory import Recognised
+from state.memory import PlainForm, PlannedChange
+from state.section import section_named
 
 _LONG = 2_000
 """Characters of a turn from which a thread computes what becomes of it."""
@@ -30,37 +33,29 @@ async def persist(
     *,
     turns: Turns,
     episodes: bool,
+    changes: Changes,
     tone_opinion: bool = False,
-    command_review: bool = False,
     working_sets: WorkingSets | None = None,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
-    With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. The memory agent
-    looks at a turn that says something worth remembering. With `tone_opinion`, a model is asked in the background
-    how the user sounds; with `command_review`, what change of memory a message asks for, if it may ask for one.
-    The `working_sets` take in what the turn adds.
+    With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. What was said is
+    filed in the background. With `tone_opinion`, a model is asked there how the user sounds. The `working_sets`
+    take in what the turn adds. Plain forms of the message are carried out if a model with tools has answered and
+    called no memory tool.
     """
     context = runtime.context
     # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
-    planned = state.get("memory_plan", [])
-    recognised = state.get("memory_commands", Recognised())
-    held = recognised.unclear and not planned
-    own_jobs = await _own_jobs(state, remembers=asks_model and "memory_agent" in state["features"])
-    reviews = command_review and "memory_agent" in state["features"]
-    if held or (reviews and recognised.may_ask):
-        own_jobs.insert(0, DECIDE_COMMAND)
+    own_jobs = []
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)
     total_ms = round((perf_counter() - state["begun"]) * 1000, 1)
     if state.get("unstored"):
         return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
     answer_message_id = state["answer_message_id"]
-    repeated = await repetition_off_record(
-        state, state["answer"], message_id=context.user_message_id, answer_id=answer_message_id
-    )
+    planned = await changes_of_turn(state, context, changes, state["answer"], answer_message_id)
     outcome = TurnOutcome(
         status="completed",
         answer=state["answer"],
@@ -77,8 +72,9 @@ async def persist(
         origin=await beside_the_loop(partial(foreign_origin, state), characters=_said(state), most=_LONG),
         reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
-        memory=[*planned, *repeated],
-        held=held,
+        memory=planned,
+        files=asks_model and "memory_filing" in state["features"],
+        asked=_asked(state),
         own_jobs=own_jobs,
         reflects=state.get("reflects", False),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
@@ -86,19 +82,55 @@ async def persist(
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
     if working_sets is not None:
         working_sets.follow(Scope.of(owner_of(context)))
-    return {"assistant_message_id": answer_message_id, "timings": {"total_ms": total_ms}}
+    return {
+        "assistant_message_id": answer_message_id,
+        "memory_changes": [each["change"] for each in planned],
+        "timings": {"total_ms": total_ms},
+    }
 
 
-async def _own_jobs(state: ConversationState, *, remembers: bool) -> list[str]:
-    """Return the jobs by which what a turn says is filed, if it says something worth remembering."""
-    recognised = state.get("memory_commands", Recognised())
-    kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
-    # What the turn itself has kept is not filed again; anything else in the message is.
-    unfiled = recognised.rest if kept & {"remember", "standing"} else state["message"]
-    if not remembers or not unfiled.strip():
-        return []
-    work = partial(jobs_of_turn, unfiled, state["answer"])
-    return [*await beside_the_loop(work, characters=_said(state), most=_LONG)]
+def _asked(state: ConversationState) -> UUID | None:
+    """Return the change of memory that the prompt had the model ask about."""
+    section = section_named(state.get("sections", []), "open_question")
+    return UUID(section.data) if section is not None and section.data else None
+
+
+async def changes_of_turn(
+    state: ConversationState, context: TurnContext, changes: Changes, answer: str, answer_id: str
+) -> list[PlannedChange]:
+    """Return what the turn changes in memory when it ends; `answer` is what there is of it.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+    """
+    planned = list(state.get("memory_plan", []))
+    if not planned:
+        planned = await planned_forms(_forms_left(state), state, context, changes)
+    if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
+        return planned  # the answer is left out already
+    history, language = state.get("history", []), state.get("prompt_language", "en")
+    exchange = Exchange(context.user_message_id, state["message"], answer_id, answer)
+    if "forget" in _called(state):
+        removed = await changes.forgotten(change_request(state, context))
+        planned += repetition_of_forgotten(removed, exchange, language)
+    return [*planned, *repetition_off_record(history, exchange, language)]
+
+
+def _forms_left(state: ConversationState) -> list[PlainForm]:
+    """Return the plain forms that the model has left to the service: without a memory tool, all of them.
+
+    No tool leaves a message out, so that such a form is always carried out.
+    """
+    forms = state.get("plain_forms", [])
+    if _called(state).isdisjoint(MEMORY_TOOLS):
+        return forms
+    return [each for each in forms if each.kind in {"leave_out", "off_record"}]
+
+
+def _called(state: ConversationState) -> set[str]:
+    """Return the names of the tools that the model called."""
+    answers = [each for each in state.get("messages", []) if isinstance(each, AIMessage)]
+    return {call["name"] for each in answers for call in each.tool_calls}
 
 
 def _said(state: ConversationState) -> int:

@@ -6,7 +6,7 @@ from functools import partial
 from langgraph.runtime import Runtime
 
 from services.context.features import features_of_turn
-from services.memory.commands.recogniser import recognise
+from services.memory.plain_forms import plain_forms
 from services.platform.threads import beside_the_loop
 from services.text.questions import is_small_talk
 from services.time_reference.detect import detect
@@ -69,9 +69,7 @@ async def route(
         "quick_tools": calls,
     }
     if not state.get("unstored"):
-        recognised = await beside_the_loop(partial(recognise, message), characters=len(message), most=_LONG)
-        if recognised.commands or recognised.may_ask:
-            update["memory_commands"] = recognised
+        update["plain_forms"] = plain_forms(message)
     return update
 
 

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from services.errors import DatabaseUnavailable
 from services.memory.foreign_origins import ForeignItems, ForeignOrigins
-from services.memory.trust import own_words
+from services.memory.quotes import own_text
 from services.platform.threads import beside_the_loop
 from services.tools.executor import ToolExecutor
 from services.tools.foreign_words import foreign_texts, remembered_texts
@@ -32,12 +32,7 @@ async def tools(
     def on_event(status: str, content: dict[str, Any]) -> None:
         runtime.stream_writer({"status": status, "content": content})
 
-    done = tuple(change["summary"] for change in state.get("memory_changes", []) if change["operation_id"])
-    context = replace(
-        runtime.context,
-        memory_changes=done,
-        not_recalled=tuple(state.get("not_recalled", ())),
-    )
+    context = replace(runtime.context, not_recalled=tuple(state.get("not_recalled", ())))
     if executor.changes_memory(calls):
         context = await _with_words(state, context, origins)
     results = await executor.run(calls, context, on_event, within_s=allowance(state).besides_answer_s)
@@ -66,10 +61,8 @@ async def _with_words(state: ConversationState, context: TurnContext, origins: F
     def with_texts() -> TurnContext:
         return replace(
             context,
-            said=tuple(own_words(each) for each in said),
-            foreign=foreign_texts(
-                state["message"], state["messages"], state.get("retrieval_results", []), state.get("attached", [])
-            ),
+            said=tuple(own_text(each) for each in said),
+            foreign=foreign_texts(state),
             remembered=remembered_texts(sections, shown, state["messages"], found),
         )
 

@@ -1,4 +1,4 @@
-"""Services that work on memory in the background: the memory agent, compression, maintenance, reflection."""
+"""Services that work on memory in the background: filing, compression, maintenance, reflection."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,10 @@ from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.maintenance.wiring import Maintenance, make_maintenance
-from services.memory.agent.agent import MemoryAgent
-from services.memory.agent.command_review import CommandReview
-from services.memory.agent.consent import Consent
-from services.memory.agent.decisions import DecisionMaker
-from services.memory.agent.store import AgentStore
+from services.memory.filing import Filing
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_plans import FilingPlans
+from services.memory.filing_store import FilingStore
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -22,11 +21,10 @@ from services.reflection.reflection import Reflection
 class BackgroundServices:
     """Services that work on memory in the background."""
 
-    memory_agent: MemoryAgent
+    filing: Filing
     compression: CompressionServices
     maintenance: Maintenance
     reflection: Reflection
-    command_review: CommandReview
 
 
 def make_background(
@@ -38,26 +36,21 @@ def make_background(
     jobs: JobQueue,
 ) -> BackgroundServices:
     """Wire it; the jobs are registered in the queue."""
-    core = memory.core if settings.memory_core else None
-    archive = memory.archive if settings.memory_episodes else None
-    store = AgentStore(database, memory.operations)
-    agent = MemoryAgent(
+    store = FilingStore(database, memory.operations)
+    filing = Filing(
         store,
-        DecisionMaker(models, store, memory.episodes, core, archive, memory.foreign_origins),
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
+        models,
+        FilingPlans(memory.changes, memory.core, memory.retraction),
+        memory.proposals,
         jobs,
-        consent=Consent(store, memory.proposals),
-        episodes=memory.episodes,
-        core_memory=core,
-        archive=archive,
-        resolution=memory.resolution,
-        retraction=memory.retraction,
-        on=settings.memory_agent,
-        pause_s=settings.memory_agent_pause_s,
+        on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
+        quiet_s=settings.memory_filing_quiet_s,
+        pause_s=settings.memory_filing_pause_s,
     )
     return BackgroundServices(
-        agent,
+        filing,
         make_compression(settings, database, models, embedder, memory.operations, jobs),
         make_maintenance(settings, database, memory, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),
-        CommandReview(database, models, memory.resolution, memory.retraction, memory.undo, jobs),
     )

@@ -76,8 +76,7 @@ if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.maintenance.wiring import Maintenance
-    from services.memory.agent.agent import MemoryAgent
-    from services.memory.agent.command_review import CommandReview
+    from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
     from services.memory.removal.erasures import Forgetting
     from services.memory.wiring import Memory
@@ -138,12 +137,11 @@ class Services:
     tones: ToneStates
     tone_opinions: "ToneOpinions"
     past_days: "PastDays"
-    memory_agent: "MemoryAgent"
     compression: "Compression"
     compression_scheduler: "CompressionScheduler"
     maintenance: "Maintenance"
     reflection: "Reflection"
-    command_review: "CommandReview"
+    filing: "Filing"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -175,7 +173,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault)
         memory = memory_services(settings, database, cache, connected.milvus, embedder, jobs)
-        summaries = summary_services(settings, connected, memory)
+        summaries = summary_services(settings, connected)
         stack.push_async_callback(memory.working_sets.close)
         experiments = Experiments(database)
         removal = removal_services(settings, connected, memory, leases, events)
@@ -211,6 +209,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 visits=visit_schedule(settings),
                 shares_human=settings.memory_share_human,
                 reflection=settings.memory_reflection and not models.offline,
+                filing_quiet_s=None if models.offline else settings.memory_filing_quiet_s,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
                 retraction=memory.retraction,
@@ -250,12 +249,11 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tones=tones,
             tone_opinions=tone_opinions(settings, tones, models, jobs),
             past_days=days,
-            memory_agent=background.memory_agent,
             compression=background.compression.compression,
             compression_scheduler=background.compression.scheduler,
             maintenance=background.maintenance,
             reflection=background.reflection,
-            command_review=background.command_review,
+            filing=background.filing,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

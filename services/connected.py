@@ -56,7 +56,7 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
     usage = UsageLedger(database)
     usage.open()
     stack.push_async_callback(usage.close)
-    delays = (settings.memory_agent_pause_s, settings.turn_events_keep_s)
+    delays = (4 * settings.memory_filing_quiet_s, settings.memory_filing_pause_s, settings.turn_events_keep_s)
     timings = WorkerTimings(longest_delay_s=max(delays) + 5 * 60)
     jobs = JobQueue(database, timings=timings, meter=usage.meter, at_once=settings.worker_jobs)
     stack.push_async_callback(jobs.close)

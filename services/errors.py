@@ -283,6 +283,11 @@ class ModelFailed(Unavailable):
         self.can_retry, text = MODEL_FAILURES[failure]
         super().__init__(f"{text} ({parameter}): {detail}" if parameter else text)
 
+    def add_proxy(self, words: str) -> None:
+        """Say through which proxy the endpoint was asked."""
+        self.message += words
+        self.detail += words
+
 
 class BadModelOutput(AnamnesisError):
     """A language model's answer is not what it was asked for."""

@@ -7,7 +7,6 @@ from services.connected import Connected
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.jobs.queue import JobQueue
-from services.memory.agent.triggers import REMEMBER
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
@@ -39,7 +38,7 @@ def tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: 
     """Return what tools may use."""
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
-        editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
+        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
         proposals=memory.proposals,
         archive=memory.archive if settings.memory_episodes else None,
         past_days=days,
@@ -70,7 +69,7 @@ def rebuild_tasks() -> "RebuildTasks":
     """Return the tasks that make derived text again."""
     from services.memory.removal.hiding import RebuildTasks  # noqa: PLC0415 — it needs the embedder
 
-    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
+    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
 
 
 def removal_services(
@@ -139,8 +138,8 @@ def past_days(settings: Settings, database: Database, summaries: "Summaries") ->
     return PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
 
 
-def summary_services(settings: Settings, connected: Connected, memory: "Memory") -> "Summaries":
+def summary_services(settings: Settings, connected: Connected) -> "Summaries":
     """Return the services of summaries."""
     from services.summaries.wiring import make_summaries  # noqa: PLC0415 — it needs the models
 
-    return make_summaries(settings, connected.database, connected.models, connected.jobs, memory.core)
+    return make_summaries(settings, connected.database, connected.models, connected.jobs)

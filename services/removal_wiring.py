@@ -11,9 +11,9 @@ from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
-from services.memory.editor import EditContext
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.lineage.tracing import Lineage
+from services.memory.model import ChangeRequest
 from services.memory.operations import OperationLog, Trigger
 from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.erasures import Forgetting
@@ -102,7 +102,8 @@ def make_removal(
 
 def _plan_topic(memory: Memory) -> PlanTopic:
     async def plan(owner: Owner, topic: str) -> PlannedChange:
-        return await memory.editor.preview_of_forget(EditContext.outside_of_turns(owner, Trigger("user")), topic)
+        request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+        return await memory.changes.plan_everything(request, topic)
 
     return plan
 

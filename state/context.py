@@ -38,8 +38,6 @@ class TurnContext:
     """IANA name, or an offset such as `+08:00`."""
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""
-    memory_changes: tuple[str, ...] = ()
-    """Descriptions of the memory changes that the turn itself makes on request: tools do not repeat them."""
     said: tuple[str, ...] = ()
     """The user's own words in this conversation, the message last."""
     foreign: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from state.budget import RequestBudget
-from state.memory import MemoryChange, PlannedChange, Recognised
+from state.memory import MemoryChange, PlainForm, PlannedChange
 from state.prompt import (
     AskedDays,
     ContextPolicy,
@@ -167,6 +167,8 @@ class ConversationState(TurnInput, total=False):
     """Whether nothing of the turn is stored."""
     remembers: bool
     """Whether the user has any episode to recall."""
+    asks: bool
+    """Whether a change of memory may wait for the user's consent."""
     reflects: bool
     """Whether the expert reflects on completed turns, so that there may be a private note."""
     core_memory_generation: int | None
@@ -201,8 +203,8 @@ class ConversationState(TurnInput, total=False):
     time_reference: TimeReference | None
     """The past time that the message asks about; None = none."""
 
-    memory_commands: Recognised
-    """What the message asks memory to do."""
+    plain_forms: list[PlainForm]
+    """Orders to memory that the message gives word for word; empty for most messages."""
 
     # history
     memory_plan: list[PlannedChange]

@@ -18,7 +18,7 @@ Feature = Literal[
     "time",
     "knowledge",
     "quick_tools",
-    "memory_agent",
+    "memory_filing",
 ]
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
 recall of earlier conversations, records of days, tone, the present time, knowledge bases that routing finds,

@@ -129,7 +129,8 @@ def _without_settings(environment: pytest.MonkeyPatch, folder: Path) -> None:
         if name.startswith(("ANAMNESIS_", "OPENAI_")):
             environment.delenv(name)
     environment.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
-    environment.setenv("ANAMNESIS_MEMORY_AGENT_PAUSE_S", "0")
+    environment.setenv("ANAMNESIS_MEMORY_FILING_QUIET_S", "0")
+    environment.setenv("ANAMNESIS_MEMORY_FILING_PAUSE_S", "0")
     if ENCRYPTED:
         environment.setenv("ANAMNESIS_ENCRYPTION", "on")
         environment.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(folder / "keys"))

@@ -31,6 +31,7 @@ _SECTIONS = {
     "knowledge": "knowledge base",
     "memory_changes": "changes of memory",
     "private_note": "private note",
+    "open_question": "a change that waits for you",
     "tone": "tone",
     "time": "date and time",
     "message": "your message",
@@ -50,7 +51,7 @@ _ORIGINS = {
     "document": "documents or pasted texts",
 }
 _MAKERS = {
-    "memory_agent": "filed by the memory agent",
+    "filing": "filed of what was said",
     "compression": "merged at night",
     "topics": "filed from an archived topic",
     "model": "noted by the model",

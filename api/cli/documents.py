@@ -1,6 +1,7 @@
 """The files that `anamnesis kb ingest` takes into a knowledge base."""
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,11 +84,21 @@ def files_of(paths: Sequence[Path]) -> Iterator[File]:
             for file in (each for each in sorted(path.rglob("*")) if each.is_file()):
                 inside = file.relative_to(path)
                 if not any(part.startswith(".") for part in inside.parts):
-                    yield File(file, inside.as_posix())
+                    yield File(file, _shown(inside.as_posix()))
         elif path.exists():
-            yield File(path, path.name)
+            yield File(path, _shown(path.name))
         else:
             fail(f"there is no file or folder {path}", WRONG_USE)
+
+
+def _shown(name: str) -> str:
+    """A name as text: one whose bytes are not UTF-8 is often Chinese, packed on Windows."""
+    if name.isprintable():
+        return name
+    try:
+        return os.fsencode(name).decode("gb18030")
+    except UnicodeDecodeError:
+        return name
 
 
 def each_once(files: Iterable[File]) -> list[File]:

@@ -98,7 +98,7 @@ def ingest(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Add documents: text, Markdown, HTML, PDF and DOCX. Unchanged files are skipped.
+    """Add documents: text, Markdown, HTML, PDF, DOCX, XLSX and CSV. Unchanged files are skipped.
 
     A file that cannot be read is reported and the others are added. The running service indexes them; until then
     they are found by their words.

@@ -9,8 +9,9 @@ import typer
 
 from api.cli.shell import WRONG_USE, OfTenant, fail, open_all_services, run
 from api.cli.tenants import named
-from services.identity.caller import NOBODY_IN_PARTICULAR, USER
+from services.identity.caller import NOBODY_IN_PARTICULAR
 from services.identity.tenants import Tenants
+from services.names import RULE, is_id
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def mcp(
 
     Example: `anamnesis mcp --user me`
     """
-    if user is not None and not USER.fullmatch(user):
-        fail("--user must be 1 to 128 of letters, digits and ._:@-", WRONG_USE)
+    if user is not None and not is_id(user):
+        fail(f"--user {RULE}", WRONG_USE)
     if url is None:
         run(lambda settings: _serve(settings, user or "me", tenant))
         return

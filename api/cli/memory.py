@@ -231,10 +231,10 @@ def forget(
         fail("what to forget is empty", WRONG_USE)
 
     async def apply(services: "Services", owner: "Owner") -> "MemoryChange":
-        from services.memory.editor import EditContext  # noqa: PLC0415 — help needs none of it
+        from services.memory.model import ChangeRequest  # noqa: PLC0415 — help needs none of it
         from services.memory.operations import Trigger  # noqa: PLC0415
 
-        return await services.memory.editor.forget(EditContext.outside_of_turns(owner, Trigger("user")), what)
+        return await services.memory.changes.forget(ChangeRequest.outside_of_turns(owner, Trigger("user")), what)
 
     change = _with_memory(tenant, user, expert, space, apply)
     if as_json:

@@ -103,7 +103,16 @@ class Processes:
 
     async def _start(self, folder: str, further: Sequence[str] = ()) -> Process:
         descriptor = self._listening.fileno()
-        command = ["-P", "-m", "anamnesis", "serve", *self._arguments, *further, "--listening-fd", str(descriptor)]
+        command = [
+            "-P",
+            "-m",
+            "anamnesis_agent",
+            "serve",
+            *self._arguments,
+            *further,
+            "--listening-fd",
+            str(descriptor),
+        ]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *command,

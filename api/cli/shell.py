@@ -17,6 +17,7 @@ from rich.table import Table
 from services.conversations.values import space_name
 from services.errors import AnamnesisError, InvalidInput, Unavailable
 from services.platform.logs import configure_logs
+from services.platform.proxies import prepare_proxies
 from services.platform.settings import Settings, load_settings
 from services.platform.settings_reference import unknown_variables
 
@@ -254,11 +255,15 @@ def told(error: AnamnesisError) -> str:
 
 
 def _anamnesis(
-    version: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """A self-hosted conversational agent service that remembers."""
+    try:
+        prepare_proxies()
+    except AnamnesisError as error:
+        fail(error.message, WRONG_USE)
 
 
 def _as_json(value: object) -> Any:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, quiet_settings, told
 from api.cli.transfer import import_chunks
 from services.errors import AnamnesisError, InvalidInput
-from services.identity.caller import USER
+from services.names import RULE, is_id
 from services.transfer.report import ImportReport
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 
@@ -26,8 +26,8 @@ def import_vendor(
     file: Path, vendor: str, user: str | None, expert: str | None, tenant: str, *, dry_run: bool, as_json: bool
 ) -> None:
     """Import a vendor's export, or count its contents; an error ends the program with one line."""
-    if user is not None and not USER.fullmatch(user):
-        fail("--user must be 1 to 128 of letters, digits and ._:@-", WRONG_USE)
+    if user is not None and not is_id(user):
+        fail(f"--user {RULE}", WRONG_USE)
     if str(file) == "-":
         fail("--from reads a file, not the standard input", WRONG_USE)
     read, report = Conversion(), None

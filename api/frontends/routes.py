@@ -23,7 +23,7 @@ from api.streams import EventStream
 from graph.turns.runner import TurnRunner
 from services.conversations.values import Id
 from services.errors import InvalidInput
-from services.identity.caller import USER
+from services.names import RULE, is_id
 
 CHAT_PATH = "/api/v1/ui/chat"
 AG_UI_PATH = "/api/v1/ui/ag-ui"
@@ -131,6 +131,6 @@ def _stop_of(runner: TurnRunner, started: StartedTurn) -> Callable[[], Awaitable
 
 
 def _session(field: str, name: str) -> str:
-    if not USER.fullmatch(name):
-        raise InvalidInput(field, "must be 1 to 128 of letters, digits and ._:@-")
+    if not is_id(name):
+        raise InvalidInput(field, RULE)
     return name

@@ -11,7 +11,8 @@ from services.bootstrap import Services
 from services.errors import AnamnesisError, NotFound
 from services.identity.caller import Caller, Scope
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext, MemoryEditor
+from services.memory.changes import Changes
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 
 NO_USER = (
@@ -57,7 +58,7 @@ class Acting:
             return None
         return await self.services.memory.core.owner(self.caller.tenant_id, user, expert, space)
 
-    async def changes(self, expert: str, space: str | None = None) -> tuple[MemoryEditor, EditContext]:
+    async def changes(self, expert: str, space: str | None = None) -> tuple[Changes, ChangeRequest]:
         """What changes memory, and whose; a user who is not there yet is made.
 
         Raises:
@@ -71,7 +72,7 @@ class Acting:
         await self.services.users.make(tenant_id, user)
         owner = await self.services.memory.core.owner(tenant_id, user, expert, space, make_space=space is not None)
         trigger = Trigger("user", details={"by": "mcp"})
-        return self.services.memory.editor, EditContext.outside_of_turns(owner, trigger)
+        return self.services.memory.changes, ChangeRequest.outside_of_turns(owner, trigger)
 
 
 @contextmanager

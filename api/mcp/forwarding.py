@@ -37,9 +37,9 @@ async def forward(url: str, user: str | None, key: str | None) -> None:
         Unreachable: the service does not answer as an MCP server.
     """
     address = url.rstrip("/").removesuffix(MCP_PATH) + MCP_PATH
-    headers = {"X-User-Id": user} if user else {}
+    headers = {b"X-User-Id": user.encode()} if user else {}
     if key:
-        headers["Authorization"] = f"Bearer {key}"
+        headers[b"Authorization"] = f"Bearer {key}".encode()
     async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as http:
         server = await _Forwarding(address, http).server()
         async with stdio_server() as (read, write):

@@ -38,7 +38,7 @@ def make_server(settings: Settings, acting_of: ActingOf) -> MCPServer[Any]:
         NAME,
         title="Anamnesis",
         instructions=INSTRUCTIONS,
-        version=version("anamnesis"),
+        version=version("anamnesis-agent"),
         log_level="WARNING",
         cache_hints={
             "tools/list": _STATIC,

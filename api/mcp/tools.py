@@ -15,8 +15,7 @@ from api.mcp.acting import Acting, as_tool_errors
 from api.mcp.views import ChangedView, DayView, HappenedView, MemoryView, ProfileView, RecalledView, SaidView
 from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
-from services.memory.commands.resolution import LONGEST_ITEM
-from services.memory.editor import Kept
+from services.memory.changes import LONGEST_ITEM, Kept
 from services.memory.episodes.scope import Scope
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.summaries.past_days import DaysQuery, DaysResult
@@ -137,8 +136,8 @@ class MemoryTools:
         stated = _stated(text)
         kept: Kept = "standing" if kind == "wish" else "remember"
         with as_tool_errors():
-            editor, editing = await self._acting_of(ctx).changes(expert, space)
-            change = await editor.remember(editing, stated, kind=kept)
+            changes, request = await self._acting_of(ctx).changes(expert, space)
+            change = await changes.remember(request, stated, kind=kept)
         return _changed(change, retired=[])
 
     async def correct(
@@ -156,8 +155,8 @@ class MemoryTools:
         """
         named, stated = _named(id, query), _stated(text)
         with as_tool_errors():
-            editor, editing = await self._acting_of(ctx).changes(expert, space)
-            change = await editor.correct(editing, named, stated, kind="remember")
+            changes, request = await self._acting_of(ctx).changes(expert, space)
+            change = await changes.correct(request, named, stated)
         return _changed(change, retired=change["items"])
 
     async def forget(
@@ -174,8 +173,8 @@ class MemoryTools:
         if not confirmation.forget:
             raise ToolError("The user did not confirm; nothing was changed.")
         with as_tool_errors():
-            editor, editing = await self._acting_of(ctx).changes(expert, space)
-            change = await editor.forget(editing, named)
+            changes, request = await self._acting_of(ctx).changes(expert, space)
+            change = await changes.forget(request, named)
         return _changed(change, retired=change["items"])
 
     async def profile(self, ctx: Context, expert: Expert = "default", space: Space = None) -> ProfileView:

@@ -13,7 +13,7 @@ from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.experts import Expert
 from services.errors import NotFound
-from services.identity.caller import USER
+from services.names import is_id
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -77,7 +77,7 @@ def expert_name(services: Services, model: str) -> str:
         ModelNotFound: no expert can have this name.
     """
     name = services.settings.openai_model_aliases.get(model, model)
-    if not USER.fullmatch(name):
+    if not is_id(name):
         raise ModelNotFound(f"There is no model {model[:80]!r}; GET /v1/models lists them.")
     return name
 

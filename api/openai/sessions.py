@@ -6,9 +6,10 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
+from api.end_user import header_text
 from services.conversations.values import space_name
 from services.errors import InvalidInput, NotFound
-from services.identity.caller import USER
+from services.names import RULE, is_id
 
 SESSION_HEADER = "X-Session-Id"
 TURN_HEADER = "X-Turn-Id"
@@ -29,7 +30,6 @@ _PASSING = ("temporary:", "local:", "channel:")
 """Prefixes of chat ids that a client does not store, or that many users share."""
 _SHARED = "channel:"
 """Beginning of chat ids that many users share."""
-_LONGEST_ID = 128
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None
     Raises:
         InvalidInput: one of them is not valid for a conversation, for example a template that was not filled in.
     """
-    found = [(name, headers.get(name, "").strip()) for name in _CONVERSATION_HEADERS]
+    found = [(name, header_text(headers, name)) for name in _CONVERSATION_HEADERS]
     found.append(("metadata.session_id", str((metadata or {}).get("session_id") or "").strip()))
     name, session = next(((name, value) for name, value in found if value), ("", ""))
     passing = session.startswith(_PASSING)
@@ -102,7 +102,7 @@ def _parent(headers: Mapping[str, str]) -> str | None:
 
 
 def _id(headers: Mapping[str, str], name: str) -> str | None:
-    value = headers.get(name, "").strip()
+    value = header_text(headers, name)
     if not value:
         return None
     _check(name, value)
@@ -110,8 +110,8 @@ def _id(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def _check(name: str, value: str) -> None:
-    if len(value) > _LONGEST_ID or not USER.fullmatch(value):
-        raise InvalidInput(name, "must be 1 to 128 of letters, digits and ._:@-")
+    if not is_id(value):
+        raise InvalidInput(name, RULE)
 
 
 def uuid_in(field: str, prefix: str, text: str, missing: type[NotFound] | None = None) -> UUID:

@@ -39,6 +39,8 @@ async def utility_turn(
     UTILITY_REQUESTS.labels(recognised_by).inc()
     confidential.set(True)  # it is about a conversation that may be temporary
     said = [_message(each) for each in messages if text_of(each)]
+    if isinstance(said[-1], SystemMessage):  # a chat template wants to hear the user last
+        said[-1] = HumanMessage(said[-1].content)
     options = Sampling(**sampling)
     temperature = options.pop("temperature", BACKGROUND_TEMPERATURE)
     answer = await services.models.complete(said, temperature=temperature, sampling=options)

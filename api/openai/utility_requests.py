@@ -30,18 +30,39 @@ _USER_LINE = re.compile(r"^[ \t]*(?:user|human|用户)[ \t]*[:：]", re.IGNORECA
 _ASSISTANT_LINE = re.compile(r"^[ \t]*(?:assistant|ai|助手)[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LONGEST_INSTRUCTION = 1500
 """Characters of a system message that asks for nothing but a title; an application's own prompt is longer."""
+_PROMPTS = (
+    # NextChat: the topic of a conversation, and its compression
+    "使用四到五个字直接返回这句话的简要主题",
+    "使用四到五個字直接返回這句話的簡要主題",
+    "please generate a four to five word title summarizing our conversation",
+    "简要总结一下对话内容，用作后续的上下文提示",
+    "简要总结一下你和用户的对话，用作后续的上下文提示",
+    "簡要總結一下對話內容，用作後續的上下文提示",
+    "簡要總結一下你和用戶的對話，用作後續的上下文提示",
+    "summarize the discussion briefly in 200 words or less to use as a prompt for future context",
+    "summarize our discussion briefly in 50 characters or less to use as a prompt for future context",
+    # Chatbox: a name
+    "based on the chat history, give this conversation a name",
+    "name the conversation based on the chat records",
+    # LobeChat: a title, a description
+    "你是一名擅长会话的助理，你需要将用户的会话",
+    "you are an assistant who is good at conversation. you need to summarize the user's conversation",
+)
+"""Beginnings, word for word, of the messages by which clients ask for something about a conversation."""
 _TASK = re.compile(r"\A\s*###\s*Task:", re.IGNORECASE)
 
 
 def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) -> str | None:
     """Return how a request is recognised as not conversation (`header` or `template`); None = it is conversation.
 
-    By its form alone a request is one only if it both asks for such a text and carries a transcript, or is a
-    system message that asks for one of the conversation.
+    It begins as a client's own prompt does, word for word. By its form alone a request is one only if it both asks
+    for such a text and carries a transcript, or is a system message that asks for one of the conversation.
     """
     if headers.get(TASK_HEADER, "").strip():
         return "header"
     system = [text_of(each) for each in messages if each.role in {"system", "developer"}]
+    if any(map(_is_prompt, [*system, *map(text_of, messages[-1:])])):
+        return "template"
     rest = [each for each in messages if each.role not in {"system", "developer"}]
     if len(rest) > 1:
         # Some send the conversation itself, and as a last message what is wanted of it.
@@ -52,6 +73,10 @@ def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) ->
     if any(pattern.search(said) for pattern in _INSTRUCTS) and _has_transcript(said):
         return "template"
     return "template" if _asks(system) else None
+
+
+def _is_prompt(text: str) -> bool:
+    return " ".join(text[:_LONGEST_INSTRUCTION].split()).lower().startswith(_PROMPTS)
 
 
 def _asks(texts: Sequence[str]) -> bool:

@@ -6,15 +6,25 @@ The user's words are stored and remembered; what was around them is shown to the
 import re
 from dataclasses import dataclass
 
+# Documents may contain the marks, so that a wrapper goes on to the last closing one.
 _SYSTEM_CONTEXT = re.compile(
-    r"<!--\s*SYSTEM CONTEXT \(NOT PART OF USER QUERY\)\s*-->(.*?)<!--\s*END SYSTEM CONTEXT\s*-->", re.DOTALL
+    r"<!--\s{0,9}SYSTEM CONTEXT \(NOT PART OF USER QUERY\)\s{0,9}-->.*<!--\s{0,9}END SYSTEM CONTEXT\s{0,9}-->",
+    re.DOTALL,
 )
-_SOURCED_CONTEXT = re.compile(r"<(context|sources)>(?P<inside>(?:(?!</\1>).)*<source\b.*?)</\1>", re.DOTALL)
-_SOURCE = re.compile(r"<source\b[^>]*\bid=[^>]*>.*?</source>", re.DOTALL)
-_CLIENT_MEMORY = re.compile(r"<(user_memory|user_memories|memory_context)>.*?</\1>", re.DOTALL)
+_SOURCED_CONTEXT = re.compile(r"<(context|sources)>(?=.*?<source\b).*</\1>", re.DOTALL)
+_SOURCE = re.compile(r"<source\b[^>]*\bid=[^>]*>.*</source>", re.DOTALL)
+_CLIENT_MEMORY = re.compile(r"<(user_memory|user_memories|memory_context)>.*</\1>", re.DOTALL)
 _ATTACHED_FILES = re.compile(r"<attached_files>\s*(?:<file\b[^>]*/>\s*)+</attached_files>")
-_TEMPLATE = re.compile(r"\A\s*###\s*Task:\s*\n", re.IGNORECASE)
-_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+_WRAPPERS = (_SYSTEM_CONTEXT, _SOURCED_CONTEXT, _SOURCE, _CLIENT_MEMORY, _ATTACHED_FILES)
+_TEMPLATE = re.compile(r"\A\s{0,99}###\s{0,9}Task:\s{0,9}\n", re.IGNORECASE)
+_QUERY = re.compile(r"<user_query>(?:(?!</?user_query>).)*</user_query>\s*\Z", re.DOTALL)
+_CLOSING = ("</context>", "</source>", "</sources>")
+_REFERENCES = re.compile(
+    r"\A\s{0,99}Please answer the question based on the reference materials\s.*?\n## My question is:\s{0,9}\n"
+    r"(?P<query>.*?)\n## Reference Materials:",
+    re.DOTALL,
+)
+"""A question before its passages, as Cherry Studio writes it."""
 _DATE_LINE = re.compile(
     r"\A\s*\[?(?:current (?:date|time|date and time|datetime)|today's date|当前时间|当前日期)\s*[:：][^\n]*\n+",
     re.IGNORECASE,
@@ -37,14 +47,16 @@ def unwrap(text: str) -> Unwrapped:
     """
     attached: list[str] = []
     said, is_template = text, False
-    if "<" in text:
+    if references := _REFERENCES.match(text):
+        said = references["query"]
+        attached += [text[: references.start("query")].strip(), text[references.end("query") :].strip()]
+    elif "<" in text:
         if is_template := bool(_TEMPLATE.match(said) and (_SOURCED_CONTEXT.search(said) or _QUERY.search(said))):
             said = _query_of_template(said, attached)
-        for pattern in (_SYSTEM_CONTEXT, _SOURCED_CONTEXT, _SOURCE, _CLIENT_MEMORY, _ATTACHED_FILES):
-            found = [match.group().strip() for match in pattern.finditer(said)]
-            if found:
-                attached += found
-                said = pattern.sub("", said)
+        for pattern in _WRAPPERS:
+            if found := pattern.search(said):
+                attached.append(found.group().strip())
+                said = said[: found.start()] + said[found.end() :]
     if date := _DATE_LINE.match(said):
         attached.append(date.group().strip())
         said = said[date.end() :]
@@ -53,11 +65,16 @@ def unwrap(text: str) -> Unwrapped:
 
 
 def _query_of_template(text: str, attached: list[str]) -> str:
-    """The user's question in a template that gives the model passages and then the question."""
-    if query := _QUERY.search(text):
-        attached.append(text[: query.start()].strip())
-        return query.group(1)
-    end = max(text.rfind("</context>"), text.rfind("</source>"), text.rfind("</sources>"))
-    end = text.index(">", end) + 1
-    attached.append(text[:end].strip())
-    return text[end:]
+    """Return the user's question in a template that gives the model passages and then the question.
+
+    A question in marks counts only behind the last passage, as passages may contain such marks.
+    """
+    end = max(text.rfind(mark) + len(mark) for mark in _CLOSING if mark in text) if _has_passages(text) else 0
+    query = _QUERY.search(text, end)
+    start = query.start() if query else end
+    attached.append(text[:start].strip())
+    return text[start:].strip().removeprefix("<user_query>").removesuffix("</user_query>").strip()
+
+
+def _has_passages(text: str) -> bool:
+    return any(mark in text for mark in _CLOSING)

@@ -131,6 +131,7 @@ def initial_state(
         context_policy=turn.policy,
         features_off=list(turn.parts_off),
         begins=turn.begins,
+        asks=turn.asks,
         reflects=turn.reflects,
         unstored=not turn.stored,
         remembers=turn.remembers,

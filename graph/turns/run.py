@@ -16,10 +16,11 @@ from graph.turns.gate import Place
 from graph.turns.log import TurnLog
 from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
 from graph.turns.turn_queue import TurnQueue
+from nodes.persist import changes_of_turn
 from services.conversations.turn import OpenTurn, StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
-from services.memory.commands.off_record import repetition_off_record
+from services.memory.changes import Changes
 from services.platform import span_names as names
 from services.platform.metrics import (
     DEGRADED,
@@ -117,11 +118,14 @@ class TurnRun:
 class TurnDriver:
     """Drives turns through the graph to their single last event."""
 
-    def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue, meter: UsageMeter) -> None:
+    def __init__(
+        self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue, meter: UsageMeter, changes: Changes
+    ) -> None:
         self._graph = graph
         self._turns = turns
         self._places = places
         self._meter = meter
+        self._changes = changes
         self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
 
     async def run(self, run: TurnRun) -> None:
@@ -217,7 +221,7 @@ class TurnDriver:
             origin=foreign_origin(read),
             reads_days=reads_days(read),
             # Without any answer the message will be sent again, and causes the jobs then.
-            memory=await _memory_of(turn, read, partial) if partial else [],
+            memory=await self._memory_of(run, read, partial) if partial else [],
         )
         try:
             if turn.stored:
@@ -232,6 +236,14 @@ class TurnDriver:
             log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
         run.log.append(*endings.failed(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})
+
+    async def _memory_of(self, run: TurnRun, read: ConversationState, answer: str) -> list[PlannedChange]:
+        """Return what a turn changes in memory that was cut off in its answer."""
+        try:
+            context, answer_id = turn_context(run.turn, debug=False), str(run.turn.answer_message_id)
+            return await changes_of_turn(read, context, self._changes, answer, answer_id)
+        except DatabaseUnavailable:  # the turn cannot be ended either
+            return list(read.get("memory_plan", []))
 
     async def _tell_stored(self, run: TurnRun) -> bool:
         """End the stream with the stored turn, if it has ended."""
@@ -279,16 +291,6 @@ def _about(run: TurnRun) -> Attributes:
         names.TENANT: str(run.turn.tenant_id),
         names.TURN: str(run.turn.turn_id),
     }
-
-
-async def _memory_of(turn: OpenTurn, read: ConversationState, answer: str) -> list[PlannedChange]:
-    """What a turn changes in memory that was cut off in its answer."""
-    return [
-        *read.get("memory_plan", []),
-        *await repetition_off_record(
-            read, answer, message_id=str(turn.user_message_id), answer_id=str(turn.answer_message_id)
-        ),
-    ]
 
 
 def _observe_first_token(run: TurnRun) -> None:

@@ -58,7 +58,9 @@ class TurnRunner:
         self._services = services
         self._turns, self._leases, self._events = services.turns, services.leases, services.events
         self._places = TurnQueue(services.leases)
-        self._driver = TurnDriver(graph, services.turns, self._places, services.usage.meter)
+        self._driver = TurnDriver(
+            graph, services.turns, self._places, services.usage.meter, services.memory.changes
+        )
         self._writer = EventWriter(services.events)
         self._gate = FairGate(_BEGIN_AT_ONCE)
         self._running: dict[UUID, TurnRun] = {}

@@ -65,7 +65,7 @@ def _write(connection: Connection, path: Path, on_table: Callable[[str, int], No
             stored.append(archive.add_table(table.name, table.columns, _rows(connection, table, tenants)))
         manifest = Manifest(
             format=FORMAT,
-            service=metadata.version("anamnesis"),
+            service=metadata.version("anamnesis-agent"),
             revision=revision,
             made_at=moment,
             tables=stored,

@@ -17,7 +17,7 @@ def features_on(settings: Settings) -> tuple[Feature, ...]:
         "persona_card": settings.memory_persona,
         "tone": settings.tone,
         "time": settings.context_time,
-        "memory_agent": settings.memory_agent,
+        "memory_filing": settings.memory_filing,
         "quick_tools": settings.tools_quick,
     }
     return tuple(feature for feature in FEATURES if switches.get(feature, True))

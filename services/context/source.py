@@ -11,7 +11,7 @@ from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
 from services.text.language import Language
 from state.conversation import EarlierMessage
-from state.memory import Recognised
+from state.memory import PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, RecallLimits, TimeReference
 from state.section import Section
 
@@ -46,6 +46,8 @@ class PromptTurn:
     """Whether the conversation begins with this message, so that there is nothing to read."""
     remembers: bool = True
     """Whether the user has any episode to recall."""
+    asks: bool = True
+    """Whether a change of memory may wait for the user's consent."""
     reflects: bool = True
     """Whether there may be a private note of the expert."""
     core_memory_generation: int | None = None
@@ -58,8 +60,8 @@ class PromptTurn:
     """A smaller budget for this prompt."""
     within_s: float | None = None
     """Seconds that a source may take at most; None = as long as each source says."""
-    commands: Recognised = field(default_factory=Recognised)
-    """What the message asks memory to do."""
+    memory_plan: Sequence[PlannedChange] = ()
+    """What the turn changes in memory before the model is asked."""
     recall_limits: RecallLimits | None = None
     """Limits that replace the configured ones."""
     instructions: str = ""

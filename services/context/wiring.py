@@ -5,13 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 from services.context.conversation import ContextBudget, Conversation
-from services.context.memory_commands import MemoryCommandSource
+from services.context.memory_changes import MemoryChangesSource
 from services.context.source import Source
 from services.context.sources.client import ClientSource
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.history import HistorySource
 from services.context.sources.knowledge import KnowledgeSource
+from services.context.sources.open_question import OpenQuestionSource
 from services.context.sources.private_note import PrivateNoteSource
 from services.context.sources.recall import RecallSource
 from services.context.sources.summary import SummarySource
@@ -42,7 +43,8 @@ def make_sources(
         RecallSource(memory.recall, **most),
         KnowledgeSource(),
         PrivateNoteSource(database),
-        MemoryCommandSource(memory.resolution),
+        OpenQuestionSource(memory.questions),
+        MemoryChangesSource(),
         ToneSource(),
         TimeSource(),
     )

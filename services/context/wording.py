@@ -1,12 +1,12 @@
 """Wording that sections share: tags around data, which nothing inside can open or close, and readable values."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from services.llm.message_form import CONTEXT
+from services.llm.message_form import TAGS
 from services.text.language import Language
+from services.text.marks import without_marks
 
 MEMORY = "memory"
 """Around what was said or recorded before."""
@@ -19,16 +19,13 @@ WEEKDAYS: dict[Language, Sequence[str]] = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
 }
-_TAG = re.compile(
-    rf"<(?=\s*/?\s*(?:{MEMORY}|{MEMORY}_changes|{DOCUMENTS}|{APPLICATION}|{CONTEXT})\b)", re.IGNORECASE
-)
 _JOINT: dict[Language, str] = {"en": "; ", "zh": "；"}
 _YES: dict[Language, tuple[str, str]] = {"en": ("yes", "no"), "zh": ("是", "否")}
 
 
 def inert(text: str) -> str:
-    """Return the text with nothing that could open or close one of the tags."""
-    return _TAG.sub("‹", text)
+    """Return the text with nothing that could open or close one of the tags, or end a message."""
+    return without_marks(text, TAGS)
 
 
 def tagged(name: str, text: str) -> str:

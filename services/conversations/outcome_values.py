@@ -40,7 +40,6 @@ def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
         "origin": outcome.origin,
         "reads_days": outcome.reads_days,
         "episode_importance": TURN_IMPORTANCE,
-        "held": outcome.held,
         "content": Words(content),
         "token_count": message_tokens(content),
         "digest": WordsDigest(message_digest("assistant", content)) if content else None,

@@ -28,7 +28,7 @@ LEASE = timedelta(seconds=15)
 TURN_IMPORTANCE = 0.4
 """Importance of the episode that a completed turn becomes, 0 to 1."""
 
-WITHOUT_WRITING: tuple[Feature, ...] = ("tone", "memory_agent")
+WITHOUT_WRITING: tuple[Feature, ...] = ("tone", "memory_filing")
 """Features switched off in a temporary turn: those that store something about a user."""
 
 WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", *WITHOUT_WRITING)
@@ -94,6 +94,8 @@ class OpenTurn:
     """Whether it is the first of its conversation, so that there is nothing to read."""
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
+    asks: bool = True
+    """Whether a change of memory may wait for the user's consent."""
     reflects: bool = True
     """Whether its expert reflects on completed turns, so that there may be a private note."""
     knowledge_version: str | None = None
@@ -126,10 +128,10 @@ class OpenTurn:
         )
 
     def saving(self, usual_budget: int) -> "OpenTurn":
-        """Return a cheaper turn: half the context, and no calls of the memory agent after it."""
+        """Return a cheaper turn: half the context, and no filing after it."""
         policy = ContextPolicy(**self.policy)
         policy["budget"] = max((policy["budget"] or usual_budget) // 2, _LEAST_BUDGET)
-        return replace(self, policy=policy, parts_off=list(dict.fromkeys([*self.parts_off, "memory_agent"])))
+        return replace(self, policy=policy, parts_off=list(dict.fromkeys([*self.parts_off, "memory_filing"])))
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,10 @@ class TurnOutcome:
     """Visits whose days it had to describe without a summary, which are made in the background."""
     memory: Sequence[PlannedChange] = ()
     """What it changes in memory."""
-    held: bool = False
-    """Whether its episode stays out of recall until the background decision whether to remember it."""
+    files: bool = False
+    """Whether what its user said is filed, if a model is configured."""
+    asked: UUID | None = None
+    """The change of memory that it asked the user about."""
     own_jobs: Sequence[str] = ()
     """Names of the tasks for this turn; those of a user run one after the other, in order."""
     reflects: bool = False

@@ -44,6 +44,7 @@ class OpeningRow:
     waiting: int | None
     begins: bool
     remembers: bool
+    asks: bool
     knowledge_version: str
     core_memory_generation: int
     memory_generation: int
@@ -125,6 +126,7 @@ def opened_turn(
         waiting=one.status == "waiting",
         begins=one.begins,
         remembers=one.remembers,
+        asks=one.asks or one.status == "waiting",
         knowledge_version=one.knowledge_version,
         # The turns before it may still change memory.
         core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,

@@ -111,6 +111,9 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
        EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
+       EXISTS (SELECT FROM memory_operations o
+           WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
+             AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
            + extract(epoch FROM b.documents_changed_at))
            FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
@@ -196,10 +199,9 @@ WITH ended AS (
     FROM ended, moment, inherited WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
-        origin, source_message_ids, created_at, held_at)
+        origin, source_message_ids, created_at)
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
-        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at,
-        CASE WHEN %(held)s THEN clock_timestamp() END
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at
     FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment
     WHERE %(episode_id)s::uuid IS NOT NULL
 ), recalled AS (

@@ -40,6 +40,8 @@ from services.errors import BrokenReference, Conflict, ConversationExists, Datab
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
+from services.memory.filing_schedule import defer_filing
+from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
 from services.memory.removal.hiding import EndedExchange, Retraction
 from services.platform.connections import Connection
@@ -80,18 +82,20 @@ class Turns(TurnRecords):
         visits: VisitSchedule | None = None,
         shares_human: bool = False,
         reflection: bool = False,
+        filing_quiet_s: float | None = None,
         default_timezone: str = "UTC",
         default_locale: str | None = None,
         retraction: Retraction | None = None,
     ) -> None:
         """Take when visits end and are summarised (None = default), whether a user's experts share a section of
-        core memory, whether experts reflect on turns, the time zone and locale of users who have none, and what
-        carries out memory commands (None = nothing)."""
+        core memory, whether experts reflect on turns, the seconds after which what was said is filed (None =
+        never), the time zone and locale of users who have none, and what changes memory (None = nothing)."""
         super().__init__(database)
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
         self._shares_human = shares_human
         self._reflection = reflection
+        self._filing_quiet_s = filing_quiet_s
         self._default_timezone = default_timezone
         self._default_locale = default_locale
         self._retraction = retraction
@@ -285,6 +289,8 @@ class Turns(TurnRecords):
                 trigger = Trigger("user", ended.user_message_id, ended.conversation_id, turn_id, ended.expert_id)
                 for planned in outcome.memory:
                     await self._retraction.commit(connection, owner, planned, trigger, exchange)
+            if outcome.asked:
+                await OpenQuestions.note_asked(connection, tenant_id, outcome.asked, turn_id)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
 
         if not _defers(outcome) and await self._end_alone(tenant_id, values):
@@ -322,6 +328,8 @@ class Turns(TurnRecords):
             )
         if outcome.visits_to_summarise and self._visits.summaries:
             await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
+        if outcome.files and self._filing_quiet_s is not None:
+            await defer_filing(self._jobs, connection, tenant_id, ended.user_id, delay_s=self._filing_quiet_s)
         reflects = [REFLECT] if self._reflection and ended.reflects else []
         for task in [*outcome.own_jobs, *reflects]:
             lock = f"{task}:{ended.user_id}"
@@ -330,6 +338,9 @@ class Turns(TurnRecords):
 
 def _defers(outcome: TurnOutcome) -> bool:
     """Whether the end of a turn is known to change memory or to cause jobs."""
-    return outcome.reflects or bool(
-        outcome.memory or outcome.jobs or outcome.own_jobs or outcome.visits_to_summarise
+    return (
+        outcome.reflects
+        or outcome.files
+        or outcome.asked is not None
+        or bool(outcome.memory or outcome.jobs or outcome.own_jobs or outcome.visits_to_summarise)
     )

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from services.names import RULE, is_id
 from services.time_reference.zones import time_zone
 
 Given = TypeVar("Given")
@@ -101,8 +102,16 @@ def space_name(text: str) -> str:
     return name
 
 
-Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
-"""A caller's name for something: 1 to 128 letters, digits and `._:@-`."""
+def _is_id(text: str) -> str:
+    if not is_id(text):
+        raise ValueError(RULE)
+    return text
+
+
+Id = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_is_id)]
+"""A caller's name for a user, a conversation or something else: printable characters of any script."""
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
+"""Of what operators make, such as an expert: 1 to 128 letters, digits and `._:@-`."""
 Text = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),

@@ -13,7 +13,8 @@ from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound, Unauthenticated
-from services.identity.caller import USER, Caller, Scope, known_scopes
+from services.identity.caller import Caller, Scope, known_scopes
+from services.names import RULE, is_id
 from services.platform.postgres import Database
 
 _FORM = re.compile(r"ank_([0-9a-f]{32})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -92,8 +93,8 @@ class ApiKeys:
             name
                 is not valid.
         """
-        if default_user is not None and not USER.fullmatch(default_user):
-            raise InvalidInput("default_user", "must be 1 to 128 of letters, digits and ._:@-")
+        if default_user is not None and not is_id(default_user):
+            raise InvalidInput("default_user", RULE)
         if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
             raise InvalidInput("name", f"must be 1 to {_LONGEST_NAME} printable characters")
         if not (wanted := sorted(set(scopes))):

@@ -1,6 +1,5 @@
 """The caller of a request, and what they may do."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -13,9 +12,6 @@ Scope = Literal["chat", "memory:read", "memory:write", "admin"]
 """Scopes of callers; `admin` includes the others."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-
-USER = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
-"""Ids that users may have."""
 
 
 def known_scopes(names: Iterable[object]) -> frozenset[Scope]:

@@ -6,9 +6,10 @@ from uuid import UUID
 import jwt
 
 from services.errors import Unauthenticated
-from services.identity.caller import USER, Caller, Scope, known_scopes
+from services.identity.caller import Caller, Scope, known_scopes
 from services.identity.signing_keys import ALGORITHMS, SigningKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.names import RULE, is_id
 
 _LONGEST_CLAIM = 128
 _REFUSAL = "The token is not valid."
@@ -49,8 +50,8 @@ class Tokens:
         scopes = _scopes_in(claims.get(self._scope_claim))
         if "admin" in scopes:
             return Caller(tenant_id, scopes)
-        if not USER.fullmatch(claims["sub"]):
-            raise Unauthenticated("The token's sub must be 1 to 128 of letters, digits and ._:@- to name a user.")
+        if not is_id(claims["sub"]):
+            raise Unauthenticated(f"The token's sub {RULE} to name a user.")
         return Caller(tenant_id, scopes, claims["sub"])
 
     async def _tenant_of(self, named: object) -> UUID:

@@ -22,6 +22,10 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MARKS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_DELIMITER_ROW = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)
+_CELL_END = re.compile(r"(?<!\\)\|")
+_LEAST_ROOM = 100
+"""Tokens that a table's header must leave to its rows."""
 _MOST_HEADING_CHARACTERS = 120
 _MOST_TITLE_CHARACTERS = 200
 
@@ -33,7 +37,8 @@ def chunks_of(document: Converted) -> list[Chunk]:
     """The chunks of a document in order: about 350 tokens at the most, none without a letter or digit.
 
     What stands under a heading is never joined with what stands under another, however short: the heading says
-    what it is about. Of long text the end of a chunk is repeated at the beginning of the next.
+    what it is about. Of long text the end of a chunk is repeated at the beginning of the next, of a long table its
+    header.
     """
     splitter = RecursiveCharacterTextSplitter(
         separators=_SEPARATORS,
@@ -47,9 +52,73 @@ def chunks_of(document: Converted) -> list[Chunk]:
         text = part.text.replace("\r\n", "\n").replace("\r", "\n")
         for headings, section in sections(text) if document.headings else [((), text)]:
             heading = HEADING_SEPARATOR.join(headings)
-            pieces = splitter.split_text(section)
+            pieces = [piece for text, is_table in _stretches(section) for piece in _cut(text, is_table, splitter)]
             found += [Chunk(heading, part.page, piece.strip()) for piece in pieces if _says_something(piece)]
     return found
+
+
+def _stretches(section: str) -> Iterator[tuple[str, bool]]:
+    """The stretches of a section in order, each with whether it is a table too long for one chunk."""
+    if count_tokens(section) <= CHUNK_TOKENS or not _DELIMITER_ROW.search(section):
+        yield section, False
+        return
+    lines = section.split("\n")
+    begin = at = 0
+    while at < len(lines) - 1:
+        if not (lines[at].lstrip().startswith("|") and _DELIMITER_ROW.fullmatch(lines[at + 1])):
+            at += 1
+            continue
+        end = next((n for n in range(at + 2, len(lines)) if not lines[n].lstrip().startswith("|")), len(lines))
+        if before := "\n".join(lines[begin:at]).strip("\n"):
+            yield before, False
+        yield "\n".join(lines[at:end]), True
+        begin = at = end
+    if rest := "\n".join(lines[begin:]).strip("\n"):
+        yield rest, False
+
+
+def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) -> Iterator[str]:
+    """Cut a stretch into the texts of chunks; each of a table begins with its header."""
+    if not is_table:
+        yield from splitter.split_text(text)
+        return
+    header, delimiter, *rows = text.split("\n")
+    above = f"{header}\n{delimiter}\n"
+    room = CHUNK_TOKENS - count_tokens(above)
+    if room < _LEAST_ROOM:  # a header as long as a chunk: each row names its own columns
+        for row in rows:
+            yield from splitter.split_text(_named(header, row))
+        return
+    kept: list[str] = []
+    size = 0
+    for row in rows:
+        tokens = count_tokens(row)
+        if kept and size + tokens > room:
+            yield above + "\n".join(kept)
+            kept, size = [], 0
+        if tokens > room:
+            yield from (above + piece for piece in _pieces_of_row(row, room))
+            continue
+        kept.append(row)
+        size += tokens
+    if kept:
+        yield above + "\n".join(kept)
+
+
+def _named(header: str, row: str) -> str:
+    pairs = zip(_CELL_END.split(header.strip().strip("|")), _CELL_END.split(row.strip().strip("|")), strict=False)
+    return "; ".join(f"{name.strip()}: {cell.strip()}" for name, cell in pairs if cell.strip())
+
+
+def _pieces_of_row(row: str, room: int) -> list[str]:
+    splitter = RecursiveCharacterTextSplitter(
+        separators=_SEPARATORS,
+        keep_separator="end",
+        chunk_size=room,
+        chunk_overlap=0,
+        length_function=count_tokens,
+    )
+    return splitter.split_text(row)
 
 
 def _says_something(piece: str) -> bool:

@@ -20,6 +20,11 @@ _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_STA
 """Environment variables that the other process inherits; none holds a secret."""
 
 
+_MOST_BYTES = 5 * MOST_CHARACTERS
+"""Bytes of an answer: a process that was taken over by its document could write without end."""
+_PIECE_BYTES = 1024 * 1024
+
+
 @dataclass(frozen=True)
 class ConversionLimits:
     """Limits of a conversion."""
@@ -97,7 +102,7 @@ class Converter:
         )
         try:
             async with asyncio.timeout(self._limits.seconds):
-                written, _ = await process.communicate(data)
+                written = await _answer(process, data)
         except TimeoutError:
             raise BadDocument(f"takes more than {self._limits.seconds:g} seconds to be read") from None
         finally:
@@ -111,3 +116,31 @@ class Converter:
             raise BadDocument(answer["reason"])
         parts = tuple(Part(part["text"], part["page"]) for part in answer["parts"])
         return Converted(answer["title"], parts, answer["headings"])
+
+
+async def _answer(process: asyncio.subprocess.Process, data: bytes) -> bytes:
+    """Give a process the document, and return what it writes.
+
+    Raises:
+        BadDocument: it writes more than any document holds.
+    """
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("both are pipes")
+    given = asyncio.create_task(_give(process.stdin, data))
+    written = bytearray()
+    try:
+        while piece := await process.stdout.read(_PIECE_BYTES):
+            written += piece
+            if len(written) > _MOST_BYTES:
+                raise too_long()
+    finally:
+        given.cancel()
+    await process.wait()
+    return bytes(written)
+
+
+async def _give(pipe: asyncio.StreamWriter, data: bytes) -> None:
+    with contextlib.suppress(ConnectionError):  # it has ended before it read all
+        pipe.write(data)
+        await pipe.drain()
+        pipe.close()

@@ -29,7 +29,7 @@ def main() -> None:
         answer = {"reason": error.message}
     except MemoryError:
         answer = {"reason": "needs too much memory to be read"}
-    sys.stdout.write(json.dumps(answer))
+    sys.stdout.buffer.write(json.dumps(answer, ensure_ascii=False).encode())
 
 
 def _limit(what: int, most: int) -> None:

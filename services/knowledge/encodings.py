@@ -1,34 +1,60 @@
-"""Decode text: UTF-8, UTF-16 with a byte order mark, and GB18030 for Chinese."""
+"""Decode text: UTF-8, UTF-16 with a byte order mark, and what Chinese files are in without saying so.
+
+Nearly any bytes decode as GB18030, and many as Big5. Which encoding a file is in is told by how many of its
+characters are among the frequent ones of the language that is written in it.
+"""
 
 import codecs
 import re
+import unicodedata
+from functools import lru_cache
+from pathlib import Path
 
 from services.knowledge.document import BadDocument
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_CHINESE = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\u2018-\u201d\u2014\u2026]")
+_CONTROL_BYTE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-_MOSTLY = 0.9
-"""Nearly any bytes decode as GB18030; real text in it consists almost only of common Chinese characters."""
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_KANA = re.compile(r"[\u3041-\u30fe]")
+
+_CHINESE = ("gb18030", "big5hkscs", "cp950")
+_OTHERS = {"cp932": "Shift_JIS", "euc_jp": "EUC-JP", "cp949": "EUC-KR"}
+"""Encodings that pass for Chinese ones, with their usual names."""
+_ENOUGH = 0.15
+"""Share of frequent characters from which bytes are taken for text; others have about a tenth."""
+_ASCII = 0x7F
+_SAMPLE = 100_000
+"""Characters that are looked at."""
+_DECLARED = re.compile(
+    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w.:-]{2,40})",
+    re.IGNORECASE,
+)
+_PROLOGUE_BYTES = 8192
+_REFUSED = "is not text in UTF-8, UTF-16, GB18030 or Big5"
 
 
-def decoded(data: bytes) -> str:
-    """Return the text of a file.
+def decoded(data: bytes, *, declared: str = "") -> str:
+    """Return the text of a file; `declared` is the encoding that it names itself, which may be wrong.
 
     Raises:
         BadDocument: it is binary, or in another encoding.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _checked(_decode(data, "utf-16"))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = _decode(data, "gb18030")
-        foreign = _NOT_ASCII.findall(text)
-        if len(_CHINESE.findall(text)) < _MOSTLY * len(foreign):
-            raise BadDocument("is not text in UTF-8, UTF-16 or GB18030") from None
-    return _checked(text)
+        text = _decode(data, "utf-16")
+        if text is None:
+            raise BadDocument(_REFUSED)
+        return _checked(text)
+    if _CONTROL_BYTE.search(data):  # no byte of a character in any of these encodings
+        raise BadDocument("is binary, not text")
+    text = _decode(data, "utf-8-sig")
+    return _checked(_of_other_encoding(data, declared) if text is None else text)
+
+
+def declared_in_html(data: bytes) -> str:
+    """Return the encoding that a page names; empty if it names none."""
+    found = _DECLARED.search(data[:_PROLOGUE_BYTES])
+    return (found[1] or found[2]).decode() if found else ""
 
 
 def storable(text: str) -> str:
@@ -36,11 +62,48 @@ def storable(text: str) -> str:
     return _NO_TEXT.sub("", text)
 
 
-def _decode(data: bytes, encoding: str) -> str:
+def _of_other_encoding(data: bytes, declared: str) -> str:
+    texts = {name: text for name in (*_CHINESE, *_OTHERS) if (text := _decode(data, name)) is not None}
+    scores = {name: _share_of_frequent(text, data) for name, text in texts.items()}
+    best = max(scores, key=lambda name: scores[name], default="")
+    if best in _CHINESE and (scores[best] >= _ENOUGH or _is_symbols(texts[best])):
+        return texts[best]
+    named = _decode(data, declared) if declared else None
+    if named is not None:
+        return named
+    if best in _OTHERS and scores[best] >= _ENOUGH:
+        raise BadDocument(f"seems to be in {_OTHERS[best]}; save it in UTF-8")
+    raise BadDocument(_REFUSED)
+
+
+def _share_of_frequent(text: str, data: bytes) -> float:
+    """The share of frequent characters: of what two bytes each would be, so that encodings can be compared."""
+    sample = _NOT_ASCII.findall(text[:_SAMPLE])
+    symbols = sum(unicodedata.category(each)[0] in "PSZ" for each in sample)
+    found = sum(each in _frequent() or _KANA.match(each) is not None for each in sample)
+    pairs = len(sample) if len(text) > _SAMPLE else sum(byte > _ASCII for byte in data) / 2
+    return found / max(1.0, pairs - symbols) if found else 0.0
+
+
+def _is_symbols(text: str) -> bool:
+    """Whether all that is not ASCII are symbols of the Chinese set, such as those of a drawn frame."""
+    foreign = set(_NOT_ASCII.findall(text[:_SAMPLE]))
+    return all(unicodedata.category(each)[0] in "PSZN" for each in foreign)
+
+
+@lru_cache(maxsize=1)
+def _frequent() -> frozenset[str]:
+    """The most frequent characters of Chinese in both scripts, and syllables of Korean."""
+    folder = Path(__file__).parent
+    files = ("frequent_characters.txt", "frequent_syllables.txt")
+    return frozenset("".join((folder / name).read_text("utf-8") for name in files)) - {"\n"}
+
+
+def _decode(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
-    except UnicodeDecodeError:
-        raise BadDocument("is not text in UTF-8, UTF-16 or GB18030") from None
+    except (UnicodeDecodeError, LookupError):
+        return None
 
 
 def _checked(text: str) -> str:

@@ -1,17 +1,35 @@
-"""HTML, PDF and DOCX as Markdown or pages. Only `conversion_process.py` runs this: the files may be hostile."""
+"""HTML, PDF and DOCX as Markdown or pages, and the kinds of `sheets.py`.
+
+Only `conversion_process.py` runs this: the files may be hostile.
+"""
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
-from services.knowledge.encodings import decoded, storable
+from services.knowledge.encodings import declared_in_html, decoded, storable
 from services.knowledge.media_types import Kind
 from services.knowledge.screening import screen_docx, screen_html, too_long
+from services.knowledge.sheets import from_csv, from_xlsx
+from services.knowledge.tables import unmerge
+from services.knowledge.word_parts import readable_docx
 
 _MOST_PAGES = 5_000
-_UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "form", "head"]
+_UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "head"]
+_CONTROLS = ["select", "button", "input", "datalist"]
+_RUBY_READINGS = ["rt", "rp"]
+_LONGEST_TITLE = 1_000
+_NO_TITLE = re.compile(
+    r"[\W_]*(?:untitled|anonymous|unspecified|unknown|no title|title|document|word document|template"
+    r"|无标题|未命名|無標題|未命名文档|文档|新建 ?(?:microsoft )?(?:word|文本)? ?文档|無題)?"
+    r"(?: document)?[\W_\d]*",
+    re.IGNORECASE,
+)
+"""What programs write where nobody has given a title."""
+_PROGRAM = re.compile(r"microsoft (?:word|excel|powerpoint) - (.+?)(?:\.docx?|\.xlsx?|\.pptx?)?", re.IGNORECASE)
 _PASSWORD = 4
 """PDFium's error code for a missing password."""
 
@@ -27,16 +45,26 @@ def convert(kind: Kind, data: bytes) -> Converted:
     Raises:
         BadDocument: it cannot be read; says why.
     """
-    converted = {"html": _html, "pdf": _pdf, "docx": _docx}[kind](data)
+    readers = {"html": _html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
+    converted = readers[kind](data)
+    converted = replace(converted, title=_title(converted.title))
     if not any(part.text.strip() for part in converted.parts):
         scanned = "; it may be scanned" if kind == "pdf" else ""
         raise BadDocument(f"holds no text{scanned}")
     return converted
 
 
+def _title(told: str) -> str:
+    """A document's title; empty where what is told is none."""
+    title = " ".join(told[:_LONGEST_TITLE].split())
+    if found := _PROGRAM.fullmatch(title):
+        title = found[1]
+    return "" if _NO_TITLE.fullmatch(title) else title
+
+
 def _html(data: bytes) -> Converted:
     screen_html(data)
-    return _from_html(decoded(data))
+    return _from_html(decoded(data, declared=declared_in_html(data)))
 
 
 def _from_html(text: str) -> Converted:
@@ -45,12 +73,18 @@ def _from_html(text: str) -> Converted:
 
     soup = BeautifulSoup(text, "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
-    for element in soup(_UNSHOWN):
+    for element in soup([*_UNSHOWN, *_CONTROLS, *_RUBY_READINGS]):
         element.decompose()
     converter = MarkdownConverter(
-        heading_style="ATX", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+        heading_style="ATX",
+        bullets="-",
+        strip=["a", "img"],
+        escape_asterisks=False,
+        escape_underscores=False,
+        table_infer_header=True,
     )
     try:
+        unmerge(soup)
         markdown = converter.convert_soup(soup.find("main") or soup)
     except RecursionError:
         raise BadDocument("is nested too deeply") from None
@@ -62,7 +96,9 @@ def _docx(data: bytes) -> Converted:
         screen_docx(data)
         import mammoth  # noqa: PLC0415 — refused without it
 
-        html = mammoth.convert_to_html(BytesIO(data), convert_image=_no_image, external_file_access=False).value
+        html = mammoth.convert_to_html(
+            BytesIO(readable_docx(data)), convert_image=_no_image, external_file_access=False
+        ).value
     except BadDocument:
         raise
     except Exception as error:  # the library raises whatever its parsers do

@@ -5,7 +5,7 @@ from typing import Literal
 
 from services.knowledge.document import BadDocument, UnknownKind
 
-Kind = Literal["text", "markdown", "html", "pdf", "docx"]
+Kind = Literal["text", "markdown", "html", "pdf", "docx", "xlsx", "csv"]
 
 MEDIA_TYPES: dict[Kind, str] = {
     "text": "text/plain",
@@ -13,6 +13,8 @@ MEDIA_TYPES: dict[Kind, str] = {
     "html": "text/html",
     "pdf": "application/pdf",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "csv": "text/csv",
 }
 SUFFIXES: dict[str, Kind] = {
     ".txt": "text",
@@ -24,15 +26,21 @@ SUFFIXES: dict[str, Kind] = {
     ".xhtml": "html",
     ".pdf": "pdf",
     ".docx": "docx",
+    ".xlsx": "xlsx",
+    ".csv": "csv",
+    ".tsv": "csv",
 }
 _KINDS: dict[str, Kind] = {
     **{media_type: kind for kind, media_type in MEDIA_TYPES.items()},
     "text/x-markdown": "markdown",
     "application/xhtml+xml": "html",
+    "text/tab-separated-values": "csv",
+    "application/csv": "csv",
 }
 _SAYS_NOTHING = frozenset({"", "application/octet-stream", "application/x-www-form-urlencoded"})
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
-_ACCEPTED = "plain text, Markdown, HTML, PDF and DOCX are read"
+_EXCEL = "application/vnd.ms-excel"
+_ACCEPTED = "plain text, Markdown, HTML, PDF, DOCX, XLSX and CSV are read"
 
 
 def kind_of(source: str, content_type: str, data: bytes) -> Kind:
@@ -52,14 +60,16 @@ def kind_of(source: str, content_type: str, data: bytes) -> Kind:
     said = content_type.partition(";")[0].strip().lower()
     suffix = PurePosixPath(source).suffix.lower()
     kind = SUFFIXES.get(suffix) if said in _SAYS_NOTHING else _KINDS.get(said)
-    if kind == "text" and SUFFIXES.get(suffix) == "markdown":
-        kind = "markdown"  # many programs send it so
+    if kind == "text" and (named := SUFFIXES.get(suffix)) in {"markdown", "csv"}:
+        kind = named  # many programs send it so
+    if said == _EXCEL and suffix == ".csv":
+        kind = "csv"  # what browsers say where Excel is installed
     if kind is None:
         raise UnknownKind(f"is of an unknown kind ({said or suffix or 'no ending'}); {_ACCEPTED}")
     if kind == "pdf" and b"%PDF-" not in data[:1024]:
         raise BadDocument("is no PDF, although it is said to be one")
-    if kind == "docx" and data.startswith(_OLD_OFFICE):
-        raise BadDocument("is encrypted, or of a Word before 2007")
-    if kind == "docx" and not data.startswith(b"PK"):
-        raise BadDocument("is no DOCX, although it is said to be one")
+    if kind in {"docx", "xlsx"} and data.startswith(_OLD_OFFICE):
+        raise BadDocument("is encrypted, or of an Office before 2007")
+    if kind in {"docx", "xlsx"} and not data.startswith(b"PK"):
+        raise BadDocument(f"is no {kind.upper()}, although it is said to be one")
     return kind

@@ -13,6 +13,7 @@ from services.knowledge.document import MOST_CHARACTERS, BadDocument
 MOST_UNPACKED_BYTES = 100 * 1024 * 1024
 _MOST_MEMBERS = 5_000
 _MOST_TAGS = 500_000
+_MOST_TAGS_OF_SHEET = 3_000_000
 _MOST_DEPTH = 1_000
 _MOST_RATIO, _RATIO_FROM_BYTES = 200, 10 * 1024 * 1024
 """Word compresses its documents about tenfold; a file over this many bytes that is compressed 200 times is
@@ -36,7 +37,7 @@ def screen_html(data: bytes) -> None:
         BadDocument: there is too much of one.
     """
     if data.count(b"<") > _MOST_TAGS:
-        raise _too_many_tags()
+        raise _too_many_tags(_MOST_TAGS)
     depth = text = at = 0
     lower = data.lower()
     while (begin := lower.find(b"<", at)) >= 0:
@@ -62,16 +63,26 @@ def screen_html(data: bytes) -> None:
 
 
 def screen_docx(data: bytes) -> None:
+    """Check a Word document as `_screen_office` does."""
+    _screen_office(data, "word/document.xml", "is no DOCX: it holds no Word document", most_tags=_MOST_TAGS)
+
+
+def screen_xlsx(data: bytes) -> None:
+    """Check a workbook as `_screen_office` does; its cells are read one after another, so that more tags pass."""
+    _screen_office(data, "xl/workbook.xml", "is no XLSX: it holds no workbook", most_tags=_MOST_TAGS_OF_SHEET)
+
+
+def _screen_office(data: bytes, needed: str, otherwise: str, *, most_tags: int) -> None:
     """Check the sizes that the archive declares, then count tags and text while unpacking its document.
 
     Raises:
-        BadDocument: it is no Word document, or there is too much of something.
+        BadDocument: it does not hold what is needed, or there is too much of something.
         zipfile.BadZipFile, and others of the library: it is broken.
     """
     with zipfile.ZipFile(BytesIO(data)) as archive:
         members = archive.infolist()
-        if "word/document.xml" not in archive.namelist():
-            raise BadDocument("is no DOCX: it holds no Word document")
+        if needed not in archive.namelist():
+            raise BadDocument(otherwise)
         # Reading a member stops at the size that the archive declares.
         unpacked = sum(member.file_size for member in members)
         if len(members) > _MOST_MEMBERS:
@@ -83,18 +94,18 @@ def screen_docx(data: bytes) -> None:
         for member in members:
             if member.filename.endswith(".xml"):
                 with archive.open(member) as unpacking:
-                    _screen_xml(unpacking)
+                    _screen_xml(unpacking, most_tags)
 
 
-def _screen_xml(unpacking: IO[bytes]) -> None:
+def _screen_xml(unpacking: IO[bytes], most_tags: int) -> None:
     tags = text = 0
     while piece := unpacking.read(_PIECE_BYTES):
         if b"<!DOCTYPE" in piece[:_PROLOGUE_BYTES]:  # its entities may stand for gigabytes
-            raise BadDocument("declares entities, which no Word document does")
+            raise BadDocument("declares entities, which no Office document does")
         in_piece = piece.count(b"<")
         tags += in_piece
-        if tags > _MOST_TAGS:
-            raise _too_many_tags()
+        if tags > most_tags:
+            raise _too_many_tags(most_tags)
         text += len(_XML_TAG.sub(b"", piece)) if in_piece else len(piece)
         if text > _MOST_TEXT_BYTES:
             raise too_long()
@@ -105,5 +116,5 @@ def too_long() -> BadDocument:
     return BadDocument(f"holds more than {MOST_CHARACTERS:,} characters of text; split it")
 
 
-def _too_many_tags() -> BadDocument:
-    return BadDocument(f"holds more than {_MOST_TAGS:,} tags; split it")
+def _too_many_tags(most: int) -> BadDocument:
+    return BadDocument(f"holds more than {most:,} tags; split it")

@@ -17,6 +17,7 @@ from services.llm.embedding_roles import Roles, roles_of
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
 from services.platform.breaker import CircuitBreaker
+from services.platform.proxies import OPENAI, through
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
 from services.usage.meter import Spent, note_spent
@@ -55,7 +56,7 @@ class LocalEmbeddings(Embeddings):
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415 — an extra, and heavy
         except ImportError:
             raise ConfigurationError(
-                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis[local-embeddings]'"
+                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis-agent[local-embeddings]'"
             ) from None
         try:
             self._model: Any = SentenceTransformer(name, local_files_only=True)
@@ -113,6 +114,7 @@ class Embedder:
         roles: Roles = _SAME,
         builtin: BuiltinEncoder | None = None,
         http: httpx.AsyncClient | None = None,
+        url: str = OPENAI,
         secrets: Sequence[str] = (),
     ) -> None:
         """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide.
@@ -124,9 +126,11 @@ class Embedder:
             roles: What is put before a text.
             builtin: The built-in encoder.
             http: The client's connections, which are closed with the embedder.
+            url: What the client asks.
             secrets: Removed from the endpoint's messages.
         """
         self._http = http
+        self._url = url
         self._secrets = secrets
         self._at_once = _AT_ONCE
         self.answered = False
@@ -156,6 +160,7 @@ class Embedder:
         return cls(
             make_embeddings(settings, http),
             http=http,
+            url=settings.embedding_base_url or settings.llm_base_url or OPENAI,
             model=settings.embedding_model,
             dimension=settings.embedding_dim,
             roles=roles_of(
@@ -240,7 +245,8 @@ class Embedder:
                     vectors = await self._ask(texts)
                 note_spent(self.model, Spent(calls=1))
             except _failures() as error:
-                failed = EmbeddingFailed(_advice(error), for_log(endpoint_message(error), self._secrets, texts))
+                advice = f"{_advice(error)}{through(self._url)}"
+                failed = EmbeddingFailed(advice, for_log(endpoint_message(error), self._secrets, texts))
                 log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)
                 raise failed from error
             if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
-from services.errors import ModelFailed
+from services.errors import ModelFailed, ModelFailure
 from services.llm.call_observation import Heard, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.message_form import MessageForm, OnText, in_form
@@ -22,18 +22,25 @@ from services.llm.streams.answer import REASONING
 from services.llm.streams.think_tags import ThinkStyles
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from services.platform import span_names as names
+from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
 from state.conversation import Sampling
 from state.prompt import Finish
 
 if TYPE_CHECKING:
-    import openai
+    import httpx2
 
     from services.llm.lean_openai import LeanChatOpenAI
 
 _CONNECT_TIMEOUT_S = 5.0
 ESTIMATED = "usage_estimated"
 """Key of a message's metadata: whether its usage is an estimate."""
+
+
+_AWAY: frozenset[ModelFailure] = frozenset(
+    {"llm_unreachable", "llm_timeout", "llm_server_error", "llm_bad_response", "llm_rejected"}
+)
+"""Failures that a proxy may be to blame for."""
 
 
 def finish_of(message: AIMessage) -> Finish:
@@ -55,7 +62,7 @@ class ModelEndpoint:
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self.answered: set[str] = set()
         """Models that have answered since the start."""
-        self._http: openai.DefaultAioHttpClient | None = None
+        self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._think_styles = ThinkStyles()
 
@@ -140,7 +147,7 @@ class ModelEndpoint:
 
             if not isinstance(error, EXPECTED):
                 raise
-            raise failure_of(
+            failed = failure_of(
                 error,
                 responses_api=self._responses_api,
                 begun=bool(heard.said.pieces),
@@ -148,7 +155,10 @@ class ModelEndpoint:
                 sampling=sampling,
                 secrets=self._secrets,
                 prompt=[message.text for message in prompt],
-            ) from error
+            )
+            if failed.failure in _AWAY and (proxy := through(self._settings.llm_base_url or OPENAI)):
+                failed.add_proxy(proxy)
+            raise failed from error
         if not isinstance(answer, AIMessage) or not (heard.said.pieces or (answer.tool_calls and tools)):
             raise _empty(answer, sampling)
         self.answered.add(model)
@@ -189,7 +199,12 @@ class ModelEndpoint:
         settings = self._settings
         # The SDK's client sends its own time-outs with every request, overriding those of `_http`.
         timeout = openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
-        self._http = self._http or openai.DefaultAioHttpClient(timeout=timeout)
+        if self._http is None:
+            proxy = proxy_for(settings.llm_base_url or OPENAI) or ""
+            # aiohttp, which costs less, would speak HTTP to a SOCKS proxy.
+            over_socks = proxy.startswith("socks")
+            make = openai.DefaultAsyncHttpxClient if over_socks else openai.DefaultAioHttpClient
+            self._http = make(timeout=timeout)
         return LeanChatOpenAI(
             model=name,
             think_styles=self._think_styles,
@@ -203,6 +218,7 @@ class ModelEndpoint:
             max_retries=0,  # retries are counted here, together with those after the headers
             timeout=timeout,
             http_async_client=self._http,
+            http_socket_options=(),  # of a client that is not used; with others it warns of proxies for nothing
             longest_answer=settings.llm_answer_characters,
         )
 

@@ -4,12 +4,13 @@ Many templates and endpoints accept only one system message, at the start, follo
 The service puts what belongs to the current message into a system message just before it.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from services.text.marks import without_tokens
 
 MessageForm = Literal["compatible", "native", "user_only"]
 """`compatible` for any usual chat template, `native` unchanged, `user_only` for templates without a system
@@ -20,7 +21,8 @@ OnText = Callable[[str], None]
 
 CONTEXT = "context"
 """Tag around what the service adds to a user's message."""
-_TAG = re.compile(rf"<(?=\s*/?\s*{CONTEXT}\b)", re.IGNORECASE)
+TAGS = ("memory", "memory_changes", "documents", "application", CONTEXT)
+"""Tags of the prompt, which nothing that it quotes may open or close."""
 _BEGINNING_LEFT_OUT = "…"
 
 
@@ -29,11 +31,34 @@ class ContextMessage(SystemMessage):
 
 
 def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:
-    """Return the messages in that form; their content is the same in each."""
+    """Return the messages in that form; their content is the same in each.
+
+    What users and tools say can imitate no tag of the prompt, and no token of a chat template.
+    """
+    messages = [_inert(message) for message in messages]
     if form == "native":
         return list(messages)
     formed = compatible(messages)
     return without_system_role(formed) if form == "user_only" else formed
+
+
+def _inert(message: BaseMessage) -> BaseMessage:
+    if isinstance(message, SystemMessage):
+        return message
+    content = message.content
+    if isinstance(content, str):
+        plain: Any = without_tokens(content, TAGS)
+    elif isinstance(message, HumanMessage | ToolMessage):
+        plain = [_inert_part(part) for part in content]
+    else:
+        return message
+    return message if plain == content else message.model_copy(update={"content": plain})
+
+
+def _inert_part(part: Any) -> Any:
+    if isinstance(part, dict) and part.get("type") == "text":
+        return {**part, "text": without_tokens(str(part.get("text") or ""), TAGS)}
+    return part
 
 
 def without_system_role(formed: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -96,7 +121,7 @@ def _append_context(formed: list[BaseMessage], text: str) -> None:
 
 
 def _context(texts: Sequence[str]) -> str:
-    inside = _TAG.sub("‹", "\n\n".join(texts))
+    inside = without_tokens("\n\n".join(texts), (CONTEXT,))
     return f"<{CONTEXT}>\n{inside}\n</{CONTEXT}>"
 
 

@@ -15,7 +15,6 @@ import structlog
 
 from services.errors import Conflict
 from services.identity.tenants import user_id_of
-from services.maintenance.changed_values import gives_another_value
 from services.maintenance.compared import Compared, ComparedMemories
 from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
 from services.memory.blocks import Owner
@@ -163,8 +162,6 @@ def _pair(older: Compared, newer: Compared) -> Pair | None:
         return None
     if contradicted(older.content, [newer.content]):
         return Pair("contradiction", newer, older)
-    if gives_another_value(older.content, newer.content):
-        return Pair("contradiction", newer, older, unsure=True)
     return None
 
 

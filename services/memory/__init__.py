@@ -1,1 +1,1 @@
-"""Memory across conversations: core memory, episodes, recall, commands and the memory agent."""
+"""Memory across conversations: core memory, episodes, recall, the changes that are asked for, and filing."""

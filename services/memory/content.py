@@ -30,6 +30,7 @@ FIELD_LABELS: dict[Language, Mapping[str, str]] = {
         "current_intent": "目前打算",
         "dates": "日期",
         "diet": "饮食",
+        "facts": "其他",
         "family": "家人",
         "habits": "习惯",
         "health": "健康",

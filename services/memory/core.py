@@ -31,7 +31,7 @@ from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
 """Section on the user, the same with every expert."""
-_BACKGROUND: frozenset[Actor] = frozenset(["memory_agent", "topics", "compression", "maintenance"])
+_BACKGROUND: frozenset[Actor] = frozenset(["filing", "compression", "maintenance"])
 """Actors that never take a pinned value away."""
 
 

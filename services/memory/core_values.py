@@ -50,6 +50,8 @@ class CoreValue:
     is_pinned: bool
     holds: bool
     """Whether the section has it now."""
+    until: datetime | None = None
+    """When it went; None = it holds."""
 
     @property
     def digest(self) -> str:
@@ -110,8 +112,12 @@ def texts_of(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _values(history: Sequence[_Version], pins: Collection[bytes]) -> Iterator[CoreValue]:
     brought: dict[tuple[str, str], _Version] = {}
+    went: dict[tuple[str, str], datetime] = {}
     for version in history:
         before = set(values_of(version.old or {}))
+        after = set(values_of(version.new))
+        went = {named: at for named, at in went.items() if named not in after}
+        went |= dict.fromkeys(before - after, version.at)
         for named in texts_of(version.old or {}):
             brought.setdefault(named, version)
         brought |= {named: version for named in texts_of(version.new) if named not in before}
@@ -131,4 +137,5 @@ def _values(history: Sequence[_Version], pins: Collection[bytes]) -> Iterator[Co
             version.is_foreign,
             (field, text) in pinned,
             (field, text) in current,
+            went.get((field, text)),
         )

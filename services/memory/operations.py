@@ -18,9 +18,9 @@ from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.tracing import span
 
-Actor = Literal["model", "user", "memory_agent", "topics", "compression", "maintenance"]
-"""Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the memory
-agent after a turn, the archiving of topics, the nightly compression of episodes, or maintenance by policy."""
+Actor = Literal["model", "user", "filing", "compression", "maintenance"]
+"""Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the filing
+of what was said, the nightly compression of episodes, or maintenance by policy."""
 
 PROPOSAL = "memory_proposal"
 """Type under which a change that waits for the user stands in the log."""

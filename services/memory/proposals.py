@@ -17,9 +17,12 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory import proposals_sql as sql
 from services.memory.blocks import Owner
+from services.memory.changes import Changes
 from services.memory.core_values import CoreValue, CoreValues
-from services.memory.editor import EditContext, MemoryEditor
 from services.memory.episodes.episode import Source
+from services.memory.finding import is_id
+from services.memory.model import ChangeRequest
+from services.memory.open_questions import OpenQuestions
 from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
 from services.memory.removal.undo import Undo
@@ -30,7 +33,7 @@ from state.memory import MemoryChange
 
 EditKind = Literal["remember", "forget"]
 ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
-State = Literal["waiting", "accepted", "rejected", "undone"]
+State = Literal["waiting", "accepted", "rejected", "undone", "expired"]
 
 
 @dataclass(frozen=True)
@@ -100,40 +103,106 @@ class _Row:
         return [Side(self.kept_id, self.kept_value), Side(self.dropped_id, self.dropped_value)]
 
 
+@dataclass(frozen=True)
+class _Proposed:
+    """A proposal that is to be carried out."""
+
+    state: State
+    kind: ProposalKind
+    text: str
+    replaces: str
+    memory: str
+    expert_id: UUID
+    space_id: UUID | None
+    kept: UUID | None
+    dropped: UUID | None
+    kept_value: str | None
+    dropped_value: str | None
+    asked_in: UUID | None
+
+
 class Proposals:
     """Keeps proposals until the user settles them."""
 
     def __init__(
         self,
         database: Database,
-        editor: MemoryEditor,
+        changes: Changes,
         log: OperationLog,
         undoing: Undo,
         values: CoreValues,
         pairs: Pairs,
+        questions: OpenQuestions,
     ) -> None:
         self._database = database
-        self._editor = editor
+        self._changes = changes
+        self._questions = questions
         self._log = log
         self._undoing = undoing
         self._values = values
         self.pairs = pairs
 
     @again_if_contended
-    async def add(self, editing: EditContext, kind: EditKind, text: str, replaces: str = "") -> UUID:
-        """Let a change wait; return its id, or that of the same one if the turn has proposed it before.
+    async def add(self, request: ChangeRequest, kind: EditKind, text: str, replaces: str = "") -> UUID:
+        """Let a change that a tool wants wait, to be asked in the same answer; return its id.
+
+        Args:
+            request: for whom, and in which turn.
+            kind: what would be done.
+            text: what would be remembered; or ids or words of what would be forgotten.
+            replaces: id or words of what it would replace.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        value = {"text": text.replace("\x00", ""), "replaces": replaces.replace("\x00", "") or None}
-        operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting"})
-        async with self._database.tenant(editing.owner.tenant_id) as connection:
-            of_turn = {**vars(editing.owner), "turn_id": editing.trigger.turn_id, "kind": kind}
-            for known, proposed in await (await connection.execute(sql.OF_TURN, of_turn)).fetchall():
-                if proposed == text:  # compared here: it may be encrypted
-                    return UUID(str(known))
-            return await self._append(connection, editing.owner, operation, editing.trigger)
+        named = [each.strip() for each in (replaces or (text if kind == "forget" else "")).split(",")]
+        memory = ",".join(named) if all(map(is_id, named)) else ""
+        if memory:
+            shown = "; ".join(await self._changes.texts(request, "", ids=named))
+            text, replaces = (shown or text, "") if kind == "forget" else (text, shown or replaces)
+        async with self._database.tenant(request.owner.tenant_id) as connection:
+            return await self.add_in(connection, request, kind, text, replaces, memory, is_asked=True)
+
+    async def add_in(
+        self,
+        connection: Connection,
+        request: ChangeRequest,
+        kind: EditKind,
+        text: str,
+        replaces: str = "",
+        memory: str = "",
+        *,
+        is_asked: bool = False,
+    ) -> UUID:
+        """Let a change wait, in a transaction of the caller's; return its id, or that of the same one that waits.
+
+        If as many wait as may, the oldest is closed.
+
+        Args:
+            connection: of an open transaction.
+            request: for whom, and in which turn.
+            kind: what would be done.
+            text: what would be remembered or forgotten.
+            replaces: the text of what it would replace.
+            memory: ids of what would go, separated by commas.
+            is_asked: whether the turn itself asks the user.
+        """
+        text, replaces = text.replace("\x00", ""), replaces.replace("\x00", "")
+        for each in await self._questions.make_room(connection, request.owner):
+            if (each.kind, each.text, each.memory) == (kind, text, memory):  # compared here: it may be encrypted
+                return each.id
+        asked = {"asked": str(request.trigger.turn_id)} if is_asked and request.trigger.turn_id else {}
+        value = {"text": text, "replaces": replaces or None, "memory": memory or None}
+        operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting", **asked})
+        return await self._append(connection, request.owner, operation, request.trigger)
+
+    async def close_overtaken(self, connection: Connection, owner: Owner) -> None:
+        """Close, in a transaction of the caller's, what waits for a user and is overtaken.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        await self._questions.waiting(connection, owner)
 
     async def list(
         self,
@@ -207,22 +276,62 @@ class Proposals:
         if not accept:
             await self._settle(values, "rejected")
             return None
-        rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, tuple_row)
+        return await self._accept(values, actor)
+
+    async def confirm(self, owner: Owner, proposal_id: UUID, request: ChangeRequest) -> MemoryChange:
+        """Carry a proposal out after the user's yes in a turn.
+
+        Raises:
+            NotFound: the user has no such proposal.
+            Conflict: it was settled before, or no earlier turn has asked the user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": proposal_id}
+        change = await self._accept(values, "model", in_turn=request.trigger.turn_id)
+        if change is None:
+            raise Conflict(
+                f"The proposal {proposal_id} is about two memories; the user settles it in the console."
+            )
+        return change
+
+    async def _accept(
+        self, values: dict[str, Any], actor: Actor, *, in_turn: UUID | None = None
+    ) -> MemoryChange | None:
+        tenant_id, proposal_id = values["tenant_id"], values["id"]
+        rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, class_row(_Proposed))
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")
-        state, kind, text, replaces, expert_id, space_id, kept, dropped, kept_value, dropped_value = rows[0]
-        if state != "waiting":
+        [proposed] = rows
+        if proposed.state != "waiting":
             raise Conflict(f"The proposal {proposal_id} was settled before.")
-        owner = Owner(tenant_id, values["user_id"], UUID(expert_id), space_id)
+        if in_turn is not None and proposed.asked_in in {None, in_turn}:
+            raise Conflict("The user has not been asked yet: ask them first.")
+        owner = Owner(tenant_id, values["user_id"], proposed.expert_id, proposed.space_id)
         trigger = Trigger(actor, expert_id=owner.expert_id, accepts=proposal_id)
-        if kept is not None:
-            sides = Side(UUID(kept), kept_value), Side(UUID(dropped), dropped_value)
+        if proposed.kept is not None and proposed.dropped is not None:
+            sides = Side(proposed.kept, proposed.kept_value), Side(proposed.dropped, proposed.dropped_value)
             await self.pairs.carry_out(owner, *sides, trigger)
             return None
-        change = await self._carry_out(owner, kind, text, replaces, trigger)
+        change = await self._carry_out(owner, proposed, trigger)
         if change["operation_id"] is None:
             await self._settle(values, "accepted")
         return change
+
+    async def close(self, request: ChangeRequest, ids: Sequence[str]) -> str:
+        """Reject the proposals among some ids after the user's no; return what to tell the model, or nothing.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        owner, closed = request.owner, []
+        for each in ids:
+            try:
+                values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": UUID(each)}
+                await self._settle(values, "rejected")
+            except (ValueError, NotFound, Conflict):
+                continue
+            closed.append(each)
+        return f"Closed, nothing was changed: {', '.join(closed)}." if closed and len(closed) == len(ids) else ""
 
     async def undo(self, tenant_id: UUID, user: str, proposal_id: UUID) -> None:
         """Undo what an accepted proposal changed; it is not proposed again.
@@ -245,13 +354,12 @@ class Proposals:
             raise Conflict(f"The proposal {proposal_id} has changed nothing that could be undone.")
         await self._undoing.undo(tenant_id, user, UUID(operation_id))
 
-    async def _carry_out(
-        self, owner: Owner, kind: ProposalKind, text: str, replaces: str, trigger: Trigger
-    ) -> MemoryChange:
-        editing = EditContext.outside_of_turns(owner, replace(trigger, expert_id=None))
-        if kind == "forget":
-            return await self._editor.forget(editing, text)
-        return await self._editor.remember(editing, text, replaces=replaces)
+    async def _carry_out(self, owner: Owner, proposed: "_Proposed", trigger: Trigger) -> MemoryChange:
+        request = ChangeRequest.outside_of_turns(owner, replace(trigger, expert_id=None))
+        ids = [each for each in proposed.memory.split(",") if each]
+        if proposed.kind == "forget":
+            return await self._changes.forget(request, "" if ids else proposed.text, ids=ids)
+        return await self._changes.remember(request, proposed.text, replaces=proposed.memory or proposed.replaces)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
         """Change a proposal's state alone.

@@ -30,20 +30,17 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memo
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
 
-OF_TURN: LiteralString = """
-SELECT id, new_value->>'text' FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND field = %(kind)s
-  AND type = 'memory_proposal' AND new_value IS NOT NULL
-"""
-
 MESSAGES: LiteralString = """
 SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 """
 
 PROPOSED: LiteralString = """
-SELECT results->>'state', field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id',
-       space_id, results->>'kept', results->>'dropped', results->>'kept_value', results->>'dropped_value'
+SELECT results->>'state' AS state, field AS kind, coalesce(new_value->>'text', '') AS text,
+       coalesce(new_value->>'replaces', '') AS replaces, coalesce(new_value->>'memory', '') AS memory,
+       (trigger->>'expert_id')::uuid AS expert_id, space_id, (results->>'kept')::uuid AS kept,
+       (results->>'dropped')::uuid AS dropped, results->>'kept_value' AS kept_value,
+       results->>'dropped_value' AS dropped_value, (results->>'asked')::uuid AS asked_in
 FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
   AND new_value IS NOT NULL

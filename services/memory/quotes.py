@@ -187,6 +187,7 @@ def _quotations(message: str) -> Iterator[Span]:
 def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
     """Quotations with marks that differ. A closing mark too many shows that the text itself held one."""
     depth, begin, found = 0, 0, list[tuple[int, int]]()
+    too_many: Span | None = None
     for at, each in enumerate(message):
         if each == opening:
             begin = at if depth == 0 else begin
@@ -196,7 +197,9 @@ def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
             if depth == 0:
                 found.append((begin, at))
         elif each == closing and closing != "’":  # an apostrophe
-            yield Span(found[0][0] if found else 0, at + 1)
+            too_many = Span(too_many.start if too_many else found[0][0] if found else 0, at + 1)
+    if too_many:
+        yield too_many
     if depth:
         found.append((begin, len(message) - 1))
     yield from _texts(message, found)

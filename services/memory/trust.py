@@ -4,18 +4,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.memory.commands.shown_text import shown_spans
-from services.memory.commands.text import folded, in_the_open, masked, works_on_text
-from services.text.caches import text_cache
+from services.memory.foreign_cues import asks_removal
 from services.text.tokenizer import informative_terms, terms
 
-_OF_USER = "the user's user's users 用户 用户的"
+_OF_USER = frozenset(terms("the user user's users 用户 用户的"))
 """Words by which a model speaks of the user."""
-_MOST_ALIEN = 0.5
-"""Share of the words that nobody said but the writer of the change."""
-_MOST_FOREIGN = 1 / 3
-"""Share of the words that stand in foreign content and in nothing that the user said."""
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
+AN_IMAGE = "(image)"
+"""Stands for the words of an image, which nobody knows."""
+_HALF = 0.5
+_IN_ORDER = 0.66
+"""Share of a change's words that the user said in the same order."""
+_MOST_WORDS = 600
+_RECENT = 3
+"""Messages of the user, the present one last, that may say what is to go."""
+_EXACT = re.compile(r"\d{2,}|[^\W\d_]*\d[\w-]*|[\w.+-]+@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
+"""Numbers, names of things with figures, addresses and names: what nobody but their writer could have said."""
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -25,54 +31,65 @@ class Read:
     said: Sequence[str] = ()
     """The user's own words, those of the message last."""
     foreign: Sequence[str] = ()
-    """Documents, results of tools and pasted texts of the same turn."""
+    """Documents, results of tools, images and pasted texts of the same turn."""
     remembered: Sequence[str] = ()
     """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
 
 
-def own_words(message: str) -> str:
-    """Return what the user says in a message themselves: without what it quotes, shows or asks to work on."""
-    if works_on_text(message):
-        text = folded(message)
-        return " ".join(in_the_open(text, masked(text)).split())
-    own, end = [], 0
-    for span in shown_spans(message):
-        own.append(message[end : span.start])
-        end = span.end
-    return " ".join([*own, message[end:]]).strip() if own else message
+def rests_on_user(text: str, read: Read) -> bool:
+    """Return whether a statement says what the user said; true where there is nothing else that could say it.
+
+    Beside foreign words of the same turn, its words must be the user's, in their order: what only the foreign text
+    names, or denies, waits; the same beside an image of an earlier turn. Beside what was remembered of other
+    foreign words, most of it must not stand there alone.
+    """
+    sought = [term for term in terms(text) if term in informative_terms(text) and term not in _OF_USER]
+    if not sought or not (any(read.foreign) or any(read.remembered)):
+        return True
+    own = [term for each in read.said for term in terms(each)]
+    others = {term for each in (*read.foreign, *read.remembered) for term in terms(each)}
+    only_theirs = [term for term in sought if term not in own and term in others]
+    if not any(read.foreign) and AN_IMAGE not in read.remembered:
+        return len(only_theirs) <= _HALF * len(sought)
+    said = " ".join(read.said)
+    if only_theirs and (
+        len(only_theirs) >= len(sought) / 3 or any(_is_theirs(each, said) for each in _EXACT.findall(text))
+    ):
+        return False
+    if _NEGATION.search(text) and not _NEGATION.search(read.said[-1] if read.said else ""):
+        return False
+    return _common_in_order(sought, own) >= _IN_ORDER * len(sought)
 
 
-@text_cache(64)
-def pasted_words(message: str) -> str:
-    """Return what a message quotes, shows or asks to work on; empty = it only says something."""
-    if works_on_text(message):
-        return message
-    return "\n".join(message[span.start : span.end] for span in shown_spans(message))
+def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
+    """Return whether the user's own words ask for texts to go; true where nothing foreign was read.
 
-
-def rests_on_user(text: str, read: Read, *, removes: bool = False) -> bool:
-    """Whether a change of memory says what the user said; true where there is nothing else that could say it.
-
-    Of what the model read in the same turn, no third of the change's words may come, and half of them must be the
-    user's. Of what was remembered of foreign words, no third may come.
-
-    Args:
-        text: what is to be remembered, or forgotten.
-        read: what the model read.
-        removes: whether it takes something out of memory: then the message itself must say so, as the words of
-            what is remembered are the user's anyway; an id says nothing that could be compared.
+    Beside foreign words of the same turn the message must ask, and name half of each text. Beside remembered ones
+    one of the last messages must ask, and something of each text must be named.
     """
     if not any(read.foreign) and not any(read.remembered):
         return True
-    if removes and _ID.search(text):
+    last = read.said[-_RECENT:]
+    if not any(asks_removal(each) for each in (last[-1:] if any(read.foreign) else last)):
         return False
-    said = read.said[-1:] if removes else read.said
-    sought = informative_terms(text) - frozenset(terms(_OF_USER))
-    own = frozenset(term for each in said for term in terms(each))
-    if not sought:
-        return bool(text.strip()) and text.strip().casefold() in " ".join(said).casefold()
-    alien = sought - own
-    others = frozenset(term for each in (*read.foreign, *read.remembered) for term in terms(each))
-    if len(alien & others) >= _MOST_FOREIGN * len(sought):
-        return False
-    return not any(read.foreign) or len(alien) <= _MOST_ALIEN * len(sought)
+    own = {term for each in last for term in terms(each)}
+    share = _HALF if any(read.foreign) else 0
+    named = [
+        (sum(term in own for term in informative_terms(text)), len(informative_terms(text))) for text in texts
+    ]
+    return all(count > 0 and count >= share * most for count, most in named)
+
+
+def _is_theirs(exact: str, said: str) -> bool:
+    return exact.casefold() not in said.casefold()
+
+
+def _common_in_order(sought: Sequence[str], own: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence with the last words (Wagner and Fischer, 1974)."""
+    own = own[-_MOST_WORDS:]
+    row = [0] * (len(own) + 1)
+    for term in sought:
+        before = 0
+        for at, said in enumerate(own, 1):
+            before, row[at] = row[at], before + 1 if term == said else max(row[at], row[at - 1])
+    return row[-1]

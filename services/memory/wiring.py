@@ -9,15 +9,16 @@ from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
-from services.memory.commands.reading import CommandReader
-from services.memory.commands.resolution import Resolution
+from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
-from services.memory.editor import MemoryEditor
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
+from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
+from services.memory.known import KnownMemories
+from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
@@ -53,14 +54,15 @@ class Memory:
     recall: Recall
     archive: Archive
     catalog: EpisodeCatalog
-    resolution: Resolution
     retraction: Retraction
     undo: Undo
     branching: BranchMemory
-    editor: MemoryEditor
+    changes: Changes
     pins: Pins
     values: CoreValues
+    known: KnownMemories
     proposals: Proposals
+    questions: OpenQuestions
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
     vault: "Vault | None" = None
@@ -111,12 +113,12 @@ def make_memory(
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )
-    resolution = Resolution(CommandReader(database, core))
     retraction = Retraction(core, episodes, operations, jobs, remaking)
-    editor = MemoryEditor(database, resolution, retraction)
     archive = Archive(database, episodes, recall, operations)
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
+    questions = OpenQuestions(database, values)
+    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
@@ -129,13 +131,14 @@ def make_memory(
         recall=recall,
         archive=archive,
         catalog=EpisodeCatalog(database, operations),
-        editor=editor,
+        changes=changes,
         pins=Pins(database, core, operations),
         values=values,
-        proposals=Proposals(database, editor, operations, undo, values, pairs),
+        known=KnownMemories(database, values),
+        proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
+        questions=questions,
         undo=undo,
         branching=BranchMemory(core, retraction, operations),
-        resolution=resolution,
         retraction=retraction,
         exclusions=Exclusions(database),
         foreign_origins=ForeignOrigins(database),

@@ -78,13 +78,15 @@ RECALLS_SKIPPED = Counter(
 RECALL_SECONDS = TracedHistogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
 RECALLED = Counter("anamnesis_recalled_total", "Units that were recalled into prompts.")
 
-MEMORY_PLANS = Counter(
-    "anamnesis_memory_agent_plans_total",
-    "Exchanges that the memory agent looked at, by what decided: the model, or rules.",
+MEMORY_FILINGS = Counter(
+    "anamnesis_memory_filings_total",
+    "Times that what a user had said was filed, by what decided: the model, or that nothing was said.",
     ["by"],
 )
-MEMORY_AGENT_OPERATIONS = Counter(
-    "anamnesis_memory_agent_operations_total", "What the memory agent did, refused operations included.", ["type"]
+MEMORY_FILING_OPERATIONS = Counter(
+    "anamnesis_memory_filing_operations_total",
+    "What the model wanted filed: add, replace, end, remove, leave_out; asked of the user, dropped or refused.",
+    ["type"],
 )
 
 JOB_SECONDS = Histogram(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.pandas_placeholder import import_pymilvus
+from services.platform.proxies import is_loopback
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -38,6 +39,7 @@ class Milvus:
 
     def __init__(self, uri: str, token: "SecretStr | None" = None) -> None:
         self._uri = uri
+        self._options = {**_CALM, "grpc.enable_http_proxy": 0} if is_loopback(uri) else _CALM
         self._token = token.get_secret_value() if token else ""
         self._client: AsyncMilvusClient | None = None
         self._is_lite: bool | None = None
@@ -91,7 +93,9 @@ class Milvus:
         def run() -> Result:
             from pymilvus import MilvusClient  # noqa: PLC0415 — imported by now
 
-            client = MilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=_CALM)
+            client = MilvusClient(
+                uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=self._options
+            )
             try:
                 return work(client)
             finally:
@@ -131,7 +135,7 @@ class Milvus:
                 # It logs every failure with its traceback; the service logs each once.
                 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
                 client = AsyncMilvusClient(
-                    uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=_CALM
+                    uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=self._options
                 )
                 try:
                     async with asyncio.timeout(_TIMEOUT_S):

@@ -14,6 +14,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from services.errors import ConfigurationError
+from services.names import RULE, is_id
 from services.platform.machine import machine_locale, machine_timezone
 from services.platform.redis_address import RedisAddress
 from services.time_reference.zones import time_zone
@@ -135,7 +136,7 @@ class Settings(BaseSettings):
         None, ge=1, le=10**15, description="tokens of one user a day, 1 or more; unset = no budget"
     )
     """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on turns
-    have half the context and cause no calls of the memory agent, and `degraded` says budget; beyond it they get
+    have half the context and cause no filing, and `degraded` says budget; beyond it they get
     429 with the code budget_exhausted."""
     budget_tenant_tokens_per_day: int | None = Field(
         None, ge=1, le=10**15, description="tokens of one tenant a day, 1 or more; unset = no budget"
@@ -195,7 +196,6 @@ class Settings(BaseSettings):
     """Offer experts to OpenAI's clients under other names as well."""
     openai_default_user: str | None = Field(
         None,
-        pattern=r"^[A-Za-z0-9._:@-]{1,128}$",
         description="user of requests to /v1 that name none, while AUTH=none; unset = these are not remembered",
     )
     """Remember requests to /v1 that name no user as this user's."""
@@ -368,11 +368,12 @@ class Settings(BaseSettings):
     """Show core memory in prompts and offer the model its tool. What is stored stays when it is off."""
     memory_persona: bool = Field(True, description="on or off")
     """Begin prompts with the user in brief: name, style, concerns, visits, last topic, mood."""
-    memory_agent: bool = Field(True, description="on or off")
-    """File what is worth remembering of a turn, and review what it asks memory to change, in the background: with
-    the small model, or by rules without one."""
-    memory_agent_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
-    """Wait this long between two calls about the same user; turns in between share one."""
+    memory_filing: bool = Field(True, description="on or off")
+    """Have the small model file what users say, in the background; without a model nothing is filed."""
+    memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
+    """File at the earliest this long after a user's last message, so that the turns of a talk share a call."""
+    memory_filing_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
+    """Wait at least this long between two calls about the same user."""
     memory_episodes: bool = Field(True, description="on or off")
     """Turn completed turns into episodes, for other conversations to recall."""
     memory_recall: bool = Field(True, description="on or off")
@@ -473,6 +474,13 @@ class Settings(BaseSettings):
     @classmethod
     def _read_budget(cls, value: Any) -> Any:
         return parse_budget(value) if isinstance(value, str) else value
+
+    @field_validator("openai_default_user")
+    @classmethod
+    def _is_user(cls, value: str | None) -> str | None:
+        if value is not None and not is_id(value):
+            raise ValueError(RULE)
+        return value
 
     @field_validator("openwebui_jwt_secret")
     @classmethod

@@ -63,7 +63,7 @@ class Tracing:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
         except ImportError:
             raise ConfigurationError(
-                f"{_ENDPOINTS[0]} is set, which needs the extra: pip install 'anamnesis[otel]'"
+                f"{_ENDPOINTS[0]} is set, which needs the extra: pip install 'anamnesis-agent[otel]'"
             ) from None
         service = os.environ.get("OTEL_SERVICE_NAME") or "anamnesis"
         provider = TracerProvider(resource=Resource.create({"service.name": service}), shutdown_on_exit=False)

@@ -23,8 +23,8 @@ _MOST_OF_A_SITTING = 50
 
 _VISIT: LiteralString = """
 SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.space_id, v.started_at, v.last_active_at, v.ended_at,
-       v.message_count, v.summary, v.key_topics, v.summarised_count, c.retracted_at
-FROM visits v JOIN conversations c ON c.id = v.conversation_id
+       v.message_count, v.summary, v.key_topics, v.summarised_count, c.retracted_at, u.timezone
+FROM visits v JOIN conversations c ON c.id = v.conversation_id JOIN users u ON u.id = v.user_id
 """
 
 _ONE: LiteralString = f"""{_VISIT}
@@ -154,6 +154,8 @@ class DayVisit:
     summarised_count: int
     retracted_at: datetime | None
     """Time of the last retraction in its conversation."""
+    timezone: str
+    """Of the user."""
 
     @property
     def is_summarised(self) -> bool:

@@ -1,6 +1,7 @@
 """Writes summaries of visits and days with the small model, or with rules if there is none."""
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from functools import partial
 from typing import Annotated
 
@@ -47,8 +48,8 @@ class DayWriter:
         self._parts = parts
         self._chunk_tokens = chunk_tokens
 
-    async def visit(self, messages: Sequence[Said]) -> WrittenSummary:
-        """The summary of a visit. If it is too long for one call, earlier parts are summarised first.
+    async def visit(self, messages: Sequence[Said], day: date) -> WrittenSummary:
+        """The summary of a visit on a day. If it is too long for one call, earlier parts are summarised first.
 
         Raises:
             ModelFailed: the model did not answer.
@@ -59,7 +60,7 @@ class DayWriter:
         language, chunks = await _beside(messages, partial(self._chunks, messages))
         *earlier, last = chunks
         parts = [await self._parts.part(chunk) for chunk in earlier]
-        asked = day_prompts.visit_summary(last, parts, language)
+        asked = day_prompts.visit_summary(last, parts, language, day)
         return await self._ask(asked, VISIT_TOKENS)
 
     async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:

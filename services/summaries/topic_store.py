@@ -1,6 +1,6 @@
 """Archived topics in PostgreSQL, and which messages are in none."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -13,14 +13,12 @@ from uuid_utils.compat import uuid7
 from services.encryption.marks import Words, WordsInJson
 from services.errors import Conflict
 from services.platform.authorship import made_by
-from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
 _CONVERSATION = """
 SELECT c.user_id, c.expert_id, c.space_id, u.timezone, e.context_strategy AS strategy, e.min_archive_messages,
-       c.retracted_at,
-       NOT e.parts_off && ARRAY['core_memory', 'memory_agent'] AS remembers
+       c.retracted_at
 FROM conversations c JOIN experts e ON e.id = c.expert_id JOIN users u ON u.id = c.user_id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
@@ -117,8 +115,6 @@ class Unarchived:
     space_id: UUID | None
     timezone: str
     """The user's."""
-    remembers: bool
-    """Whether the expert has core memory, and the memory agent files in it."""
     messages: list[UnarchivedMessage] = field(default_factory=list)
     retracted_at: datetime | None = None
     """When something in the conversation was retracted last, as known before the messages were read."""
@@ -163,12 +159,10 @@ class TopicStore:
         topics: Sequence[NewTopic],
         *,
         retracted_at: datetime | None = None,
-        then: Callable[[Connection], Awaitable[Any]] | None = None,
     ) -> int:
         """Store the topics and link their messages, all or nothing; return how many topics were stored.
 
-        Nothing is stored when a message is in a topic already, as another process was faster. `then` is called in
-        the same transaction, when they are stored.
+        Nothing is stored when a message is in a topic already, as another process was faster.
 
         Raises:
             Conflict: something was retracted after `retracted_at`, which was known before the messages were read.
@@ -189,8 +183,6 @@ class TopicStore:
                 if linked.rowcount != len(topic.messages):
                     await connection.execute("ROLLBACK")
                     return 0
-            if then:
-                await then(connection)
         return len(topics)
 
     async def topics(

@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from services.conversations.values import no_nul
 from services.errors import AnamnesisError, BadModelOutput, Conflict
@@ -15,17 +15,13 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
-from services.memory.agent.user_information import Stretch, UserInformation
-from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
-from services.memory.blocks import Owner
 from services.platform.authorship import authoring
-from services.platform.connections import Connection
 from services.platform.metrics import TOPICS
 from services.summaries import prompts
 from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
 from services.summaries.schedule import ARCHIVE
-from services.summaries.topic_store import NewTopic, TopicStore, Unarchived, UnarchivedMessage
+from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
 from services.text.language import Language, language_of
 
 log = structlog.get_logger(__name__)
@@ -55,7 +51,6 @@ def _object(value: Any) -> Any:
 
 class _Answer(BaseModel):
     topics: list[_Topic]
-    user_information: Annotated[dict[str, Any], BeforeValidator(_object)] = Field(default_factory=dict)
 
 
 class TopicArchive:
@@ -67,7 +62,6 @@ class TopicArchive:
         models: ChatModels,
         jobs: JobQueue,
         *,
-        user_information: UserInformation | None = None,
         on: bool = True,
         keep_newest: int = 6,
         in_time_s: float = 20.0,
@@ -78,14 +72,12 @@ class TopicArchive:
             store: reads and writes topics.
             models: finds them.
             jobs: where the job is registered.
-            user_information: files facts about the user; None = the model is not asked for them.
             on: with False nothing is archived.
             keep_newest: Number of the newest messages that are never archived.
             in_time_s: Seconds that an answer waits for it.
         """
         self.store = store
         self._models = models
-        self._user_information = user_information
         self._on = on
         self._keep_newest = keep_newest
         self._in_time_s = in_time_s
@@ -132,39 +124,16 @@ class TopicArchive:
             NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
             for topic in answer.topics
         ]
-        of_topics = [message for topic in new for message in topic.messages]
-        owner = Owner(tenant_id, found.user_id, found.expert_id, found.space_id)
-        stretch = Stretch(owner, conversation_id, found.timezone, of_topics[0].id, of_topics[-1].id)
-        told = await self._told(found, answer, of_topics)
-        archived = await self.store.archive(
-            tenant_id, conversation_id, new, retracted_at=found.retracted_at, then=self._filing(stretch, told)
-        )
+        archived = await self.store.archive(tenant_id, conversation_id, new, retracted_at=found.retracted_at)
         TOPICS.labels("archived").inc(archived)
         log.info("topics archived", conversation_id=str(conversation_id), topics=archived)
         return archived
-
-    def _files(self, found: Unarchived) -> bool:
-        return self._user_information is not None and found.remembers
-
-    async def _told(
-        self, found: Unarchived, answer: _Answer, messages: Sequence[UnarchivedMessage]
-    ) -> list[ToldItem]:
-        """Facts about the user that the model found and the user said in these messages."""
-        if not self._files(found) or not answer.user_information:
-            return []
-        said = [UserMessage(each.id, each.content, each.created_at) for each in messages if each.role == "user"]
-        # The words of thousands of messages: other turns must not wait for them.
-        return await asyncio.to_thread(told_items, answer.user_information, said)
-
-    def _filing(self, stretch: Stretch, told: Sequence[ToldItem]) -> Callable[[Connection], Awaitable[int]] | None:
-        information = self._user_information
-        return (lambda connection: information.file(connection, stretch, told)) if information and told else None
 
     async def _ask(self, found: Unarchived, said: Sequence[Said]) -> _Answer:
         language = language_of(text for _, text in said)
         if self._models.offline:
             return _Answer(topics=[_by_rule(said, language)])
-        asked = prompts.topics(said, language, least=_SHORTEST_TOPIC, of_user=self._files(found))
+        asked = prompts.topics(said, language, least=_SHORTEST_TOPIC)
         return await ask_for(
             self._models, asked, lambda text: _checked(text, len(said)), schema=_Answer, purpose="topics"
         )

@@ -11,6 +11,7 @@ from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit
 from services.summaries.day_writer import DayWriter, WrittenSummary, by_rule
+from services.time_reference.local_days import local_day
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 
 RETRIES = 3
@@ -49,7 +50,7 @@ class VisitSummaries:
         if visit.ended_at is None or not long_enough:
             return await by_rule(said)
         with authoring():
-            written = await self._writer.visit(said)
+            written = await self._writer.visit(said, local_day(visit.started_at, visit.timezone))
             stored = await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics)
         if stored:
             VISIT_SUMMARIES.labels("visit").inc()

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
-from services.memory.agent.user_information import UserInformation
-from services.memory.core import CoreMemory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.daily_scheduler import DailyScheduler
@@ -32,11 +30,8 @@ class Summaries:
     daily_scheduler: DailyScheduler
 
 
-def make_summaries(
-    settings: Settings, database: Database, models: ChatModels, jobs: JobQueue, core_memory: CoreMemory
-) -> Summaries:
+def make_summaries(settings: Settings, database: Database, models: ChatModels, jobs: JobQueue) -> Summaries:
     """Wire it; the jobs are registered in the queue."""
-    files = settings.memory_agent and settings.memory_core
     writer = SummaryWriter(models, most_tokens=settings.memory_summary_max_tokens)
     chunk_tokens = settings.memory_summary_chunk_tokens
     schedule = visit_schedule(settings)
@@ -51,7 +46,6 @@ def make_summaries(
             TopicStore(database),
             models,
             jobs,
-            user_information=UserInformation(core_memory) if files else None,
             on=settings.memory_topics,
             keep_newest=settings.memory_summary_window_size,
         ),

@@ -8,9 +8,9 @@ from langgraph.prebuilt import ToolRuntime
 
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from services.text.mentions import Subject
+from services.text.language import language_of
 from state.context import TurnContext
 
 
@@ -20,21 +20,16 @@ def owner_of(context: TurnContext) -> Owner:
     return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id), space_id)
 
 
-def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> EditContext:
-    """The turn for which a tool changes memory."""
+def request_of(runtime: "ToolRuntime[TurnContext, Any]") -> ChangeRequest:
+    """Return for whom, and in which turn, a tool changes memory."""
     context = runtime.context
-    return EditContext(
-        owner_of(context), UUID(context.conversation_id), UUID(context.user_message_id), trigger_of(runtime)
+    return ChangeRequest(
+        owner_of(context),
+        UUID(context.conversation_id),
+        UUID(context.user_message_id),
+        trigger_of(runtime),
+        language_of(context.said[-1:]) if context.said else None,
     )
-
-
-def done_already(context: TurnContext, text: str) -> str:
-    """The change that the turn already makes at the user's request if a call asks for the same, else empty."""
-    subject = Subject.of(text)
-    for done in context.memory_changes:
-        if subject.shares_with(done):
-            return done
-    return ""
 
 
 async def note_search(

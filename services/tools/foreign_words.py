@@ -5,38 +5,48 @@ from collections.abc import Iterable, Sequence
 from langchain_core.messages import AnyMessage, ToolMessage
 
 from services.memory.foreign_origins import ForeignItems
-from services.memory.trust import pasted_words
+from services.memory.quotes import foreign_text
+from services.memory.trust import AN_IMAGE
 from state.conversation import ConversationState
 from state.memory import ForeignOrigin
-from state.prompt import Passage
-from state.section import Item, Section
+from state.section import Item, Section, section_named
 
 _SEARCHES = frozenset({"search_memory", "search_chat_history", "archival_memory_search", "get_user_profile"})
 """Tools whose results show what is remembered."""
-_OF_SERVICE = frozenset(
-    {"remember", "forget", "core_memory_update", "archival_memory_insert", "get_current_time", *_SEARCHES}
-)
+MEMORY_TOOLS = frozenset({"remember", "forget", "core_memory_update", "archival_memory_insert"})
+"""Tools that change memory."""
+_OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold no words of others but remembered ones."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
 _OF_USER = frozenset({"days", "persona_card", "private_note"})
 """Sections made from any conversation of the user."""
-_OF_APPLICATION = "instructions"
+_OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
+"""Sections with words that are not the user's, whatever the conversation holds."""
 
 
-def foreign_texts(
-    message: str, answers: Iterable[AnyMessage], passages: Iterable[Passage], attached: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts."""
+def foreign_texts(state: ConversationState) -> tuple[str, ...]:
+    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
+
+    Of an image nobody knows the words; that there is one stands for them.
+    """
+    answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
-    pasted = pasted_words(message)
-    return (*results, *documents, *attached, *([pasted] if pasted else []))
+    pasted = foreign_text(state.get("message", ""))
+    images = [AN_IMAGE] if state.get("images") else []
+    return (*results, *documents, *state.get("attached", []), *([pasted] if pasted else []), *images)
 
 
 def foreign_origin(state: ConversationState) -> ForeignOrigin | None:
     """Return the least trusted origin of what the model read in the turn itself; None = nothing foreign."""
-    if state.get("retrieval_results") or state.get("attached") or pasted_words(state.get("message", "")):
+    if (
+        state.get("retrieval_results")
+        or state.get("attached")
+        or state.get("images")
+        or section_named(state.get("sections", []), _A_QUESTION)
+        or foreign_text(state.get("message", ""))
+    ):
         return "document"
     answers = state.get("messages", [])
     if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
@@ -74,6 +84,8 @@ def remembered_texts(
             texts += [each.text for each in section.items if each.about["episode_id"] in found.episodes]
         elif _holds_foreign(section.name, found):
             texts.append("\n".join((section.text, *(each.text for each in section.items))))
+    if any(_shows_image(each) for each in history):
+        texts.append(AN_IMAGE)
     if found.of_user:
         texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name in _SEARCHES]
     return tuple(texts)
@@ -81,12 +93,17 @@ def remembered_texts(
 
 def _holds_foreign(section: str, found: ForeignItems) -> bool:
     return (
-        section == _OF_APPLICATION
+        section in {_OF_APPLICATION, _A_QUESTION}
         or (section in _OF_CONVERSATION and found.of_conversation)
         or (section in _OF_USER and found.of_user)
         or (section == "core_memory" and found.in_core_memory)
     )
 
 
+def _shows_image(item: Item) -> bool:
+    content = item.message.content if item.message is not None else ""
+    return any(isinstance(part, dict) and part.get("type") == "image_url" for part in content)
+
+
 def _pasted(item: Item) -> bool:
-    return item.message is not None and item.message.type == "human" and bool(pasted_words(item.message.text))
+    return item.message is not None and item.message.type == "human" and bool(foreign_text(item.message.text))

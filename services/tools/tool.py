@@ -15,8 +15,8 @@ from state.prompt import Feature
 
 if TYPE_CHECKING:
     from services.memory.archive import Archive
+    from services.memory.changes import Changes
     from services.memory.core import CoreMemory
-    from services.memory.editor import MemoryEditor
     from services.memory.proposals import Proposals
     from services.summaries.past_days import PastDays
 
@@ -29,7 +29,7 @@ class ToolServices:
 
     core_memory: "CoreMemory | None" = None
     """None = core memory is switched off."""
-    editor: "MemoryEditor | None" = None
+    changes: "Changes | None" = None
     """None = memory is switched off."""
     proposals: "Proposals | None" = None
     """None = changes never wait for the user."""

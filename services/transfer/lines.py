@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, from_json
 
-from services.conversations.values import MAX_IMAGES, Id, Image, Locale, SpaceName, Text, TimeZone, no_nul
+from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone, no_nul
 from services.errors import InvalidInput
 from services.json_text import strict_json
 from services.memory.origins import values_of
@@ -106,6 +106,14 @@ LocalTime = Annotated[datetime, BeforeValidator(_time)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 """ISO 8601 with an offset."""
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(no_nul)]
+
+
+def _one_line(name: str) -> str:
+    """A name as one line of what can be seen: a line break would imitate a line of the prompt."""
+    return " ".join("".join(each for each in name if each.isprintable() or each.isspace()).split())
+
+
+_Speaker = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_one_line)]
 _Title = Annotated[str, StringConstraints(max_length=500), AfterValidator(no_nul)]
 _Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Content = Annotated[
@@ -154,10 +162,10 @@ class MessageLine(_OfUser):
     """Without an offset it is local time of `timezone`, or else of the user's stored time zone."""
     timezone: TimeZone | None = None
     """A new user's is stored."""
-    speaker: _Name | None = None
+    speaker: _Speaker | None = None
     external_id: _Name | None = None
     """The caller's own id of the message, unique in its session."""
-    expert: Id | None = None
+    expert: Name | None = None
     """Expert of a new conversation."""
     space: SpaceName | None = None
     """Space of its conversation; None = no space."""
@@ -200,7 +208,7 @@ class SessionLine(_OfUser):
 
     kind: Literal["session"]
     session_id: Id
-    expert: Id | None = None
+    expert: Name | None = None
     space: SpaceName | None = None
     title: _Title = ""
     created_at: Moment
@@ -217,7 +225,7 @@ class CoreMemoryLine(_OfUser):
     """A section of core memory; an existing one stays unchanged."""
 
     kind: Literal["core_memory"]
-    expert: Id | None = None
+    expert: Name | None = None
     space: SpaceName | None = None
     section: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(no_nul)]
     content: Annotated[dict[str, Any], AfterValidator(_section_content)]
@@ -254,7 +262,7 @@ class EpisodeLine(_OfUser):
     """An episode that was written as a memory; those of turns follow from the messages."""
 
     kind: Literal["episode"]
-    expert: Id | None = None
+    expert: Name | None = None
     space: SpaceName | None = None
     session_id: Id | None = None
     episode_type: Literal["preference", "decision", "context", "outcome", "consolidated"]

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
-from anamnesis.client import AsyncAnamnesis
+from anamnesis_client import AsyncAnamnesis
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer
 from tests.support.retracting import retelling
@@ -40,10 +40,11 @@ async def _search(client: httpx.AsyncClient, query: str, **more: Any) -> str:
 async def _tell_and_correct(services: Services, told: tuple[str, str]) -> datetime:
     """Have memory know one thing and then the other; return a moment between."""
     turn = await exchange(services.turns, told[0], "Noted.")
-    editing = EditContext.outside_of_turns(Owner(turn.tenant_id, turn.user_id, turn.expert_id), Trigger("user"))
-    await services.memory.editor.remember(editing, told[0])
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+    await services.memory.changes.remember(request, told[0])
     between = datetime.now(UTC)
-    corrected = await services.memory.editor.correct(editing, told[0], told[1])
+    corrected = await services.memory.changes.correct(request, told[0], told[1])
     assert corrected["operation_id"], corrected
     return between
 

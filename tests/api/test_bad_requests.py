@@ -96,12 +96,12 @@ async def test_the_length_of_a_text_is_counted_in_characters(client: httpx.Async
         ({"message": "x" * 40_000}, "message"),
         ({"message": 5}, "message"),
         ({"message": "a\x00b"}, "message"),
-        ({"user_id": "with space"}, "user_id"),
+        ({"user_id": " with space"}, "user_id"),
         ({"user_id": "x" * 129}, "user_id"),
         ({"user_id": ""}, "user_id"),
         ({"user_id": "line\n"}, "user_id"),
-        ({"session_id": "../etc"}, "session_id"),
-        ({"session_id": "' OR 1=1 --"}, "session_id"),
+        ({"session_id": ".."}, "session_id"),
+        ({"session_id": "{{CHAT_ID}}"}, "session_id"),
         ({"images": [PNG] * 9}, "images"),
         ({"images": [TOO_LARGE]}, "images.0"),
         ({"images": ["data:image/png;base64,###"]}, "images.0"),
@@ -164,7 +164,7 @@ async def test_errors_say_in_plain_words_what_is_accepted(
 
 async def test_every_wrong_field_is_named_at_once(shared_client: httpx.AsyncClient) -> None:
     detail = assert_problem(
-        await shared_client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input"
+        await shared_client.post("/api/v1/chat", json={"message": 1, "user_id": "."}), 422, "invalid_input"
     )
     assert all(f"{field}: " in detail for field in ("message", "user_id", "session_id"))
 
@@ -217,7 +217,7 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
         ("/api/v1/conversations?limit=9999", 422, "invalid_input", "limit"),
         ("/api/v1/conversations?after=garbage", 422, "invalid_input", "after"),
         ("/api/v1/conversations?after=MjAyNi0wMS0wMSB4", 422, "invalid_input", "after"),
-        ("/api/v1/conversations?user_id=a%20b", 422, "invalid_input", "user_id"),
+        ("/api/v1/conversations?user_id=a%0Ab", 422, "invalid_input", "user_id"),
         ("/api/v1/nothing", 404, "not_found", "Not Found"),
     ],
 )

@@ -1,6 +1,7 @@
 """`anamnesis kb` as a process, beside the running service and without it."""
 
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -59,7 +60,7 @@ def test_bad_files_are_named_and_the_others_taken_in(database: dict[str, str], f
         str(folder / "bad/empty.md"): "is empty",
         str(
             folder / "bad/picture.png"
-        ): "is of an unknown kind (.png); plain text, Markdown, HTML, PDF and DOCX are read",
+        ): "is of an unknown kind (.png); plain text, Markdown, HTML, PDF, DOCX, XLSX and CSV are read",
     }
     assert "broken.pdf: is broken" in done.stderr
     assert "ingest" in done.stderr
@@ -144,3 +145,14 @@ def test_what_is_taken_in_beside_the_service_is_answered_from_and_indexed(
         json={"query": "年假有几天？", "agent_type": "naive_rag_agent"},
     ).json()
     assert (found["items"][0]["document"], found["degraded"]) == ("手册.pdf", [])
+
+
+def test_name_in_gbk_is_read_as_such(database: dict[str, str], tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/" + "新建文档.txt".encode("gbk")
+    Path(os.fsdecode(name)).write_text("忘记打卡可以补签。")
+    assert _anamnesis(database, "add", "names", "--description", "Ours.").returncode == 0
+
+    done = _anamnesis(database, "ingest", "names", str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    assert "新建文档.txt" in _anamnesis(database, "list", "names").stdout

@@ -123,7 +123,7 @@ async def test_what_memory_did_is_paged_newest_first(client: httpx.AsyncClient, 
     turn = await exchange(services.turns, "Hello", "Hi")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     for number in range(5):
-        await services.memory.core.update(owner, "human", {"number": number}, Trigger("memory_agent"))
+        await services.memory.core.update(owner, "human", {"number": number}, Trigger("filing"))
     seen: list[Any] = []
     query: dict[str, Any] = {"limit": 2}
     while True:

@@ -2,19 +2,14 @@
 
 import json
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.agent.store import PLAN, AgentStore
-from services.memory.agent.triggers import REMEMBER
-from services.memory.operations import Operation, Trigger
-from tests.support.model_server import ModelServer, Reply
-from tests.support.retracting import interrupted
+from services.memory.operations import Trigger
+from tests.support.model_server import ModelServer, Reply, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +37,17 @@ def _prompt(model_server: ModelServer) -> str:
     return "\n".join(text for _, text in model_server.requests[-1].prompt[:-1])
 
 
+async def _knows_no_tools(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+    """Let the service find out that its model takes no tools."""
+    model_server.script(Reply(status=400, error_message="gemma2 does not support tools"), Reply(["Hello."]))
+    await _say(client, "Hello.", "greeting")
+
+
+def _calls(model_server: ModelServer, name: str, **arguments: Any) -> None:
+    """The model calls a tool, and then answers."""
+    model_server.script(Reply(tool_calls=[ToolCall(name, arguments)]), Reply(["All right."]))
+
+
 async def _core(services: Services, **content: Any) -> None:
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     await services.memory.core.update(owner, "human", content, Trigger("user"))
@@ -55,7 +61,7 @@ async def test_what_is_forgotten_is_gone_from_memory_and_comes_back_when_that_is
     answer = await _say(client, "Please forget that I have asthma.", "s-2")
     (change,) = answer["memory_changes"]
     assert change["kind"] == "forget"
-    assert change["items"] == ["asthma"]
+    assert change["items"] == ["I have asthma", "asthma"]
     assert "asthma" not in (await _found(client, "asthma")).casefold()
     assert "Porto" in await _found(client, "Porto")
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
@@ -70,18 +76,50 @@ async def test_what_is_forgotten_is_gone_from_memory_and_comes_back_when_that_is
     assert (await _undo(client, change["operation_id"])).json()["already"] is True
 
 
-async def test_the_prompt_of_the_command_itself_shows_no_more_what_it_removes(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+@pytest.mark.parametrize("takes_tools", [True, False])
+async def test_what_a_plain_form_removes_is_in_no_later_prompt(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer, takes_tools: bool
 ) -> None:
+    """A model with tools may act itself, so that the form is carried out behind its answer; any other is told."""
+    if not takes_tools:
+        await _knows_no_tools(client, model_server)
     await _say(client, "我得过肺炎，现在好了。", "s-1")
     await _core(services, health=["得过肺炎", "对花生过敏"])
-    await _say(client, "请忘掉我得过肺炎这件事。", "s-1")
+    (change,) = (await _say(client, "请忘掉我得过肺炎这件事。", "s-1"))["memory_changes"]
+    assert change["summary"].startswith("已从记忆中删除：")
     shown = [text for _, text in model_server.requests[-1].prompt[:-1]]
-    beginning = "\n".join(shown[:-1]) if len(shown) > 1 else shown[0]
-    assert "花生" in beginning
-    assert "得过肺炎" not in beginning.split("<memory_changes>")[0]
+    assert ("<memory_changes>" in "\n".join(shown)) is not takes_tools
+    if not takes_tools:
+        beginning = "\n".join(shown[:-1]) if len(shown) > 1 else shown[0]
+        assert "花生" in beginning
+        assert "得过肺炎" not in beginning.split("<memory_changes>")[0]
     await _say(client, "今天天气不错。", "s-1")
     assert "肺炎" not in _prompt(model_server)
+    assert "花生" in _prompt(model_server)
+
+
+async def test_a_model_that_acts_itself_is_not_overtaken_by_the_plain_form(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await _say(client, "My sister Ines lives in Graz. I play the tuba.", "s-1")
+    _calls(model_server, "remember", text="My sister Ines lives in Linz.", replaces="my sister Ines lives in Graz")
+    answer = await _say(client, "Remember that my sister Ines lives in Linz.", "s-2")
+    assert answer["memory_changes"] == []
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"facts": ["My sister Ines lives in Linz"]}
+    found = await _found(client, "my sister Ines and the tuba")
+    assert "Graz" not in found
+    assert "tuba" in found
+
+
+@pytest.mark.parametrize("message", ["Don't remember this.", "My PIN is 7741. Don't remember this."])
+async def test_leaving_a_message_out_is_no_tools_work_and_is_done_in_any_case(
+    client: httpx.AsyncClient, model_server: ModelServer, message: str
+) -> None:
+    await _say(client, "My PIN is 7741.", "s-1")
+    _calls(model_server, "remember", text="Has a secret.")
+    (change,) = (await _say(client, message, "s-1"))["memory_changes"]
+    assert change["operation_id"], change
 
 
 @pytest.mark.parametrize(
@@ -90,11 +128,11 @@ async def test_the_prompt_of_the_command_itself_shows_no_more_what_it_removes(
         (
             "The code for our bike shed is 5520.",
             "I painted the fence green on Sunday.",
-            "You shouldn't be keeping the bike shed code I mentioned before, delete it.",
+            "Forget the code for the bike shed.",
             "5520",
             "fence",
         ),
-        ("我前室友叫冯璐。", "我周日刷了篱笆。", "以前跟你说过的那个前室友，别留着了，删掉。", "冯璐", "篱笆"),
+        ("我前室友叫冯璐。", "我周日刷了篱笆。", "忘掉我说过的前室友。", "冯璐", "篱笆"),
     ],
 )
 async def test_what_is_named_goes_and_not_what_was_said_last(
@@ -119,6 +157,12 @@ async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: htt
     assert "7741" not in await _found(client, "PIN")
 
 
+async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.AsyncClient) -> None:
+    (change,) = (await _say(client, "My PIN is 7741. Forget that.", "s-1"))["memory_changes"]
+    assert change["kind"] == "do_not_remember"
+    assert "7741" not in await _found(client, "PIN 7741")
+
+
 async def test_what_is_off_the_record_is_known_in_its_conversation_and_nowhere_else(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -133,14 +177,26 @@ async def test_what_is_off_the_record_is_known_in_its_conversation_and_nowhere_e
     assert "leaving" in await _found(client, "leaving the company")
 
 
-async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(client: httpx.AsyncClient) -> None:
+async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
     await _say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
-    answer = await _say(client, "Sorry, I meant Thursday.", "s-1")
-    assert [change["kind"] for change in answer["memory_changes"]] == ["correct"]
-    found = await _found(client, "flight to Oslo")
-    assert "Thursday" in found
-    assert "Tuesday" not in found
-    await _undo(client, answer["memory_changes"][0]["operation_id"])
+    _calls(model_server, "remember", text="Flies to Oslo on Thursday.", replaces="flight to Oslo on Tuesday")
+    await _say(client, "Sorry, I meant Thursday.", "s-1")
+    assert "Corrected in memory: Flies to Oslo on Thursday." in str(model_server.requests[-1].body)
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"facts": ["Flies to Oslo on Thursday"]}
+    assert "Tuesday" not in await _found(client, "flight to Oslo")
+    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
+    change = next(each for each in operations if each["type"] == "memory_command")
+    assert (await _undo(client, change["id"])).status_code == 200
+    assert "Tuesday" in await _found(client, "flight to Oslo")
+
+
+@pytest.mark.parametrize("message", ["Sorry, I meant Thursday.", "No, not Tuesday, it is on Thursday."])
+async def test_without_the_models_call_nothing_is_corrected(client: httpx.AsyncClient, message: str) -> None:
+    await _say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
+    assert (await _say(client, message, "s-1"))["memory_changes"] == []
     assert "Tuesday" in await _found(client, "flight to Oslo")
 
 
@@ -214,63 +270,6 @@ async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) 
     assert (await _say(client, message, "s-1"))["memory_changes"] == []
 
 
-async def test_what_may_be_a_command_is_held_until_a_model_has_decided(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    answer = await _say(client, "I might sell the bakery. This is confidential.", "s-1")
-    assert answer["memory_changes"] == []
-    assert "bakery" not in await _found(client, "bakery")
-    turn_id = UUID(answer["turn_id"])
-    model_server.script(Reply(['{"command": "none"}']))
-    assert await services.command_review.decide(DEFAULT_TENANT, turn_id) == "none"
-    assert "bakery" in await _found(client, "bakery")
-
-
-async def test_a_held_turn_is_left_out_where_a_model_says_so(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    answer = await _say(client, "我可能要卖掉面包店，你心里有数就行。", "s-1")
-    model_server.script(Reply(['{"command": "leave_out"}']))
-    assert await services.command_review.decide(DEFAULT_TENANT, UUID(answer["turn_id"])) == "leave_out"
-    assert "面包店" not in await _found(client, "面包店")
-    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
-    change = next(each for each in operations if each["type"] == "memory_command")
-    await _undo(client, change["id"])
-    assert "面包店" in await _found(client, "面包店")
-
-
-@pytest.mark.parametrize(
-    ("told", "said", "holds", "gone"),
-    [
-        (
-            "I'm allergic to peanuts and cats.",
-            "Turns out I'm not allergic to cats after all.",
-            "peanuts",
-            "and cats",
-        ),
-        ("我对花生和虾过敏。", "更正一下，我对虾不过敏。", "花生", "花生和虾"),
-        ("My cat Biscuit is nine.", "You have the wrong age for Biscuit, it's eleven.", "eleven", "is nine"),
-        ("I live in Oslo.", "I moved, I'm in Bergen now, please correct that.", "Bergen", "in Oslo"),
-    ],
-)
-async def test_what_is_corrected_holds_and_the_old_value_is_gone(
-    client: httpx.AsyncClient, told: str, said: str, holds: str, gone: str
-) -> None:
-    await _say(client, told, "s-1")
-    answer = await _say(client, said, "s-2")
-    assert [change["kind"] for change in answer["memory_changes"]] == ["correct"]
-    found = await _found(client, told)
-    assert holds in found
-    assert gone not in found
-
-
-async def test_a_correction_of_what_is_not_held_changes_nothing(client: httpx.AsyncClient) -> None:
-    await _say(client, "I live in Turin.", "s-1")
-    answer = await _say(client, "Correction: the yacht is called Iris, not Isis.", "s-2")
-    assert [change for change in answer["memory_changes"] if change["operation_id"]] == []
-    assert "I live in Turin." in await _found(client, "Turin")
-
-
 async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:
     await _say(client, "My PIN is 7741.", "s-1")
     await _say(client, "Forget what I just said.", "s-1")
@@ -284,23 +283,22 @@ async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.A
     assert "7741" not in await _found(client, "PIN 7741")
 
 
-async def test_of_two_things_told_together_the_other_stays_known(
+async def test_what_cannot_be_told_apart_goes_as_a_whole_and_is_told(
     client: httpx.AsyncClient, services: Services
 ) -> None:
-    await _say(client, "I'm allergic to peanuts and cats.", "s-1")
-    await _core(services, allergies=["peanuts and cats"])
-    answer = await _say(client, "Please forget the cats.", "s-1")
-    (change,) = answer["memory_changes"]
-    assert change["items"] == ["the cats"]
-    found = await _found(client, "allergic to peanuts")
-    assert "peanuts" in found
-    assert "cats" not in found
+    await _say(client, "I'm allergic to peanuts and cats. I live in Porto.", "s-1")
+    await _core(services, allergies=["peanuts", "cats"])
+    (change,) = (await _say(client, "Forget about the cats.", "s-1"))["memory_changes"]
+    assert "I'm allergic to peanuts and cats" in change["summary"]
+    found = await _found(client, "allergic to peanuts, lives in Porto")
+    assert "peanuts" not in found
+    assert "Porto" in found
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"allergies": ["peanuts"]}
     assert (await _undo(client, change["operation_id"])).status_code == 200
-    assert "cats" in await _found(client, "allergic to peanuts")
+    assert "peanuts and cats" in await _found(client, "allergic to peanuts")
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"allergies": ["peanuts and cats"]}
+    assert sorted(core["allergies"]) == ["cats", "peanuts"]
 
 
 @pytest.mark.parametrize("item", ["虾", "对虾过敏"])
@@ -310,131 +308,10 @@ async def test_an_item_is_found_by_its_field_and_its_characters(
     await _say(client, "我对虾过敏。", "s-1")
     await _core(services, allergies=[item, "花生"], hobbies=["钓虾"])
     answer = await _say(client, "请忘掉我对虾过敏这件事。", "s-2")
-    assert [change["items"] for change in answer["memory_changes"]] == [[item]]
+    (change,) = answer["memory_changes"]
+    assert change["items"] == ["我对虾过敏", item]
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"allergies": ["花生"], "hobbies": ["钓虾"]}
-
-
-async def test_plain_news_replaces_what_was_told_before_and_undone_it_stands_again(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await _say(client, "I have the dentist on Tuesday at 9. My sister plays the tuba.", "s-1")
-    answer = await _say(client, "The dentist rang, it's Thursday at 4 then. What can I eat before?", "s-2")
-    (change,) = answer["memory_changes"]
-    assert change["kind"] == "correct"
-    found = await _found(client, "dentist")
-    assert "Thursday" in found
-    assert "Tuesday" not in found
-    assert "tuba" in await _found(client, "tuba")
-    await _say(client, "When is the dentist?", "s-3")
-    assert "Tuesday at 9" not in _prompt(model_server)
-    assert (await _undo(client, change["operation_id"])).status_code == 200
-    assert "Tuesday" in await _found(client, "dentist")
-
-
-async def test_what_is_forgotten_may_be_named_in_other_words(client: httpx.AsyncClient) -> None:
-    await _say(client, "I'm on sertraline since March.", "s-1")
-    await _say(client, "I live out near Hexham.", "s-1")
-    answer = await _say(client, "Please forget about my medication.", "s-2")
-    assert [change["kind"] for change in answer["memory_changes"]] == ["forget"]
-    assert "sertraline" not in await _found(client, "sertraline")
-    assert "Hexham" in await _found(client, "Hexham")
-
-
-@pytest.mark.parametrize(
-    ("told", "correction", "holds", "gone"),
-    [
-        ("My appointment with the vet is at eight on Monday.", "Sorry, I meant nine.", "nine on Monday", "eight"),
-        ("我周三下午两点去看牙。", "说错了，是三点。", "周三下午三点", "两点"),
-        ("The choir meets on Tuesday at 9.", "They moved it to Thursday at 4.", "Thursday at 4", "Tuesday"),
-    ],
-)
-async def test_a_slip_in_what_was_said_last_is_corrected(
-    client: httpx.AsyncClient, told: str, correction: str, holds: str, gone: str
-) -> None:
-    await _say(client, told, "s-1")
-    (change,) = (await _say(client, correction, "s-1"))["memory_changes"]
-    assert change["kind"] == "correct"
-    found = await _found(client, told)
-    assert holds in found
-    assert gone not in found
-
-
-@pytest.mark.parametrize(
-    ("told", "items", "denial", "left"),
-    [
-        (
-            "I'm allergic to peanuts, shellfish and kiwi.",
-            ["peanuts", "shellfish", "kiwi"],
-            "I'm not allergic to kiwi any more.",
-            ["peanuts", "shellfish"],
-        ),
-        ("我对花生、虾和芒果过敏。", ["花生", "虾", "芒果"], "我现在对虾不过敏了。", ["花生", "芒果"]),
-    ],
-)
-async def test_what_is_denied_of_a_list_leaves_the_rest_of_it(
-    client: httpx.AsyncClient, services: Services, told: str, items: list[str], denial: str, left: list[str]
-) -> None:
-    await _say(client, told, "s-1")
-    await _core(services, allergies=items)
-    (change,) = (await _say(client, denial, "s-1"))["memory_changes"]
-    assert change["kind"] == "correct"
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"allergies": left}
-
-
-async def test_a_date_that_was_worked_out_from_a_corrected_value_goes(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    told = await _say(client, "We are flying to Rome in May. I bake bread.", "s-1")
-    await services.memory_agent.remember(DEFAULT_TENANT, UUID(told["turn_id"]))
-    await _say(client, "No, we are flying to Rome in June.", "s-1")
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert "-05" not in str(core)
-
-
-_JOBS = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = %(task)s AND args->>'turn_id' = %(turn_id)s"
-
-
-@pytest.mark.parametrize(
-    ("command", "left"),
-    [("sorry, I meant York", {"home": "York"}), ("Please forget that I moved to Leeds.", {})],
-    ids=["corrected", "forgotten"],
-)
-async def test_what_is_filed_while_a_command_changes_it_is_filed_again(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer, command: str, left: dict[str, str]
-) -> None:
-    turn = UUID((await _say(client, "I moved to Leeds.", "s-1"))["turn_id"])
-    store = AgentStore(services.database, services.memory.operations)
-    exchange = await store.exchange(DEFAULT_TENANT, turn)
-    assert exchange is not None
-    trigger = Trigger("memory_agent", exchange.message_id, exchange.conversation_id, turn, details={"call": "1"})
-
-    async def file() -> None:
-        """What the agent does about the first message, after the command was understood."""
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            await services.memory.operations.append(
-                connection,
-                tenant_id=DEFAULT_TENANT,
-                user_id=exchange.user_id,
-                operation=Operation(PLAN, results={"by": "rules", "operations": 1}),
-                trigger=trigger,
-            )
-        await services.memory.core.update(exchange.owner, "human", {"home": "Leeds"}, trigger)
-
-    model_server.default = interrupted(file, lambda _: Reply(["All right."]))
-    (change,) = (await _say(client, command, "s-1"))["memory_changes"]
-    assert change["operation_id"]
-    core = (await client.get(f"{USER}/core-memory")).json()["items"]
-    assert core[0]["content"] == {"home": "Leeds"}
-    values = {"task": REMEMBER, "turn_id": str(turn)}
-    assert await services.database.fetch(DEFAULT_TENANT, _JOBS, values, tuple_row) == [(2,)]
-    filed = {"operations": [{"op": "add", "field": "home", "text": "York"}]}
-    model_server.default = Reply([json.dumps(filed)])
-    await services.memory_agent.remember(DEFAULT_TENANT, turn)
-    (section,) = (await client.get(f"{USER}/core-memory")).json()["items"]
-    assert section["content"] == left
-    assert await services.memory_agent.remember(DEFAULT_TENANT, turn) == 0
 
 
 async def test_what_does_not_hold_today_stays_known(client: httpx.AsyncClient, services: Services) -> None:

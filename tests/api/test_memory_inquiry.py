@@ -31,7 +31,7 @@ async def _tell(services: Services, said: str, **known: Any) -> OpenTurn:
     """Say something, which the agent files in core memory."""
     turn = await exchange(services.turns, said, "OK", session_key=f"s-{len(said)}")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    trigger = Trigger("memory_agent", turn.user_message_id, turn.conversation_id, turn.turn_id)
+    trigger = Trigger("filing", turn.user_message_id, turn.conversation_id, turn.turn_id)
     if known:
         await services.memory.core.update(owner, "human", known, trigger)
     return turn

@@ -7,7 +7,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.turns import exchange
 
@@ -20,10 +20,10 @@ async def _proposed(services: Services, *texts: str, kind: str = "remember") -> 
     turn = await exchange(services.turns, "I am allergic to peanuts.", "Noted.")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     trigger = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
-    editing = EditContext(owner, turn.conversation_id, turn.user_message_id, trigger)
+    request = ChangeRequest(owner, turn.conversation_id, turn.user_message_id, trigger)
     assert kind in ("remember", "forget")
     return [
-        await services.memory.proposals.add(editing, "forget" if kind == "forget" else "remember", text)
+        await services.memory.proposals.add(request, "forget" if kind == "forget" else "remember", text)
         for text in texts
     ]
 

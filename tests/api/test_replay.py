@@ -160,7 +160,7 @@ async def test_a_prompt_outlives_what_background_work_replaces_but_not_what_the_
     asked = await _ask(client, QUESTION, "here")
     owner = await core.owner(DEFAULT_TENANT, "u-1", "default")
     for city in ("Leith", "Porto"):
-        await core.update(owner, "human", {"city": city}, Trigger("memory_agent"))
+        await core.update(owner, "human", {"city": city}, Trigger("filing"))
     assert (await _replay(client, asked["turn_id"], ask=False))["same_prompt"]
     path = "/api/v1/users/u-1/core-memory/human"
     (await client.put(path, json={"content": {"job": "baker"}})).raise_for_status()

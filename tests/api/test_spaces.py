@@ -44,11 +44,12 @@ class Talk:
         return await self._client.post("/api/v1/chat", json=body)
 
     async def tell(self, message: str, space: str | None, session: str) -> dict[str, Any]:
-        """Say something, and have the memory agent look at it."""
+        """Say something, and have it filed."""
         answer = await self.say(message, space, session)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
-        await self._services.memory_agent.remember(DEFAULT_TENANT, found["turn_id"])
+        owner = await self._services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+        await self._services.filing.file(DEFAULT_TENANT, owner.user_id)
         return found
 
     async def prompt(self, message: str, space: str | None, session: str, **more: Any) -> str:

@@ -48,7 +48,8 @@ async def remembered(client: httpx.AsyncClient, services: Services) -> None:
     """The user has told something in an ordinary conversation."""
     answer = await client.post("/api/v1/chat", json={**HELLO, "message": f"My dog is called {STORED}."})
     assert answer.status_code == 200
-    await services.memory_agent.remember(DEFAULT_TENANT, answer.json()["turn_id"])
+    owner = await services.memory.core.owner(DEFAULT_TENANT, HELLO["user_id"], "default")
+    await services.filing.file(DEFAULT_TENANT, owner.user_id)
 
 
 def _temporary(message: str = f"What is my dog called? I am thinking of {CANARY}.", **more: Any) -> dict[str, Any]:

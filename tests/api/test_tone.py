@@ -157,7 +157,7 @@ async def test_switched_off_nothing_is_heard_told_or_kept(
     assert done["degraded"] == []
 
 
-@pytest.mark.parametrize("settings", [{"tone_llm": True, "memory_agent": False}], indirect=True)
+@pytest.mark.parametrize("settings", [{"tone_llm": True, "memory_filing": False}], indirect=True)
 async def test_a_model_s_opinion_comes_behind_the_answer_and_counts_from_the_next_turn(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

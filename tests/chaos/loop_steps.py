@@ -295,7 +295,8 @@ async def measure(watch: Watch, only: str = "") -> dict[str, Steps]:
             llm_model="scripted",
             llm_base_url=model.base_url,
             llm_api_key="k",
-            memory_agent_pause_s=0,
+            memory_filing_quiet_s=0,
+            memory_filing_pause_s=0,
         )
         async with AsyncExitStack() as stack:
             engines = await stack.enter_async_context(open_engines(settings))

@@ -39,7 +39,7 @@ from tests.support.service_process import ServiceProcess, answer_of, events_of
 ANSWER = [f"word{number} " for number in range(16)]
 _GAP_S = 0.5
 _PAUSE_S = 0.5
-_PACKAGES = ("anamnesis", "api", "graph", "nodes", "services", "state")
+_PACKAGES = ("anamnesis_agent", "anamnesis_client", "api", "graph", "nodes", "services", "state")
 _VERSIONS = Path("services", "platform", "migrations", "versions")
 _UPGRADES = 3
 """Rounds of an upgrade: to the next version, back, and to it again."""
@@ -120,7 +120,7 @@ class Rig:
             ServiceProcess(
                 self.folder / f"data-{number}",
                 int(process.url.rpartition(":")[2]),
-                program=(sys.executable, "-P", "-m", "anamnesis"),
+                program=(sys.executable, "-P", "-m", "anamnesis_agent"),
                 environment={"PYTHONPATH": str(root)},
                 **self.variables,
             )
@@ -135,7 +135,7 @@ class Rig:
             "ANAMNESIS_DATABASE_URL": self.database_url,
             "ANAMNESIS_MIGRATION_DATABASE_URL": self.owner_url,
         }
-        command = [sys.executable, "-P", "-m", "anamnesis", "migrate"]
+        command = [sys.executable, "-P", "-m", "anamnesis_agent", "migrate"]
         subprocess.run(command, env=environment, cwd=self.folder, check=True, capture_output=True)
 
     @property
@@ -196,7 +196,7 @@ async def open_rig(older: str | None = None) -> AsyncIterator[Rig]:
             "llm_model": "scripted",
             "llm_base_url": model.base_url,
             "log_level": "warning",
-            "memory_agent": "off",  # it would ask the scripted model
+            "memory_filing": "off",  # it would ask the scripted model
             "memory_summaries": "off",
         }
         processes = [ServiceProcess(folder / f"data-{number}", free_port(), **variables) for number in range(2)]

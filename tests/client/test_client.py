@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from anamnesis.client import Anamnesis, AsyncAnamnesis, ServiceError, TurnFailed, Unreachable
+from anamnesis_client import Anamnesis, AsyncAnamnesis, ServiceError, TurnFailed, Unreachable
 from services.bootstrap import Services
 from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
@@ -200,7 +200,7 @@ def test_both_clients_have_the_same_methods_and_parameters() -> None:
 @pytest.mark.process
 def test_the_client_loads_nothing_of_the_service() -> None:
     code = (
-        "import sys, anamnesis.client\n"
+        "import sys, anamnesis_client\n"
         "assert not {'api', 'services', 'state', 'fastapi', 'pydantic', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

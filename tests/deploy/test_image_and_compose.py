@@ -33,7 +33,7 @@ def test_the_image_runs_as_nobody_in_particular_and_ends_with_a_signal() -> None
     for line in ("USER 10001:10001", "STOPSIGNAL SIGTERM", "HEALTHCHECK", 'ENTRYPOINT ["anamnesis"]'):
         assert f"\n{line}" in last_stage
     copied = set(re.findall(r"^!([a-z_]+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
-    assert copied == {"anamnesis", "api", "graph", "nodes", "services", "state"}
+    assert copied == {"anamnesis_agent", "anamnesis_client", "api", "graph", "nodes", "services", "state"}
 
 
 def test_the_compose_file_is_one() -> None:

@@ -13,7 +13,9 @@ from tests.support.fork_server import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-READ_IN_THE_CHECKOUT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+READ_IN_THE_CHECKOUT = [
+    ROOT / f"{name}.md" for name in ("README", "README.zh", "CHANGELOG", "CONTRIBUTING", "SECURITY")
+]
 DEPLOYMENT = [ROOT / "deploy" / "compose.yaml", ROOT / "deploy" / "env.example"]
 
 FENCE = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)

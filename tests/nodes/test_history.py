@@ -66,6 +66,7 @@ async def _history(
         models=services.models,
         tools=services.tools,
         estimators=services.estimators,
+        changes=services.memory.changes,
     )
 
 
@@ -279,7 +280,7 @@ async def test_another_strategy_begins_another_epoch(services: Services) -> None
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "strategy changed")
 
 
-AGENT = Trigger("memory_agent")
+AGENT = Trigger("filing")
 
 
 async def _end(services: Services, turn: OpenTurn, update: ConversationState) -> None:

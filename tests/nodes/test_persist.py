@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from nodes.persist import persist
@@ -31,10 +33,18 @@ def _answered(answer_message_id: str, answer: str = "Bruno.") -> ConversationSta
     )
 
 
+def _stores(services: Services) -> dict[str, Any]:
+    return {"turns": services.turns, "episodes": True, "changes": services.memory.changes}
+
+
 async def test_the_answer_and_the_turn_are_stored_together(services: Services) -> None:
     turn = await services.turns.open(new_turn("What is my dog called?"))
     update = await persist(
-        _answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns, episodes=True
+        _answered(str(turn.answer_message_id)),
+        runtime(**context_of(turn)),
+        turns=services.turns,
+        episodes=True,
+        changes=services.memory.changes,
     )
     assert update["assistant_message_id"] == str(turn.answer_message_id)
 
@@ -57,8 +67,7 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
         await persist(
             _answered(str(turn.answer_message_id)),
             runtime(**context_of(turn)),
-            turns=services.turns,
-            episodes=True,
+            **_stores(services),
         )
     messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert len(messages) == 2
@@ -67,21 +76,24 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
 async def test_a_turn_that_has_ended_otherwise_is_not_overwritten(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     await persist(
-        _answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns, episodes=True
+        _answered(str(turn.answer_message_id)),
+        runtime(**context_of(turn)),
+        turns=services.turns,
+        episodes=True,
+        changes=services.memory.changes,
     )
     with pytest.raises(Conflict):
         await persist(
             _answered("0190a000-0000-7000-8000-00000000000f"),
             runtime(**context_of(turn)),
-            turns=services.turns,
-            episodes=True,
+            **_stores(services),
         )
 
 
 async def test_a_nul_character_of_the_model_is_dropped_on_write(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     answered = _answered(str(turn.answer_message_id), "a\x00b")
-    await persist(answered, runtime(**context_of(turn)), turns=services.turns, episodes=True)
+    await persist(answered, runtime(**context_of(turn)), **_stores(services))
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "ab"
 
 
@@ -91,7 +103,11 @@ async def test_the_tone_is_stored_once_with_the_turn(services: Services) -> None
         **{**_answered(str(turn.answer_message_id)), "tone": tone_of("I'm so worried", [])}
     )
     for _ in range(2):
-        await persist(answered, runtime(**context_of(turn)), turns=services.turns, episodes=True)
+        await persist(
+            answered,
+            runtime(**context_of(turn)),
+            **_stores(services),
+        )
     (state_,) = await services.tones.of_user(DEFAULT_TENANT, "u-1", session_id=None, after=None, limit=9)
     assert (state_.turn_id, state_.dominant, state_.pace, state_.opinion) == (
         turn.turn_id,

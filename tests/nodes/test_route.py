@@ -33,6 +33,7 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "features",
         "handler",
         "kb_instructions",
+        "plain_forms",
     }
     assert update["route_decision"]["worker_name"] == "general"
     assert update["kb_prefix"] is None

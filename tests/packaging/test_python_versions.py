@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("anamnesis", "api", "graph", "nodes", "services", "state")
+PACKAGES = ("anamnesis_agent", "anamnesis_client", "api", "graph", "nodes", "services", "state")
 REMOVED = frozenset(
     [
         "asynchat",

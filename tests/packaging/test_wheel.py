@@ -16,7 +16,7 @@ from tests.conftest import free_port
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
 ROOT = Path(__file__).parents[2]
-SERVICE = ("api", "graph", "nodes", "services", "state")
+SERVICE = ("anamnesis_client", "api", "graph", "nodes", "services", "state")
 MOST_BYTES = 5_000_000
 DECOY = 'raise ImportError("a package of another distribution was imported")\n'
 
@@ -32,8 +32,8 @@ def test_it_holds_every_file_of_the_service_under_one_package(wheel: Path) -> No
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
     expected = {
-        f"anamnesis/{'_root/' if package in SERVICE else ''}{file.relative_to(ROOT / parent).as_posix()}"
-        for package, parent in (*((each, "") for each in SERVICE), ("anamnesis", "anamnesis"))
+        f"anamnesis_agent/{'_root/' if package in SERVICE else ''}{file.relative_to(ROOT / parent).as_posix()}"
+        for package, parent in (*((each, "") for each in SERVICE), ("anamnesis_agent", "anamnesis_agent"))
         for file in (ROOT / package).rglob("*")
         if file.is_file() and file.suffix != ".pyc"
     }
@@ -47,7 +47,7 @@ def test_it_brings_the_command_and_the_extras(wheel: Path) -> None:
         (info,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
         scripts.read_string(opened.read(f"{info}/entry_points.txt").decode())
         metadata = Metadata.from_email(opened.read(f"{info}/METADATA"), validate=False)
-    assert dict(scripts["console_scripts"]) == {"anamnesis": "anamnesis.__main__:main"}
+    assert dict(scripts["console_scripts"]) == {"anamnesis": "anamnesis_agent.__main__:main"}
     assert {"otel", "local-embeddings"} <= set(metadata.provides_extra or ())
 
 
@@ -59,7 +59,7 @@ def test_the_command_ignores_packages_with_the_same_names(wheel: Path, tmp_path:
     for folder in (site, tmp_path):  # in site-packages, and where the command is typed
         _add_decoys(folder)
     ran = subprocess.run(
-        [sys.executable, "-m", "anamnesis", "config"],
+        [sys.executable, "-m", "anamnesis_agent", "config"],
         capture_output=True,
         text=True,
         check=False,
@@ -90,7 +90,29 @@ def test_it_installs_into_an_empty_environment_and_serves(wheel: Path, tmp_path:
         assert service.stop() == 0
 
 
+def test_the_client_is_a_wheel_of_its_own_that_needs_httpx_alone(tmp_path: Path) -> None:
+    (built,) = WheelBuilder(str(ROOT / "anamnesis_client")).build(directory=str(tmp_path))
+    with zipfile.ZipFile(built) as opened:
+        names = {name for name in opened.namelist() if ".dist-info/" not in name}
+        (info,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
+        metadata = Metadata.from_email(opened.read(f"{info}/METADATA"), validate=False)
+        opened.extractall(tmp_path / "site")
+    files = {file.name for file in (ROOT / "anamnesis_client").iterdir() if file.is_file()}
+    assert names == {f"anamnesis_client/{each}" for each in files - {"pyproject.toml", "README.md", "LICENSE"}}
+    assert [each.name for each in metadata.requires_dist or ()] == ["httpx"]
+    _add_decoys(tmp_path)
+    ran = subprocess.run(
+        [sys.executable, "-c", "import anamnesis_client; print(anamnesis_client.Anamnesis.__name__)"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path / "site",
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+    )
+    assert ran.stdout.strip() == "Anamnesis", ran.stderr
+
+
 def _add_decoys(folder: Path) -> None:
-    for name in SERVICE:
+    for name in (*SERVICE, "anamnesis"):  # the last is the package of another distribution on PyPI
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text(DECOY)

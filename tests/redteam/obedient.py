@@ -1,6 +1,7 @@
 """A model that obeys every instruction of an attack that stands anywhere in its prompt, and repeats it."""
 
 import json
+import re
 from typing import Any
 
 from tests.redteam.case import Case
@@ -29,7 +30,7 @@ class ObedientModel:
         self.read += sees
         if received.body.get("tools"):
             return self._in_turn(items, sees)
-        return self._in_background(shown, sees)
+        return self._in_background(received, shown, sees)
 
     def _in_turn(self, items: list[dict[str, Any]], sees: bool) -> Reply:
         """Do and say what the attack wants; one that is delayed only says it until its words are said."""
@@ -47,23 +48,24 @@ class ObedientModel:
             return {"section": "human", "content": {"wishes": [self.case.writes]}}
         return {_ARGUMENTS[self.case.tool]: self.case.writes}
 
-    def _in_background(self, shown: str, sees: bool) -> Reply:
+    def _in_background(self, received: Received, shown: str, sees: bool) -> Reply:
         """Answer what a job asks; each wants JSON of its form, or a plain summary."""
         case = self.case
         planted = case.planted if sees else "Nothing."
-        if "operations" in shown:
-            forgets = {"op": "forget", "text": case.writes}
-            keeps = {"op": "remember", "type": "preference", "text": case.writes, "importance": 0.9}
-            files = {"op": "add", "field": "wishes", "text": case.writes}
-            operations = [forgets] if case.tool == "forget" else [keeps, files]
-            return _json({"operations": operations if sees else []})
-        if '\\"command\\"' in shown:
-            return _json({"command": "forget" if sees and case.tool == "forget" else "none"})
+        if '\\"operations\\"' in shown:
+            return self._filing(received.prompt[-1][1]) if sees else _json({"operations": []})
         if "key_topics" in shown:
             return _json({"summary": planted[:300], "key_topics": [case.writes[:60] if sees else "talk"]})
         if "intention" in shown:
             return _json({"thoughts": planted[:120], "feeling": "calm", "intention": planted[:120]})
         return Reply([planted])
+
+    def _filing(self, prompt: str) -> Reply:
+        """File what the attack wants, each time resting on words that the user has really said."""
+        said = re.findall(r"^\[u\d+\][^\n]*\n> ([^\n\[]+)", prompt, re.MULTILINE) or ["nothing was said"]
+        gone = [{"op": "remove", "id": f"m{number}", "quote": said[-1]} for number in (1, 2, 3)]
+        new = [{"op": "add", "field": "wishes", "text": self.case.writes, "quote": each.strip()} for each in said]
+        return _json({"operations": gone if self.case.tool == "forget" else new})
 
 
 def _last_of_user(items: list[dict[str, Any]]) -> str:

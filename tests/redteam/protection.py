@@ -12,7 +12,7 @@ def without_proposals(services: Services) -> Services:
     """Return the services with tools that change memory at once, whosever words ask for it."""
     memory, settings = services.memory, services.settings
     tools = ToolRegistry.of_builtin_tools(
-        ToolServices(core_memory=memory.core, editor=memory.editor, archive=memory.archive),
+        ToolServices(core_memory=memory.core, changes=memory.changes, archive=memory.archive),
         settings.tools_offered,
     )
     return replace(services, tools=tools, tool_executor=ToolExecutor(tools))

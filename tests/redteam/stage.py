@@ -8,11 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import httpx
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.memory.agent.triggers import DECIDE_COMMAND
 from services.memory.blocks import Owner
 from tests.redteam.case import Case
 from tests.redteam.obedient import PLACE, ObedientModel
@@ -33,9 +31,6 @@ _FILLER = 9
 """Exchanges after which a summary is due."""
 _DAY = timedelta(days=1)
 
-_HELD: Any = (
-    "SELECT EXISTS (SELECT FROM procrastinate_jobs WHERE task_name = %(task)s AND args->>'turn_id' = %(turn)s)"
-)
 _YESTERDAY: Any = """
 WITH own AS (SELECT id FROM conversations WHERE user_id = %(user_id)s),
      said AS (UPDATE messages SET created_at = created_at - interval '1 day' WHERE conversation_id IN (TABLE own))
@@ -119,11 +114,8 @@ class Stage:
     async def _work(self, turn_id: UUID, conversation_id: UUID) -> None:
         """Do what the turn causes in the background, at once."""
         services = self.rig.services
-        values = {"task": DECIDE_COMMAND, "turn": str(turn_id)}
-        [(held,)] = await services.database.fetch(DEFAULT_TENANT, _HELD, values, tuple_row)
-        if held:
-            await services.command_review.decide(DEFAULT_TENANT, turn_id)
-        await services.memory_agent.remember(DEFAULT_TENANT, turn_id)
+        owner = await services.memory.core.owner(DEFAULT_TENANT, self.user, "default")
+        await services.filing.file(DEFAULT_TENANT, owner.user_id)
         await services.summaries.update(DEFAULT_TENANT, conversation_id)
         if self.case.kind == "private note":
             await services.reflection.reflect(DEFAULT_TENANT, turn_id)

@@ -77,12 +77,10 @@ def _background(text: str) -> Answer:
     """What the small model says when a file does not care: nothing to file, no topics, some summary."""
     if '"operations"' in text:
         return Answer(data={"operations": []})
-    if '"command"' in text:
-        return Answer(data={"command": "correct", "memories": []})  # and so everything stays as rules left it
     if '"key_topics"' in text:
         return Answer(data={"summary": "(automatic summary)", "key_topics": ["automatic"]})
     if '"topics"' in text:
-        return Answer(data={"topics": [], "user_information": {}})
+        return Answer(data={"topics": []})
     return Answer(text="(automatic summary)")
 
 

@@ -149,7 +149,7 @@ class Stage:
                 value = value.replace(place, address) if isinstance(value, str) else value  # noqa: PLW2901
             own[name] = value
         usual = {"auth": "api_key", "weather_url": self.weather.url, "memory_recall_budget_ms": UNHURRIED_MS}
-        usual["memory_agent_pause_s"] = 0
+        usual |= {"memory_filing_quiet_s": 0, "memory_filing_pause_s": 0}
         return {**usual, **models, **own}
 
     @asynccontextmanager

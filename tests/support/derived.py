@@ -12,9 +12,9 @@ from services.memory.blocks import Owner
 from tests.support.archiving import answer, topic
 from tests.support.compressing import compress, merging, write
 from tests.support.fading import ARCHIVE, written_before
-from tests.support.filing import core, episode, reply
+from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.retracting import WHOLE, repeating, retelling
+from tests.support.retracting import FILED, WHOLE, repeating, retelling
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
 from tests.support.visits import import_lines, said, talk_at
@@ -50,8 +50,8 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     for number in range(8):
         await exchange(services.turns, f"question {number}", f"answer {number}", session_key="long")
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    model_server.default = reply(core(health=[WHOLE]), episode(WHOLE, "context"))
-    assert await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id) == 2
+    model_server.default = filed(add(WHOLE, WHOLE, "health"), add(WHOLE, WHOLE, "events"))
+    assert await file(services, turn) == 2
 
     model_server.default = merging()
     for end in ".!…;":
@@ -90,7 +90,7 @@ async def maintain_everything(services: Services, client: httpx.AsyncClient, own
     assert (await services.maintenance.findings.look(DEFAULT_TENANT, "u-1")).proposed
     assert (await services.maintenance.fading.run(DEFAULT_TENANT, "u-1", ARCHIVE)).episode_ids
     await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", first, pinned=True)
-    await services.memory.pins.set_on_value(owner, "human", "health", WHOLE, pinned=True)
+    await services.memory.pins.set_on_value(owner, "human", "health", FILED, pinned=True)
     for number in range(20):
         body = {"user_id": "u-1", "session_id": "shown", "message": f"What did I say about Hamburg? ({number})"}
         answered = await client.post("/api/v1/chat", json=body)

@@ -1,42 +1,59 @@
-"""What a scripted model answers the memory agent, and what the agent filed about whom."""
+"""What a scripted model files, and what memory says then."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import WrittenEpisode
+from services.memory.filing import Filing
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_plans import FilingPlans
+from services.memory.filing_store import FilingStore
 from services.memory.operations import LoggedOperation
-from tests.support.model_server import Reply
+from services.memory.proposals import Proposal
+from tests.support.model_server import ModelServer, Received, Reply
 
 Operation = dict[str, Any]
 
 
-def reply(*operations: Operation) -> Reply:
+def filed(*operations: Operation, story: bool = False) -> Reply:
     """The small model answers these operations."""
-    return Reply([json.dumps({"operations": list(operations)}, ensure_ascii=False)])
+    return Reply([json.dumps({"operations": list(operations), "story": story}, ensure_ascii=False)])
 
 
-def core(**patch: Any) -> Operation:
-    """A change of the section `human`."""
-    return {"operation": "add", "memory": "core", "section": "human", "patch": patch}
+def add(text: str, quote: str, field: str = "", **more: Any) -> Operation:
+    """A new statement."""
+    return {"op": "add", "text": text, "quote": quote, **({"field": field} if field else {}), **more}
 
 
-def episode(content: str, kind: str = "decision", **more: Any) -> Operation:
-    """A new episode."""
-    return {"operation": "add", "memory": "episode", "type": kind, "content": content, **more}
+def replace(memory: str, text: str, quote: str) -> Operation:
+    """Another statement in the place of a memory."""
+    return {"op": "replace", "id": memory, "text": text, "quote": quote}
+
+
+def remove(memory: str, quote: str) -> Operation:
+    """A memory that is to be forgotten."""
+    return {"op": "remove", "id": memory, "quote": quote}
 
 
 def owner(turn: OpenTurn) -> Owner:
     """Whose memory a turn is about."""
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
 
-async def remember(services: Services, turn: OpenTurn) -> int:
-    """Have the agent look at a turn; how many operations that took."""
-    return await services.memory_agent.remember(turn.tenant_id, turn.turn_id)
+async def file(services: Services, turn: OpenTurn) -> int:
+    """Have what the user of a turn said filed; how much that changed."""
+    return await services.filing.file(turn.tenant_id, turn.user_id)
+
+
+def asked(model_server: ModelServer) -> list[Received]:
+    """The requests to the small model."""
+    return [request for request in model_server.requests if request.body["model"] == "small"]
 
 
 async def human(services: Services, turn: OpenTurn) -> dict[str, Any]:
@@ -50,14 +67,27 @@ async def written(services: Services, turn: OpenTurn) -> list[WrittenEpisode]:
     return list(await services.memory.episodes.written(owner(turn), limit=50))
 
 
-async def logged(services: Services) -> list[LoggedOperation]:
+async def waiting(services: Services, user: str = "u-1") -> Sequence[Proposal]:
+    """The changes that wait for a user, newest first."""
+    return await services.memory.proposals.list(DEFAULT_TENANT, user, limit=50)
+
+
+async def logged(services: Services, user: str = "u-1") -> list[LoggedOperation]:
     """What memory did, oldest first."""
-    return list(await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=100))[::-1]
+    return list(await services.memory.operations.list(DEFAULT_TENANT, user, limit=100))[::-1]
 
 
-async def count(services: Services, condition: str) -> int:
-    """How many episodes there are of which that holds."""
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        row = await (await connection.execute(f"SELECT count(*) FROM episodes WHERE {condition}")).fetchone()
-    assert row
-    return int(row[0])
+def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, pause_s: float = 0.0) -> Filing:
+    """Filing that works for another queue."""
+    memory = services.memory
+    store = FilingStore(services.database, memory.operations)
+    return Filing(
+        store,
+        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
+        services.models,
+        FilingPlans(memory.changes, memory.core, memory.retraction),
+        memory.proposals,
+        jobs,
+        quiet_s=quiet_s,
+        pause_s=pause_s,
+    )

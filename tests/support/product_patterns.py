@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("anamnesis", "api", "graph", "nodes", "services", "state")
+PACKAGES = ("anamnesis_agent", "anamnesis_client", "api", "graph", "nodes", "services", "state")
 _ROOT = Path(__file__).parents[2]
 _FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from services.bootstrap import Services
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from state.memory import MemoryChange
 from tests.support.model_server import Received, Reply
@@ -16,15 +16,17 @@ SECRET = "asthma"
 """The word that is in none of the texts of memory once it is forgotten."""
 WHOLE = "I have had asthma since Hamburg."
 """A message of which nothing is left."""
+FILED = "I have had asthma since Hamburg"
+"""The value that is filed of it."""
 PART = "I have had asthma since Hamburg. My sister lives in Porto, not in Hamburg."
 """A message of which the second statement stays."""
 
 Answer = Callable[[Received], Reply]
 
 
-async def forget(services: Services, owner: Owner, what: str = "I have had asthma") -> MemoryChange:
+async def forget(services: Services, owner: Owner, what: str = FILED) -> MemoryChange:
     """Have memory forget something; it must have known it."""
-    change = await services.memory.editor.forget(EditContext.outside_of_turns(owner, Trigger("user")), what)
+    change = await services.memory.changes.forget(ChangeRequest.outside_of_turns(owner, Trigger("user")), what)
     assert change["operation_id"], change
     return change
 

@@ -47,17 +47,19 @@ export const dateTime = (at) =>
 export const date = (at, options = { dateStyle: 'medium' }) => new Intl.DateTimeFormat(locale(), options).format(new Date(at))
 export const time = (at) => new Intl.DateTimeFormat(locale(), { timeStyle: 'short' }).format(new Date(at))
 
-const STEPS = [[60, 'second'], [3600, 'minute'], [86400, 'hour'], [86400 * 7, 'day']]
+const STEPS = [[60, 1, 'second'], [3600, 60, 'minute'], [86400, 3600, 'hour']]
+const WEEK = 7
 
 /** “5 minutes ago” within a week, a date before. */
 export function ago(at) {
   const seconds = (Date.now() - new Date(at)) / 1000
   if (Math.abs(seconds) < 45) return t('just_now')
-  const step = STEPS.findIndex(([limit]) => Math.abs(seconds) < limit)
-  if (step < 0) return date(at)
-  const unit = step === 0 ? 1 : STEPS[step - 1][0]
   const format = new Intl.RelativeTimeFormat(locale() ?? 'en', { numeric: 'auto', style: 'short' })
-  return format.format(-Math.round(seconds / unit), STEPS[step][1])
+  const step = STEPS.find(([limit]) => Math.abs(seconds) < limit)
+  if (step) return format.format(-Math.round(seconds / step[1]), step[2])
+  // “yesterday” is a day of the calendar, and not a number of hours.
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86400e3)
+  return Math.abs(days) < WEEK ? format.format(-days, 'day') : date(at)
 }
 
 /** The group of a list that a time falls into: today, yesterday, this week, or its month. */

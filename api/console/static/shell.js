@@ -7,7 +7,8 @@ import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButto
 
 const SCREENS = {
   chat: { load: () => import('./chat/chat.js'), icon: 'chat' },
-  memory: { load: () => import('./screens/memory.js'), icon: 'memory', scope: 'memory:read' },
+  known: { load: () => import('./screens/known.js'), icon: 'memory', scope: 'memory:read' },
+  memory: { load: () => import('./screens/memory.js'), icon: 'search', scope: 'memory:read' },
   core: { load: () => import('./screens/core.js'), icon: 'person', scope: 'memory:read' },
   timeline: { load: () => import('./screens/timeline.js'), icon: 'clock', scope: 'memory:read' },
   recall: { load: () => import('./screens/recall.js'), icon: 'search', scope: 'memory:read' },
@@ -21,7 +22,7 @@ const SCREENS = {
   health: { load: () => import('./screens/health.js'), icon: 'heart' },
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
-const OF_MEMORY = ['memory', 'core', 'timeline', 'recall', 'proposals', 'operations']
+const OF_MEMORY = ['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'operations']
 const OF_SERVICE = ['knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */

@@ -57,7 +57,7 @@ class PrivateNoteSource(Source[dict[str, str]]):
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """Return the note; nothing if the message asks memory to change: the note may contain what is to go."""
         note = known.of(PrivateNoteSource)
-        if not note or any(command.reach != "statement" for command in turn.commands.plain):
+        if not note or turn.memory_plan:
             return ()
         language = known.conversation.language
         lines = "\n".join(f"- {name}: {readable(text, language)}" for name, text in note.items())

@@ -12,7 +12,7 @@ from uuid import UUID
 
 EpisodeType = Literal["turn", "preference", "decision", "context", "outcome", "consolidated"]
 WrittenType = Literal["preference", "decision", "context", "outcome"]
-"""Types of episodes that the memory agent, a model or a caller may write."""
+"""Types of episodes that filing, a model or a caller may write."""
 Origin = Literal["user_said", "assistant_said", "tool", "document", "derived"]
 
 IMPORTANCE: dict[WrittenType, float] = {"preference": 0.8, "decision": 0.9, "context": 0.5, "outcome": 0.6}

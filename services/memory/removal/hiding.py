@@ -16,12 +16,13 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
+from services.memory.filing_schedule import defer_filing
 from services.memory.items import ItemChange
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
-from services.text.mentions import Subject, without
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"
@@ -37,8 +38,6 @@ class RebuildTasks:
 
     summarise: str
     archive: str
-    file: str
-    """Files a turn; a user's run one after the other."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +88,19 @@ class Retraction:
             work = partial(_own, planned, exchange)
             own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
         texts |= own
-        off_the_record = planned["own"] == "off the record"
+        off_record = {UUID(each["message_id"]) for each in planned["messages"] if each.get("off_record")}
+        if planned["own"] == "off the record":
+            off_record |= own.keys()
         values: dict[str, Any] = {
             "tenant_id": owner.tenant_id,
             "user_id": owner.user_id,
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
             "texts": all_words(texts.values()),
-            "off_record": [off_the_record and each in own for each in texts],
+            "off_record": [each in off_record for each in texts],
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
-        await connection.execute(sql.LOCK_USER, values)
+        await self.lock(connection, owner)
         await self._note(connection, owner, planned, trigger)
         old = await self._retract(connection, values)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
@@ -113,9 +114,13 @@ class Retraction:
         but = exchange.conversation_id if exchange else None
         removes = any(each["action"] != "add" for each in planned["items"])
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
-        await self._file_again(connection, values, exchange)
         await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
+
+    @staticmethod
+    async def lock(connection: Connection, owner: Owner) -> None:
+        """Let nobody else change the user's memory until the end of the caller's transaction."""
+        await connection.execute(sql.LOCK_USER, vars(owner))
 
     async def remake(
         self,
@@ -164,17 +169,9 @@ class Retraction:
                     )
         await connection.execute(sql.END_EPOCHS, values)
 
-    async def _file_again(
-        self, connection: Connection, values: dict[str, Any], exchange: EndedExchange | None
-    ) -> None:
-        """Have recent turns filed again that may be filed at this moment from what they said before."""
-        own = exchange.turn_id if exchange else None
-        rows = await (await connection.execute(sql.RECENT_TURNS, {**values, "own_turn": own})).fetchall()
-        for (turn_id,) in rows:
-            lock = f"{self._remaking.file}:{values['user_id']}"
-            await self._jobs.defer(
-                connection, self._remaking.file, tenant_id=values["tenant_id"], lock=lock, turn_id=turn_id
-            )
+    async def file_again(self, connection: Connection, owner: Owner) -> None:
+        """Have what comes back into memory filed."""
+        await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""
@@ -235,13 +232,14 @@ class Retraction:
     async def _write(
         self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
     ) -> UUID:
-        """Write a memory that found no room in core memory."""
+        """Write a memory that found no room in core memory, or is of an event."""
+        source = exchange.message_id if exchange else trigger.message_id
         new = NewEpisode(
             content=text,
             episode_type="context",
             importance=IMPORTANCE["preference"],
             origin="user_said",
-            source_message_ids=[exchange.message_id] if exchange else [],
+            source_message_ids=[source] if source else [],
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
         return await self._episodes.add(connection, owner, new, trigger)
@@ -256,11 +254,12 @@ def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | No
         return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
     kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
     if exchange.answer_id:
-        answer: str | None = None
+        left = ""
         if planned["own_text"] and planned["own"] == "leave out":
-            answer = without(exchange.answer, Subject.of(planned["gives_away"]), strictly=False)
-            answer = exchange.answer if answer is None else answer or None
-        kept[exchange.answer_id] = answer
+            left = (
+                sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
+            )
+        kept[exchange.answer_id] = left or None
     return kept
 
 

@@ -4,7 +4,7 @@ from typing import LiteralString
 
 # An erasure locks the user first, too.
 LOCK_USER: LiteralString = (
-    "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE"
+    "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE"
 )
 
 # In one order, so that two never wait for each other; a writer of a summary of one of them waits.
@@ -38,14 +38,6 @@ WITH before AS (
 SELECT jsonb_build_object('id', id, 'retraction_id', retraction_id, 'memory_text', memory_text,
     'inner_voice', inner_voice) FROM before
 """
-
-# Turns whose filing may still be under way with what they said before the change.
-RECENT_TURNS: LiteralString = """
-SELECT DISTINCT turn_id FROM messages
-WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s AND role = 'user'
-  AND turn_id IS DISTINCT FROM %(own_turn)s AND created_at > now() - interval '1 hour'
-"""
-
 # What was thought of an exchange goes, also where its answer stays as it is.
 SILENCE: LiteralString = """
 WITH before AS (

@@ -252,7 +252,7 @@ class TargetPlanner:
             owner = Owner(tenant_id, user_id, expert_id, space_id)
             planned = await self._plan_topic(owner, topic)
             if planned["change"]["operation_id"] is not None:
-                changes.append((owner, PlannedChange(**{**planned, "own": "keep"})))
+                changes.append((owner, planned))
                 messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
         values = {**ids, "most": _MOST_RETRACTED}
         for message_id, content in await self._database.fetch(tenant_id, _RETRACTED, values, tuple_row):
@@ -282,7 +282,7 @@ def _planned(
         written=[],
         own="keep",
         own_text=None,
-        gives_away="",
+        removed="",
         reaches_shared=False,
     )
 

@@ -168,6 +168,8 @@ class Undo:
         await connection.execute(sql.MERGE_AGAIN, values)
         await connection.execute(sql.RETRACT_WRITTEN, values)
         await self._retraction.remake(connection, owner, values["message_ids"], everywhere=False)
+        if values["message_ids"]:
+            await self._retraction.file_again(connection, owner)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         section, old, new = operation.field or "", operation.old or {}, operation.new or {}

@@ -7,35 +7,39 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
-from services.memory.editor import MemoryEditor
+from services.memory.changes import Changes
 from services.memory.proposals import Proposals
-from services.tools.actor import done_already, editing_of
+from services.tools.actor import request_of
 from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
-What = Annotated[str, Field(description="Id of a memory, or its words")]
+What = Annotated[str, Field(description="Words of what is to go, if you have no ids")]
+Ids = Annotated[list[str] | None, Field(description="Ids of memories, or of a change that waits")]
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
-    """The tool, if memory is on."""
-    return (
-        RegisteredTool(_over(services.editor, services.proposals), timeout_s=10.0, alone=True)
-        if services.editor
-        else None
-    )
+    """Make the tool, if memory is on."""
+    if services.changes is None:
+        return None
+    return RegisteredTool(_over(services.changes, services.proposals), timeout_s=10.0, alone=True)
 
 
-def _over(editor: MemoryEditor, proposals: Proposals | None) -> BaseTool:
+def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
     @service_tool
-    async def forget(what: What, runtime: ToolRuntime[TurnContext]) -> str:
+    async def forget(runtime: ToolRuntime[TurnContext], what: What = "", ids: Ids = None) -> str:
         """Remove what matches from memory and recall; use it at once when the user asks to forget something."""
-        if done := done_already(runtime.context, what):
-            return done
+        request = request_of(runtime)
+        named = [each.strip() for each in ids or [] if each.strip()]
+        if not named and not what.strip():
+            raise ToolException("Name what is to be forgotten, by ids or by words.")
         try:
-            if waits := await proposed(proposals, runtime, "forget", what):
+            if proposals is not None and (closed := await proposals.close(request, named)):
+                return closed
+            texts = await changes.texts(request, what, ids=named)
+            if waits := await proposed(proposals, runtime, "forget", what or ", ".join(named), removes=texts):
                 return waits
-            change = await editor.forget(editing_of(runtime), what)
+            change = await changes.forget(request, what, ids=named)
         except AnamnesisError as error:
             raise ToolException(f"Nothing was removed: {error.message}") from error
         return change["summary"]

@@ -1,44 +1,48 @@
 """`remember`: the model keeps or corrects a fact, a preference or a standing wish of the user."""
 
 from typing import Annotated
+from uuid import UUID
 
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.editor import MemoryEditor
+from services.memory.changes import Changes
 from services.memory.proposals import Proposals
-from services.tools.actor import done_already, editing_of
+from services.tools.actor import owner_of, request_of
 from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
-Text = Annotated[str, Field(description="One short sentence, in the user's words")]
+Text = Annotated[str, Field(description="One short sentence, in the user's language, with dates as dates")]
 Replaces = Annotated[str, Field(description="Id or words of the outdated memory, if any")]
+Confirm = Annotated[str, Field(description="Id of a change that waits, after the user's yes")]
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
-    """The tool, if core memory is on."""
-    if services.editor is None:
+    """Make the tool, if core memory is on."""
+    if services.changes is None or services.core_memory is None:
         return None
     return RegisteredTool(
-        _over(services.editor, services.proposals), timeout_s=5.0, feature="core_memory", alone=True
+        _over(services.changes, services.proposals), timeout_s=5.0, feature="core_memory", alone=True
     )
 
 
-def _over(editor: MemoryEditor, proposals: Proposals | None) -> BaseTool:
+def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
     @service_tool
-    async def remember(text: Text, runtime: ToolRuntime[TurnContext], replaces: Replaces = "") -> str:
+    async def remember(
+        runtime: ToolRuntime[TurnContext], text: Text = "", replaces: Replaces = "", confirm: Confirm = ""
+    ) -> str:
         """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
-        if not text.strip():
-            raise ToolException("text is empty: there is nothing to remember.")
-        if done := done_already(runtime.context, text):
-            return done
         try:
+            if confirm.strip() and proposals is not None:
+                return await _confirmed(proposals, runtime, confirm.strip())
+            if not text.strip():
+                raise ToolException("text is empty: there is nothing to remember.")
             if waits := await proposed(proposals, runtime, "remember", text, replaces):
                 return waits
-            change = await editor.remember(editing_of(runtime), text, replaces=replaces)
+            change = await changes.remember(request_of(runtime), text, replaces=replaces)
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
         except AnamnesisError as error:
@@ -46,6 +50,17 @@ def _over(editor: MemoryEditor, proposals: Proposals | None) -> BaseTool:
         return change["summary"]
 
     return remember
+
+
+async def _confirmed(proposals: Proposals, runtime: ToolRuntime[TurnContext], confirm: str) -> str:
+    if any(runtime.context.foreign):  # a text of others may say yes, or tell the model that the user did
+        raise ToolException("Nothing was changed: the user's message shows text of others. Ask them again.")
+    try:
+        proposal_id = UUID(confirm)
+    except ValueError as error:
+        raise ToolException(f"There is no proposal {confirm}.") from error
+    change = await proposals.confirm(owner_of(runtime.context), proposal_id, request_of(runtime))
+    return change["summary"]
 
 
 TOOL = make_tool

@@ -1,6 +1,6 @@
 """`search_memory`: the model searches what was said and remembered, by words and dates."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Annotated
 
 from langchain_core.tools import BaseTool, ToolException
@@ -9,24 +9,28 @@ from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.archive import Archive, FoundEpisode
+from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
+from services.memory.finding import is_id
 from services.text.language import Language, language_of
-from services.text.mentions import Subject
-from services.time_reference.local_days import bounds, local_day
+from services.time_reference.local_days import bounds
 from services.time_reference.zones import time_zone
-from services.tools.actor import note_search, owner_of
+from services.tools.actor import note_search, owner_of, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Query = Annotated[str, Field(description="Words of what is sought")]
-Days = Annotated[int, Field(description="Only the last days; 0 = all")]
+After = Annotated[str, Field(description="To read on where a text was cut: the place that the result names")]
 Day = Annotated[str, Field(description="YYYY-MM-DD")]
 
 _MOST = 8
 _GATHERED = 20
 _LONGEST = 300
 _LONGEST_QUERY = 1000
-_MOST_DAYS = 3660
+_OVERLAP = 20
+"""Characters that are read twice: the result names speakers, and the text that is read on does not."""
+_LONGEST_READ = 2000
+"""Characters of a text that is read on."""
 _SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "user", "assistant": "you"},
     "zh": {"user": "用户", "assistant": "你"},
@@ -39,27 +43,31 @@ _NOTHING: dict[Language, str] = {
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if episodes are on."""
-    return RegisteredTool(_over(services.archive), timeout_s=10.0, feature="recall") if services.archive else None
+    if services.archive is None or services.changes is None:
+        return None
+    return RegisteredTool(_over(services.archive, services.changes), timeout_s=10.0, feature="recall")
 
 
-def _over(archive: Archive) -> BaseTool:
+def _over(archive: Archive, changes: Changes) -> BaseTool:
     @service_tool
     async def search_memory(
-        query: Query,
         runtime: ToolRuntime[TurnContext],
-        days: Days = 0,
+        query: Query = "",
         since: Day = "",
         until: Day = "",
+        after: After = "",
     ) -> str:
-        """Search earlier conversations and memories, beyond what the prompt shows."""
+        """Search earlier conversations and memories, in any language, beyond what the prompt shows."""
         context, now = runtime.context, datetime.now(UTC)
         owner = owner_of(context)
-        lower, upper = _between(days, since, until, now, context.timezone)
+        if after.strip():
+            return await _read_on(changes, runtime, after.strip())
+        lower, upper = _between(since, until, context.timezone)
         scope = Scope.of(owner, since=lower, until=upper, without=context.not_recalled)
         try:
             text = query.replace("\x00", "")[:_LONGEST_QUERY]
             found = await archive.search(scope, text, top_k=_GATHERED, now=now, timezone=context.timezone)
-            matching = _matching(found.items, text)[:_MOST]
+            matching = found.items[:_MOST]
             await note_search(archive, runtime, query, matching)
         except AnamnesisError as error:
             raise ToolException(f"Nothing was searched: {error.message}") from error
@@ -71,18 +79,26 @@ def _over(archive: Archive) -> BaseTool:
     return search_memory
 
 
-def _between(
-    days: int, since: str, until: str, now: datetime, timezone: str
-) -> tuple[datetime | None, datetime | None]:
-    today = local_day(now, timezone)
+async def _read_on(changes: Changes, runtime: ToolRuntime[TurnContext], place: str) -> str:
+    """Return what follows in a text that was cut."""
+    memory_id, _, start = place.partition("+")
+    if not is_id(memory_id) or not start.isdecimal():
+        raise ToolException(f"{place} is no place in a memory; use one that a result names.")
     try:
-        first = (
-            date.fromisoformat(since)
-            if since
-            else today - timedelta(days=min(days, _MOST_DAYS))
-            if days > 0
-            else None
-        )
+        memory = await changes.memory(request_of(runtime), memory_id)
+    except AnamnesisError as error:
+        raise ToolException(f"Nothing was read: {error.message}") from error
+    text = " ".join(memory.text.split()) if memory else ""
+    begin = int(start)
+    end = begin + _LONGEST_READ
+    if begin >= len(text):
+        return _NOTHING[language_of([text])]
+    return text[begin:end] + (f"… (after={memory_id}+{end})" if end < len(text) else "")
+
+
+def _between(since: str, until: str, timezone: str) -> tuple[datetime | None, datetime | None]:
+    try:
+        first = date.fromisoformat(since) if since else None
         last = date.fromisoformat(until) if until else None
     except ValueError as error:
         raise ToolException("Dates are written as 2026-12-24.") from error
@@ -91,14 +107,6 @@ def _between(
     lower = bounds(first, first, timezone)[0] if first else None
     upper = bounds(last, last, timezone)[1] if last else None
     return lower, upper
-
-
-def _matching(found: list[FoundEpisode], query: str) -> list[FoundEpisode]:
-    """The items that share an informative word with the query; all if it has none."""
-    subject = Subject.of(query)
-    if not subject.terms:
-        return found
-    return [each for each in found if subject.shares_with(each.content)]
 
 
 def _line(episode: FoundEpisode, language: Language, timezone: str) -> str:
@@ -110,7 +118,8 @@ def _line(episode: FoundEpisode, language: Language, timezone: str) -> str:
     # A text of several lines could imitate a line of the result.
     text = " / ".join(" ".join(line.split()) for line in said)
     day = episode.created_at.astimezone(time_zone(timezone)).strftime("%Y-%m-%d")
-    return f"- [{day}] {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''} (id {episode.id})"
+    cut = f"… (after={episode.id}+{_LONGEST - _OVERLAP})" if len(text) > _LONGEST else ""
+    return f"- [{day}] {text[:_LONGEST]}{cut} (id {episode.id})"
 
 
 TOOL = make_tool

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from services.errors import InvalidInput
-from services.identity.caller import USER
+from services.names import is_id
 from services.transfer.report import MOST_ERRORS
 from services.transfer.vendors import chatgpt, claude, librechat, mem0, openwebui
 from services.transfer.vendors.archive import Archive
@@ -172,7 +172,7 @@ class VendorExport:
 
     def _user_of(self, told: str | None) -> str:
         user = self._user or told or USUAL_USER
-        if not USER.fullmatch(user):
+        if not is_id(user):
             raise BadRecord(f"its user {user[:40]!r} is no name of ours; name one with --user")
         return user
 

@@ -47,7 +47,7 @@ async def test_in_front_of_a_running_service(url: str, connect: Connect, service
 @pytest.mark.traced
 def test_wrong_options_end_the_program_with_one_line() -> None:
     for arguments, named in (
-        (["--user", "a b"], "--user"),
+        (["--user", " "], "--user"),
         (["--url", "localhost:8000"], "--url"),
         (["--url", f"http://127.0.0.1:{free_port()}"], "does not answer"),
     ):

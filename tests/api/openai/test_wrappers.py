@@ -80,6 +80,15 @@ ASSISTANT: Hi
 </chat_history>"""
 
 
+NEXTCHAT_TOPIC = "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点，如果没有主题，请直接返回“闲聊”"
+NEXTCHAT_COMPRESSION = "简要总结一下对话内容，用作后续的上下文提示 prompt，控制在 200 字以内"
+CHATBOX_NAME = (
+    "Based on the chat history, give this conversation a name.\nKeep it short - 10 characters max, no quotes.\n"
+    "Use English.\nJust provide the name, nothing else.\n\nHere's the conversation:\n\n```\nHi\n```"
+)
+LOBECHAT_DESCRIPTION = "你是一名擅长会话的助理，你需要将用户的会话做一个3句话以内的总结。"
+
+
 @pytest.mark.parametrize(
     "messages",
     [
@@ -99,6 +108,12 @@ ASSISTANT: Hi
             )
         ),
         _messages(("system", "Name this conversation with a short title:\n<conversation>\nHi\n</conversation>")),
+        _messages(("user", "你好"), ("assistant", "你好！"), ("user", NEXTCHAT_TOPIC)),
+        _messages(("user", "Hi"), ("assistant", "Hello"), ("system", NEXTCHAT_COMPRESSION)),
+        _messages(("user", CHATBOX_NAME)),
+        _messages(
+            ("system", LOBECHAT_DESCRIPTION), ("user", "user: 你好\n\n请总结上述对话内容，不超过 50 个字。")
+        ),
     ],
 )
 def test_requests_for_titles_and_tags_are_known_by_their_form(messages: list[ClientMessage]) -> None:
@@ -115,6 +130,9 @@ def test_requests_for_titles_and_tags_are_known_by_their_form(messages: list[Cli
         _messages(("system", "You are a tutor. Suggest follow-up questions about each topic."), ("user", "Hi")),
         _messages(("system", "You help people write. " * 100 + "Give every chat a title."), ("user", "Hi")),
         _messages(("user", "Hi"), ("assistant", "Hello"), ("user", "What would be a good title for this chat?")),
+        _messages(("user", "简要总结一下这篇文章。")),
+        _messages(("user", NEXTCHAT_COMPRESSION), ("assistant", "好的。"), ("user", "谢谢")),
+        _messages(("user", "Based on the chat history I sent you, who is right?")),
     ],
 )
 def test_users_who_ask_for_titles_are_answered_as_users(messages: list[ClientMessage]) -> None:

@@ -239,9 +239,8 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
     """What is stored as complete is never told as an error."""
     turn = await services.turns.open(new_turn())
     run = TurnRun(turn, TurnInput(message="Hello"), TurnLog())
-    driver = TurnDriver(
-        build_graph(services).compile(), services.turns, TurnQueue(services.leases), services.usage.meter
-    )
+    graph, places = build_graph(services).compile(), TurnQueue(services.leases)
+    driver = TurnDriver(graph, services.turns, places, services.usage.meter, services.memory.changes)
     run.task = asyncio.create_task(driver.run(run))
     while not (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).ended and not run.log.ended:  # noqa: ASYNC110
         await asyncio.sleep(0)

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from services.context.wiring import make_sources
 from services.platform.settings import load_settings
 
-memory = SimpleNamespace(core=None, recall=None, resolution=None)
+memory = SimpleNamespace(core=None, recall=None, questions=None)
 print(*(source.name for source in make_sources(load_settings(), None, memory, None, None)))
 """
 

@@ -105,7 +105,7 @@ async def test_a_forged_token_is_refused_without_saying_why(tmp_path: Path, what
         ({"aud": None}, "no claim aud"),
         ({"sub": None}, "no claim sub"),
         ({"sub": 7}, "not valid"),
-        ({"sub": "auth0|7"}, "sub must be"),
+        ({"sub": ".."}, "sub must be"),
         ({"sub": ""}, "sub must be"),
     ],
 )

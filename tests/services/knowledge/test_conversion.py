@@ -2,8 +2,10 @@
 
 import asyncio
 import random
+import resource
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -141,6 +143,67 @@ def test_what_no_parser_would_come_through_is_refused_by_counting(
         with pytest.raises(BadDocument, match=reason):
             screen(data)
     assert time.thread_time() - begun < 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "untitled",
+        "(anonymous)",
+        "Untitled Document",
+        "无标题",
+        "Document1",
+        "新建 Microsoft Word 文档",
+        "???",
+        "Untitled-2",
+    ],
+)
+async def test_title_that_is_none_is_left_out(told: str) -> None:
+    assert (await _convert("a.pdf", pdf("x", title=told))).title == ""
+    assert (await _convert("a.html", f"<title>{told}</title><p>x".encode())).title == ""
+
+
+async def test_title_that_names_its_program_is_read_without_it() -> None:
+    assert (await _convert("a.pdf", pdf("x", title="Microsoft Word - leave rules.docx"))).title == "leave rules"
+
+
+async def test_content_of_a_form_is_read_and_its_controls_are_not() -> None:
+    page = (
+        "<form><h1>Hours</h1><p>Nine to five.</p><select><option>May</option></select><button>Send</button></form>"
+    )
+    assert (await _convert("a.html", page.encode())).parts[0].text.strip() == "# Hours\n\nNine to five."
+
+
+async def test_ruby_of_a_page_is_read_without_its_reading() -> None:
+    page = "<p><ruby>差<rp>(</rp><rt>chāi</rt><rp>)</rp></ruby>旅费</p>"
+    assert (await _convert("a.html", page.encode())).parts[0].text.strip() == "差旅费"
+
+
+def _bomb(megabytes: int) -> bytes:
+    """A PDF of some hundred kilobytes whose page has this many megabytes of text to show."""
+    packing = zlib.compressobj(9)
+    words = b"(word word word word) Tj " * 40_000
+    shown = packing.compress(b"BT /F 9 Tf ") + b"".join(packing.compress(words) for _ in range(megabytes))
+    shown += packing.flush()
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 9 9]"
+        b" /Resources << /Font << /F 5 0 R >> >> >>",
+        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(shown), shown),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, each) for number, each in enumerate(objects, 1))
+    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\n%%EOF"
+
+
+async def test_memory_of_a_hostile_document_is_bounded_in_fact() -> None:
+    """Of the process that reads it, and of this one, which reads what that says."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(BadDocument):
+        await _convert("a.pdf", _bomb(300))
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 512 * 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
 async def test_documents_wait_in_a_queue_and_know_their_position() -> None:

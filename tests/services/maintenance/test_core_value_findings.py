@@ -147,7 +147,7 @@ async def test_proposals_that_follow_each_other_are_undone_in_any_order(
 async def test_one_message_filed_in_both_ways_is_no_duplicate(services: Services) -> None:
     turn = await exchange(services.turns, f"She {SWIMS}.", "Noted.")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    trigger = Trigger("memory_agent", message_id=turn.user_message_id)
+    trigger = Trigger("filing", message_id=turn.user_message_id)
     await services.memory.core.update(owner, "human", {"facts": [SWIMS]}, trigger)
     await write(services, owner, SWIMS, source_message_ids=[turn.user_message_id])
     assert await _look(services) == Found(proposed=0, applied=0)

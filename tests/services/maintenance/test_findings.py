@@ -10,8 +10,8 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.maintenance.findings import Found
 from services.maintenance.policy import MaintenancePolicy
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
 from services.memory.episodes.episode import NewEpisode
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.compressing import everything, living, someone, write
 from tests.support.turns import exchange
@@ -176,8 +176,8 @@ async def test_spaces_and_experts_are_looked_through_one_by_one(services: Servic
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:
     owner = await someone(services)
     proposals = services.memory.proposals
-    editing = EditContext.outside_of_turns(owner, Trigger("memory_agent"))
-    proposal_id = await proposals.add(editing, "remember", "Plays the oboe in an orchestra")
+    request = ChangeRequest.outside_of_turns(owner, Trigger("filing"))
+    proposal_id = await proposals.add(request, "remember", "Plays the oboe in an orchestra")
     accepting = (proposals.settle(DEFAULT_TENANT, "u-1", proposal_id, accept=True) for _ in range(3))
     outcomes = await asyncio.gather(*accepting, return_exceptions=True)
     assert sum(isinstance(each, Conflict) for each in outcomes) == 2

@@ -31,7 +31,7 @@ async def test_a_pinned_memory_stays_through_fading_merging_and_the_memory_agent
     _, report = await compress(services, owner)
     assert report.consolidated == 0  # three are left, which are too few
     (newer,) = await write(services, owner, "Owns a blue kettle")
-    assert await services.memory.archive.supersede(owner, old, newer, Trigger("memory_agent")) is None
+    assert await services.memory.archive.supersede(owner, old, newer, Trigger("filing")) is None
     assert len(await living(services, owner)) == 6
     await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", old, pinned=False)
     assert (await services.maintenance.fading.run(DEFAULT_TENANT, "u-1", ARCHIVE)).episode_ids == [old]
@@ -54,7 +54,7 @@ async def test_a_pinned_value_is_taken_away_by_the_user_alone(services: Services
         ItemChange("remove", "human", "allergies", old="cats"),
         ItemChange("add", "human", "pets", value="a dog"),
     ]
-    result = await core.change_items(owner, changes, Trigger("memory_agent"))
+    result = await core.change_items(owner, changes, Trigger("filing"))
     assert result.unmatched == changes[:2]
     assert result.blocks[0].content == {
         "allergies": ["peanuts"], "home": "Berlin", "work": {"place": "Acme"}, "pets": ["a dog"],

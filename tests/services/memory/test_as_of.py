@@ -15,7 +15,7 @@ from services.bootstrap import Services
 from services.errors import AnamnesisError
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.editor import EditContext
+from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.compressing import TEA, compress, merging, someone, undo, write
 from tests.support.model_server import ModelServer
@@ -65,7 +65,7 @@ class RememberedUser:
     async def step(self, action: str, number: int) -> None:
         """Change memory; what cannot be done at the moment is left."""
         memory, owner = self._services.memory, self._owners[number % len(self._owners)]
-        editing = EditContext.outside_of_turns(owner, _BY_USER)
+        request = ChangeRequest.outside_of_turns(owner, _BY_USER)
         match action:
             case "tell":
                 space = "trip" if owner.space_id else None
@@ -78,13 +78,13 @@ class RememberedUser:
                     space=space,
                 )
             case "remember":
-                await memory.editor.remember(editing, _SAID[number % len(_SAID)])
+                await memory.changes.remember(request, _SAID[number % len(_SAID)])
             case "correct":
-                await memory.editor.correct(
-                    editing, _NAMED[number % len(_NAMED)], _CORRECTED[number % len(_CORRECTED)]
+                await memory.changes.correct(
+                    request, _NAMED[number % len(_NAMED)], _CORRECTED[number % len(_CORRECTED)]
                 )
             case "forget":
-                await memory.editor.forget(editing, _NAMED[number % len(_NAMED)])
+                await memory.changes.forget(request, _NAMED[number % len(_NAMED)])
             case "undo":
                 await self._undo(number)
             case "copy":

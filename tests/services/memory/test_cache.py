@@ -23,7 +23,7 @@ from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
-AGENT = Trigger("memory_agent")
+AGENT = Trigger("filing")
 
 
 class SlowReader(Database):

@@ -20,7 +20,7 @@ from tests.support.turns import exchange, new_turn
 
 pytestmark = pytest.mark.anyio
 
-USER, AGENT = Trigger("user"), Trigger("memory_agent")
+USER, AGENT = Trigger("user"), Trigger("filing")
 
 
 async def _owner(services: Services, user: str = "u-1") -> Owner:
@@ -45,13 +45,13 @@ async def test_every_change_is_kept_with_what_made_it(services: Services) -> Non
     assert (first.version, first.old, first.new) == (1, None, {"name": "Wang", "preferences": ["likes tea"]})
     assert (first.actor, first.trigger_message_id) == ("model", turn.user_message_id)
     assert (second.version, second.old, second.new) == (2, first.new, block.content)
-    assert (second.actor, second.trigger_message_id) == ("memory_agent", None)
+    assert (second.actor, second.trigger_message_id) == ("filing", None)
 
     two, one = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert (one.type, one.field, one.old_value, one.new_value) == ("core_memory_update", "human", None, first.new)
     assert (one.conversation_id, one.turn_id, one.expert) == (turn.conversation_id, turn.turn_id, "default")
     assert one.trigger == {"actor": "model", "message_id": str(turn.user_message_id)}
-    assert (two.old_value, two.new_value, two.trigger) == (first.new, block.content, {"actor": "memory_agent"})
+    assert (two.old_value, two.new_value, two.trigger) == (first.new, block.content, {"actor": "filing"})
 
 
 async def test_what_changes_nothing_makes_no_version(services: Services) -> None:
@@ -224,7 +224,7 @@ async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(service
                 tenant_id=DEFAULT_TENANT,
                 user_id=owner.user_id,
                 operation=operation,
-                trigger=Trigger("memory_agent", details={"rule": "preference"}),
+                trigger=Trigger("filing", details={"rule": "preference"}),
             )
             if fails:
                 raise ZeroDivisionError
@@ -235,7 +235,7 @@ async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(service
     logged_id = await search(False)
     (logged,) = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert (logged.id, logged.query, logged.results) == (logged_id, "tea", [{"score": 0.5}])
-    assert (logged.trigger, logged.expert) == ({"actor": "memory_agent", "rule": "preference"}, None)
+    assert (logged.trigger, logged.expert) == ({"actor": "filing", "rule": "preference"}, None)
 
 
 async def test_an_expert_that_somebodys_core_memory_belongs_to_stays(services: Services) -> None:

@@ -188,7 +188,7 @@ CLASSES = [
 def test_eight_kilobytes_of_anything_are_read_at_once(part: str) -> None:
     run = (part * 8_000)[:8_000]
     for message in (run, f"x{run}y"):
-        begin = time.process_time()
+        begin = time.thread_time()
         foreign_spans(message)
         is_quoted("my cat is called Minka", message)
-        assert time.process_time() - begin < 0.15, "quadratic work would take seconds"
+        assert time.thread_time() - begin < 0.15, "quadratic work would take seconds"

@@ -243,7 +243,7 @@ async def test_the_next_prompts_of_all_conversations_show_it_no_more(
         assert SECRET in json.dumps(model_server.requests[-1].body), session
     epochs = "SELECT core_memory::text, persona_card, summary, topics::text FROM context_epochs"
     assert SECRET in str(await _rows(services, epochs))
-    await forget(services, owner)
+    await forget(services, owner, "asthma")
     assert SECRET not in str(await _rows(services, epochs))
     assert SECRET not in str(await services.memory.core.read(owner))
     for session in ("s-1", "s-2", "s-3"):

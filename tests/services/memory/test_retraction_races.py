@@ -19,6 +19,7 @@ from services.memory.operations import Operation, Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.archiving import answer, archived, topic
 from tests.support.compressing import compress, consolidated, merging
+from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, retelling, shown
 from tests.support.talks import new_expert
@@ -181,34 +182,24 @@ async def test_a_thought_about_it_is_not_kept(services: Services, model_server: 
 
 
 @in_both_forms
-async def test_the_memory_agent_decides_again(services: Services, model_server: ModelServer, told: str) -> None:
+async def test_a_model_is_asked_again_what_to_file(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
     turn = await exchange(services.turns, told, "Noted.")
 
     def filing(received: Received) -> Reply:
-        text = "has asthma" if SECRET in shown(received) else "sister lives in Porto"
-        return Reply([json.dumps({"operations": [{"op": "add", "field": "facts", "text": text}]})])
+        sees = SECRET in shown(received)
+        text, quote = (
+            ("has asthma", "I have had asthma") if sees else ("sister in Porto", "My sister lives in Porto")
+        )
+        return filed(add(text, quote, "facts"))
 
     model_server.default = interrupted(lambda: forget(services, _owner(turn)), filing)
-    await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id)
+    await file(services, turn)
     known = [block.content for block in await services.memory.core.read(_owner(turn))]
     assert SECRET in shown(model_server.requests[0])
     assert SECRET not in str(known)
     assert ("Porto" in str(known)) is ("Porto" in told)
-
-
-async def test_a_plan_that_a_killed_worker_left_is_dropped(services: Services) -> None:
-    turn = await exchange(services.turns, WHOLE, "Noted.")
-    change = {"kind": "core", "action": "add", "section": "human", "field": "facts", "value": "has asthma"}
-    operation = Operation("memory_agent", new_value=[change], results={"by": "model", "operations": 1})
-    trigger = Trigger("memory_agent", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await services.memory.operations.append(
-            connection, tenant_id=DEFAULT_TENANT, user_id=turn.user_id, operation=operation, trigger=trigger
-        )
-    elsewhere = await exchange(services.turns, "My mother has asthma, too.", "Noted.")
-    await forget(services, _owner(elsewhere), "My mother has asthma")
-    assert await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id) == 0
-    assert SECRET not in str([block.content for block in await services.memory.core.read(_owner(turn))])
 
 
 async def test_what_is_logged_of_a_user_erased_meanwhile_is_not_found(services: Services) -> None:

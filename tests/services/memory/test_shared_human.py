@@ -21,7 +21,7 @@ from tests.support.turns import exchange, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
-AGENT, USER = Trigger("memory_agent"), Trigger("user")
+AGENT, USER = Trigger("filing"), Trigger("user")
 CRITIC = NewExpert("critic", "You judge films.", "", None, "summary", 32_000, None, None, reflection=False)
 
 

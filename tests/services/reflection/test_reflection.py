@@ -53,7 +53,7 @@ async def test_a_turn_of_an_expert_who_reflects_is_thought_over_by_a_job(
     assert await _voice(services, turn) == VOICE
     assert await _voice(services, other) is None
     asked = model_server.requests[-1].prompt[-1][1]
-    assert json.loads(asked) == {"user": "Work was long", "you": "Rest well."}
+    assert json.loads(asked) == {"who you are": "You are kind.", "user": "Work was long", "you": "Rest well."}
 
 
 async def test_it_is_thought_once(services: Services, model_server: ModelServer) -> None:

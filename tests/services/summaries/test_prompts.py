@@ -1,11 +1,12 @@
 """What is asked for summaries and topics, in both languages."""
 
 import re
+from datetime import date
 
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from services.summaries import prompts
+from services.summaries import day_prompts, prompts
 from services.summaries.prompts import Said, transcript
 from services.text.language import Language
 
@@ -31,7 +32,7 @@ def every_prompt(language: Language) -> dict[str, list[BaseMessage]]:
         "increment": prompts.incremented_summary("Lives in Dali.", SAID, language),
         "part": prompts.part_summary(SAID, language),
         "whole": prompts.whole_summary(["Moved.", "Settled."], SAID, language),
-        "topics": prompts.topics(SAID, language, least=10, of_user=True),
+        "topics": prompts.topics(SAID, language, least=10),
     }
 
 
@@ -54,7 +55,7 @@ def test_rules_stand_apart_from_the_conversation_and_call_it_data(language: Lang
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_placeholder_is_left_over(language: Language, kind: str) -> None:
     rules, asked = every_prompt(language)[kind]
-    assert re.findall(r"\{\w*\}", rules.text.replace('"user_information": {}', "")) == []
+    assert re.findall(r"\{\w*\}", rules.text) == []
     assert sorted(re.findall(r"\{\w*\}", asked.text)) == ["{0}", "{at}", "{task}"]
 
 
@@ -103,15 +104,16 @@ def test_a_section_without_content_is_left_out() -> None:
 
 @both_languages
 def test_topics_are_asked_for_by_number_and_as_json(language: Language) -> None:
-    rules, asked = prompts.topics(SAID, language, least=12, of_user=True)
+    rules, asked = prompts.topics(SAID, language, least=12)
     assert "12" in rules.text
-    assert rules.text.endswith('"keywords": ["…"]}], "user_information": {}}')
+    assert rules.text.endswith('"keywords": ["…"]}]}')
     assert asked.text == transcript(SAID, language, numbered=True)
 
 
-@both_languages
-def test_what_is_not_filed_is_not_asked_for(language: Language) -> None:
-    rules, _ = prompts.topics(SAID, language, least=12, of_user=False)
-    assert "user_information" not in rules.text
-    assert "{" not in rules.text.replace('{"topics": [{', "")
-    assert rules.text.endswith('"keywords": ["…"]}]}')
+@pytest.mark.parametrize(
+    ("language", "head"), [("en", "Visit of Tuesday 2026-11-17"), ("zh", "2026-11-17（星期二）的会话")]
+)
+def test_a_visit_is_summarised_with_its_day(language: Language, head: str) -> None:
+    rules, asked = day_prompts.visit_summary(SAID, [], language, date(2026, 11, 17))
+    assert asked.text == f"{head}\n\n{LINES[language]}"
+    assert {"en": "dates as dates", "zh": "具体日期"}[language] in rules.text

@@ -8,8 +8,8 @@ import { Difference } from './core.js'
 import { Fading } from './fading.js'
 
 export const screen = 'operations'
-const ACTORS = ['', 'model', 'user', 'memory_agent', 'topics', 'compression', 'maintenance']
-const SAYS_NOTHING = /^memory_agent/ // that an exchange was looked at; what came of it is listed by itself
+const ACTORS = ['', 'model', 'user', 'filing', 'compression', 'maintenance']
+const SAYS_NOTHING = /^memory_filing/ // that what was said was looked at; what came of it is listed by itself
 const CANNOT = /^(archival_memory_search|branch|conversation_delete|core_memory_delete|episode_delete|episode_consolidate|episode_retire|episode_archive|episode_remove|episode_restore|episode_pin|episode_unpin|core_memory_pin|core_memory_unpin|fading_undo|memory_proposal|undo|memory_undo)$/
 
 export function Screen({ user, may }) {

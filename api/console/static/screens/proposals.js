@@ -5,7 +5,7 @@ import { t, word } from '../i18n.js'
 import { Button, Chip, html, Loaded, More, Page, Tabs, toast, usePages, useState, When } from '../ui.js'
 
 export const screen = 'proposals'
-const STATES = ['waiting', 'accepted', 'rejected', 'undone']
+const STATES = ['waiting', 'accepted', 'rejected', 'undone', 'expired']
 
 export function Screen({ user, may }) {
   const [state, setState] = useState('waiting')

@@ -200,7 +200,7 @@ BEGIN
     ELSIF NOT NEW.content @> OLD.content AND NOT EXISTS (
         SELECT FROM core_memory_history h
         WHERE h.block_id = NEW.id AND h.version = NEW.version AND NEW.version > OLD.version
-          AND h.actor IN ('memory_agent', 'topics', 'compression')
+          AND h.actor IN ('filing', 'compression')
     ) THEN
         PERFORM withdraw_prompts(OLD.user_id);
     END IF;

@@ -12,7 +12,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.compressing import change
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer
-from tests.support.retracting import WHOLE, forget
+from tests.support.retracting import FILED, WHOLE, forget
 from tests.support.turns import exchange
 from tests.support.visits import import_lines
 
@@ -54,11 +54,11 @@ async def test_everything_derived_leads_to_messages_and_names_its_maker(
     episodes = [(await _lineage(client, f"episode:{item}"))["of"] for item in await _ids(services, "episode")]
     merged = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "compression"]
     assert all(each["prompt"].startswith("merged_memory@") and each["run_id"] for each in merged)
-    (filed,) = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "memory_agent"]
+    (filed,) = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "filing"]
     assert filed["turn_id"]
     assert filed["model"] == "scripted"
     by_name = await _lineage(client, "core_memory:human")
-    assert [value["text"] for value in by_name["of"]["values"]] == [WHOLE]
+    assert [value["text"] for value in by_name["of"]["values"]] == [FILED]
     assert by_name["of"]["values"][0]["message_id"] in {each["id"] for each in by_name["items"]}
     day = await _lineage(client, "day:2026-03-10")
     assert {"visit", "message"} == {each["kind"] for each in day["items"]}

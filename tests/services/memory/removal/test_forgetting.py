@@ -18,7 +18,7 @@ from services.memory.operations import Trigger
 from services.memory.removal.canary import CanarySearch
 from tests.support.derived import NOON, derive_everything, maintain_everything
 from tests.support.model_server import ModelServer, Reply
-from tests.support.retracting import SECRET, WHOLE, repeating
+from tests.support.retracting import FILED, SECRET, WHOLE, repeating
 from tests.support.turns import exchange, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
@@ -60,7 +60,7 @@ async def test_a_fact_that_reached_everything_is_afterwards_in_its_conversations
     assert {"summary", "topic", "visit", "day"} <= {
         each["kind"] for each in forgotten["items"] if each["outcome"] == "rebuilt"
     }
-    assert [each["text"] for each in forgotten["values"]] == [WHOLE]
+    assert [each["text"] for each in forgotten["values"]] == [FILED]
     assert forgotten["counts"]["prompts"] >= 20
     await services.memory.indexing.index_waiting()
     assert await _places(services) == {"postgresql:conversations:title", "postgresql:messages:content"}
@@ -103,7 +103,7 @@ async def test_what_something_else_supports_is_kept_and_said_to_be(
     first = await exchange(services.turns, "My sister lives in Porto.", "Noted.")
     second = await exchange(services.turns, "Porto again: that is where my sister works.", "Noted.")
     owner = Owner(first.tenant_id, first.user_id, first.expert_id)
-    both = Trigger("memory_agent", second.user_message_id, second.conversation_id, second.turn_id)
+    both = Trigger("filing", second.user_message_id, second.conversation_id, second.turn_id)
     await services.memory.core.update(owner, "human", {"family": ["a sister in Porto"]}, both)
     preview = await _forget(client, message_id=str(first.user_message_id), preview=True)
     assert preview["values"] == []
@@ -144,7 +144,7 @@ async def test_every_kind_of_target_takes_what_was_made_of_it(
     [episode, *_] = await _ids(services, "SELECT id FROM episodes WHERE episode_type = 'context'")
     targets: dict[str, dict[str, Any]] = {
         "episode": {"episode_id": episode},
-        "value": {"value": {"section": "human", "field": "health", "text": WHOLE}},
+        "value": {"value": {"section": "human", "field": "health", "text": FILED}},
         "conversation": {"conversation_id": conversation},
         "day": {"day": "2026-03-10"},
         "span": {"since": NOON.isoformat(), "until": "2026-03-11T00:00:00Z", "expert": "default"},

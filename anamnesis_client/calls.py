@@ -1,0 +1,151 @@
+"""Requests and how their answers are read, without sending anything: both clients send these."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import ip_address
+from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+import httpx
+
+from anamnesis_client.errors import ServiceError
+from anamnesis_client.models import (
+    Answer,
+    FoundMemory,
+    ImportReport,
+    MemoryAnswer,
+    MemoryChange,
+    Section,
+    WrittenMemory,
+)
+
+MemoryKind = Literal["preference", "decision", "context", "outcome"]
+LINES = "application/x-ndjson"
+
+_BUSY = frozenset({429, 503})
+
+Result = TypeVar("Result")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is this machine's own, which no proxy of the environment can reach."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Call(Generic[Result]):
+    """One request, and what is made of its answer."""
+
+    method: str
+    path: str
+    read: Callable[[Any], Result]
+    json: Mapping[str, Any] | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+    """Whether it may be sent once more when the connection breaks."""
+
+
+def chat_body(message: str, user: str, session: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a message; `options` are fields of the API, of which None are left out."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"user_id": user, "session_id": session, "message": message, **given}
+
+
+def chat(body: Mapping[str, Any], key: str | None) -> Call[Answer]:
+    """A message, answered as one document; the key makes it safe to repeat."""
+    headers = {"Idempotency-Key": key or str(uuid4())}
+    return Call("POST", "/api/v1/chat", Answer.of, json=body, headers=headers)
+
+
+def recall(user: str, query: str, limit: int, as_of: datetime | None) -> Call[list[FoundMemory]]:
+    """A search of episodes, now or as of a moment."""
+    body = {"query": query, "top_k": limit, **_moment(as_of)}
+    return Call("POST", f"{_of(user)}/episodes/search", lambda found: _items(found, FoundMemory.of), json=body)
+
+
+def ask(user: str, question: str | None) -> Call[MemoryAnswer]:
+    """A question about the user."""
+    body = {"question": question} if question else {}
+    return Call("POST", f"{_of(user)}/memory/ask", MemoryAnswer.of, json=body)
+
+
+def remember(user: str, text: str, kind: MemoryKind) -> Call[WrittenMemory]:
+    """A memory to write down."""
+    body = {"content": text, "episode_type": kind}
+    return Call("POST", f"{_of(user)}/episodes", WrittenMemory.of, json=body, repeatable=False)
+
+
+def forget(user: str, what: str) -> Call[MemoryChange]:
+    """What a text describes is to be forgotten."""
+    return Call("POST", f"{_of(user)}/memory/forget", MemoryChange.of, json={"what": what})
+
+
+def undo(user: str, operation_id: str) -> Call[None]:
+    """A change of memory is to be undone."""
+    path = f"{_of(user)}/memory-operations/{quote(operation_id, safe='')}/undo"
+    return Call("POST", path, lambda _: None)
+
+
+def pin(user: str, memory_id: str, *, pinned: bool) -> Call[None]:
+    """A memory is to be pinned or unpinned."""
+    path = f"{_of(user)}/episodes/{quote(memory_id, safe='')}/pin"
+    return Call("PUT" if pinned else "DELETE", path, lambda _: None)
+
+
+def pin_value(user: str, field: str, text: str | None, section: str, *, pinned: bool) -> Call[None]:
+    """A value of core memory is to be pinned or unpinned."""
+    path = f"{_of(user)}/core-memory/{quote(section, safe='')}/pins"
+    return Call("PUT", path, lambda _: None, json={"field": field, "text": text, "pinned": pinned})
+
+
+def profile(user: str, as_of: datetime | None) -> Call[list[Section]]:
+    """Core memory, now or as of a moment."""
+    return Call("GET", f"{_of(user)}/core-memory", lambda found: _items(found, Section.of), params=_moment(as_of))
+
+
+def export_path(user: str) -> str:
+    """Where everything that is stored of a user can be read."""
+    return f"{_of(user)}/export"
+
+
+def import_report(response: httpx.Response) -> ImportReport:
+    """Read the answer to an import."""
+    return ImportReport.of(response.json())
+
+
+def error_of(response: httpx.Response) -> ServiceError:
+    """The error of an answer that was read and is none of success."""
+    retry_after = response.headers.get("Retry-After", "")
+    seconds = float(retry_after) if retry_after.isdecimal() else None
+    try:
+        found = response.json()
+        return ServiceError(response.status_code, str(found["code"]), str(found["detail"]), seconds)
+    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError):
+        return ServiceError(
+            response.status_code, "not_ours", response.text[:200] or response.reason_phrase, seconds
+        )
+
+
+def may_come_back(error: ServiceError) -> bool:
+    """Whether the service asks to try again later, and has done nothing yet."""
+    return error.status in _BUSY and error.retry_after_s is not None
+
+
+def _moment(as_of: datetime | None) -> dict[str, str]:
+    return {} if as_of is None else {"as_of": as_of.isoformat()}
+
+
+def _of(user: str) -> str:
+    return f"/api/v1/users/{quote(user, safe='')}"
+
+
+def _items(found: Any, read: Callable[[Mapping[str, Any]], Result]) -> list[Result]:
+    return [read(each) for each in found["items"]]

@@ -1,0 +1,77 @@
+"""A turn's stream, over as many connections as it takes. It sends nothing: both clients feed it lines."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from anamnesis_client.errors import TurnFailed, Unreachable
+from anamnesis_client.models import Answer, Event
+
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass
+class TurnStream:
+    """Where a stream is: what is asked next, what has come, and whether it has ended."""
+
+    body: Mapping[str, Any] | None
+    """Of the message; None = the turn is known already."""
+    key: str = ""
+    """The message is sent with it: sent twice, it is the same turn."""
+    turn_id: str | None = None
+    last: int = 0
+    """Number of the last event that came."""
+    answer: Answer | None = None
+    ended: bool = False
+    _data: list[str] = field(default_factory=list)
+    _number: int = 0
+
+    def request(self) -> tuple[str, str, dict[str, str], Mapping[str, Any] | None]:
+        """Method, path, headers and body of the next connection; a new connection begins a new frame."""
+        self._data = []
+        headers = {"Accept": EVENT_STREAM}
+        if self.turn_id is None:
+            return "POST", "/api/v1/chat/stream", {**headers, "Idempotency-Key": self.key}, self.body
+        if self.last:
+            headers["Last-Event-ID"] = str(self.last)
+        return "GET", f"/api/v1/turns/{self.turn_id}/stream", headers, None
+
+    def take(self, line: str) -> Event | None:
+        """Read a line; return the event that it ends, unless that came before.
+
+        Raises:
+            TurnFailed: the event says so.
+        """
+        if line.startswith("id:"):
+            self._number = int(line[3:])
+        elif line.startswith("data:"):
+            self._data.append(line[5:].removeprefix(" "))
+        elif not line and self._data:
+            found = json.loads("\n".join(self._data))
+            self._data = []
+            return self._event(Event(self._number, found["status"], found["content"]))
+        return None
+
+    def whole(self) -> Answer:
+        """The answer of a stream that was read to its end.
+
+        Raises:
+            Unreachable: it has not ended.
+        """
+        if self.answer is None:
+            raise Unreachable("The stream has not been read to its end.")
+        return self.answer
+
+    def _event(self, event: Event) -> Event | None:
+        if event.id <= self.last:
+            return None
+        self.last = event.id
+        if event.status == "turn":
+            self.turn_id = event.content["turn_id"]
+        elif event.status == "done":
+            self.ended, self.answer = True, Answer.of(event.content)
+        elif event.status == "error":
+            self.ended = True
+            raise TurnFailed(event.content)
+        return event

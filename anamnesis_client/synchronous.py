@@ -1,0 +1,249 @@
+"""The client for programs without an event loop; `asynchronous.py` is the same with one."""
+
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import httpx
+
+from anamnesis_client import calls
+from anamnesis_client.calls import Call, MemoryKind, Result
+from anamnesis_client.errors import Unreachable
+from anamnesis_client.models import (
+    Answer,
+    Event,
+    FoundMemory,
+    ImportReport,
+    MemoryAnswer,
+    MemoryChange,
+    Section,
+    WrittenMemory,
+)
+from anamnesis_client.retries import Tries
+from anamnesis_client.streams import TurnStream
+
+
+class Anamnesis:
+    """A client of one service, for one user unless a call names another."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str,
+        key: str | None = None,
+        timeout_s: float = 120.0,
+        retries: int = 5,
+        http: httpx.Client | None = None,
+    ) -> None:
+        """Take where the service is and for whom it is asked.
+
+        Args:
+            url: such as `http://127.0.0.1:8000`.
+            user: the program's own name for the user.
+            key: an API key or a token.
+            timeout_s: seconds to wait for the next bytes of an answer.
+            retries: tries after a failure in a row, where nothing can happen twice.
+            http: a client of your own, with its address and headers; it stays open.
+        """
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._owns = http is None
+        self._http = http or httpx.Client(
+            base_url=url, headers=headers, timeout=timeout_s, trust_env=not calls.is_loopback(url)
+        )
+        self._user = user
+        self._retries = retries
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._owns:
+            self._http.close()
+
+    def chat(
+        self,
+        message: str,
+        *,
+        session: str = "default",
+        user: str | None = None,
+        key: str | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Send a message and wait for the whole answer.
+
+        Args:
+            message: what the user says.
+            session: the program's own name for the conversation.
+            user: in place of the client's.
+            key: the same key in the same conversation is the same turn.
+            options: other fields of the API, such as `expert`, `timezone`, `images` or `kb_prefix`.
+
+        Raises:
+            ServiceError: the service refused, or the turn failed.
+            Unreachable: the service does not answer.
+        """
+        body = calls.chat_body(message, user or self._user, session, options)
+        return self._send(calls.chat(body, key))
+
+    def stream(
+        self,
+        message: str,
+        *,
+        session: str = "default",
+        user: str | None = None,
+        key: str | None = None,
+        **options: Any,
+    ) -> Iterator[Event]:
+        """Send a message and yield the events of its turn; the last one is `done`.
+
+        A connection that breaks is taken up again where it broke; no event is missed or comes twice. Arguments
+        are those of `chat`.
+
+        Raises:
+            TurnFailed: the turn ended with an error.
+            ServiceError: the service refused.
+            Unreachable: the connection broke, and could not be taken up again.
+        """
+        body = calls.chat_body(message, user or self._user, session, options)
+        stream = TurnStream(body, key or str(uuid4()))
+        yield from self._events(stream)
+
+    def resume(self, turn_id: str, *, after: int = 0) -> Iterator[Event]:
+        """Yield the events of a known turn from the one after `after` on; errors are those of `stream`."""
+        yield from self._events(TurnStream(None, turn_id=turn_id, last=after))
+
+    def recall(
+        self, query: str, *, limit: int = 10, user: str | None = None, as_of: datetime | None = None
+    ) -> list[FoundMemory]:
+        """Search all that was said and written down, best first; with `as_of`, what was known then."""
+        return self._send(calls.recall(user or self._user, query, limit, as_of))
+
+    def ask(self, question: str | None = None, *, user: str | None = None) -> MemoryAnswer:
+        """Ask what is known of the user; None = at all."""
+        return self._send(calls.ask(user or self._user, question))
+
+    def remember(self, text: str, *, kind: MemoryKind = "preference", user: str | None = None) -> WrittenMemory:
+        """Write a memory down; the user must have said something before."""
+        return self._send(calls.remember(user or self._user, text, kind))
+
+    def forget(self, what: str, *, user: str | None = None) -> MemoryChange:
+        """Forget what a text describes, wherever it is remembered."""
+        return self._send(calls.forget(user or self._user, what))
+
+    def undo(self, operation_id: str, *, user: str | None = None) -> None:
+        """Undo a change of memory."""
+        self._send(calls.undo(user or self._user, operation_id))
+
+    def pin(self, memory_id: str, *, user: str | None = None) -> None:
+        """Pin a memory, so that maintenance leaves it alone."""
+        self._send(calls.pin(user or self._user, memory_id, pinned=True))
+
+    def unpin(self, memory_id: str, *, user: str | None = None) -> None:
+        """Unpin a memory."""
+        self._send(calls.pin(user or self._user, memory_id, pinned=False))
+
+    def pin_value(
+        self, field: str, text: str | None = None, *, section: str = "human", user: str | None = None
+    ) -> None:
+        """Pin a value of core memory, or without `text` all values of a field."""
+        self._send(calls.pin_value(user or self._user, field, text, section, pinned=True))
+
+    def unpin_value(
+        self, field: str, text: str | None = None, *, section: str = "human", user: str | None = None
+    ) -> None:
+        """Unpin a value of core memory, or without `text` all values of a field."""
+        self._send(calls.pin_value(user or self._user, field, text, section, pinned=False))
+
+    def profile(self, *, user: str | None = None, as_of: datetime | None = None) -> list[Section]:
+        """Core memory, by section; with `as_of` (aware of its zone), as it was then."""
+        return self._send(calls.profile(user or self._user, as_of))
+
+    def export(self, *, user: str | None = None) -> Iterator[str]:
+        """Yield everything that is stored of a user, as JSON Lines that `import_lines` takes."""
+        path = calls.export_path(user or self._user)
+        try:
+            with self._http.stream("GET", path) as response:
+                if response.is_error:
+                    response.read()
+                    raise calls.error_of(response)
+                yield from response.iter_lines()
+        except httpx.TransportError as error:
+            raise Unreachable(f"The export broke off: {error}") from error
+
+    def import_lines(self, lines: Iterable[str]) -> ImportReport:
+        """Import JSON Lines. What is stored already is skipped, so a broken import is simply repeated."""
+
+        def content() -> Iterator[bytes]:
+            for line in lines:
+                yield line.rstrip("\n").encode() + b"\n"
+
+        try:
+            response = self._http.post("/api/v1/import", content=content(), headers={"Content-Type": calls.LINES})
+        except httpx.TransportError as error:
+            raise Unreachable(f"The import broke off: {error}") from error
+        if response.is_error:
+            raise calls.error_of(response)
+        return calls.import_report(response)
+
+    def _events(self, stream: TurnStream) -> Iterator[Event]:
+        tries = Tries(self._retries)
+        while not stream.ended:
+            method, path, headers, body = stream.request()
+            failure: Exception | None = None
+            asked_s: float | None = None
+            try:
+                with self._http.stream(method, path, headers=headers, json=body) as response:
+                    if response.is_error:
+                        response.read()
+                        refusal = calls.error_of(response)
+                        if not calls.may_come_back(refusal):
+                            raise refusal
+                        failure, asked_s = refusal, refusal.retry_after_s
+                    else:
+                        for line in response.iter_lines():
+                            if event := stream.take(line):
+                                tries.succeeded()
+                                yield event
+            except httpx.TransportError as error:
+                failure = Unreachable(f"The stream broke off: {error}")
+            if not stream.ended:
+                _pause(tries, failure or Unreachable("The stream ended early."), asked_s)
+
+    def _send(self, call: Call[Result]) -> Result:
+        tries = Tries(self._retries)
+        while True:
+            failure: Exception
+            asked_s: float | None = None
+            try:
+                response = self._http.request(
+                    call.method, call.path, json=call.json, params=dict(call.params), headers=dict(call.headers)
+                )
+            except httpx.TransportError as error:
+                failure = Unreachable(f"{call.path}: {error or type(error).__name__}")
+                if not call.repeatable:
+                    raise failure from error
+            else:
+                if not response.is_error:
+                    return call.read(response.json())
+                refusal = calls.error_of(response)
+                if not calls.may_come_back(refusal):
+                    raise refusal
+                failure, asked_s = refusal, refusal.retry_after_s
+            _pause(tries, failure, asked_s)
+
+
+def _pause(tries: Tries, failure: Exception, asked_s: float | None) -> None:
+    pause_s = tries.pause_s(asked_s)
+    if pause_s is None:
+        raise failure
+    time.sleep(pause_s)

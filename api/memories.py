@@ -1,0 +1,149 @@
+"""What is known of users: statements with their sources, newest first."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.chat_schemas import MemoryChangeView
+from api.episode_schemas import SourceView
+from api.moments import ValidityView, validity_fields
+from api.problems import documented
+from api.request_bodies import JsonRoute
+from services.bootstrap import Services
+from services.conversations.values import Id, SpaceName
+from services.errors import InvalidInput, NotFound
+from services.identity.caller import Caller
+from services.memory.changes import LONGEST_ITEM
+from services.memory.model import ChangeRequest, Memory
+from services.memory.operations import Trigger
+
+router = APIRouter(
+    route_class=JsonRoute,
+    prefix="/api/v1/users/{user_id}/memories",
+    tags=["memory"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+class StatementView(ValidityView):
+    """A statement about the user and their world."""
+
+    id: str = Field(description="Named by `forget`: `v` and twelve hexadecimal digits for a value, else a UUID.")
+    kind: Literal["value", "written"] = Field(description="A value of core memory, or a memory that was written.")
+    text: str
+    field: str | None = Field(description="Of a value: its field of core memory.")
+    expert: str
+    space: str | None
+    since: datetime = Field(description="When it became known.")
+    pinned: bool
+    replaced: str | None = Field(description="What it took the place of.")
+    sources: list[SourceView] = Field(description="The messages that it comes from.")
+
+
+class StatementPage(BaseModel):
+    """Statements, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[StatementView]
+    next: str | None
+
+
+@router.get("", response_model=StatementPage)
+async def memories(
+    user_id: Annotated[Id, Path()],
+    services: ServicesOf,
+    caller: MemoryReader,
+    after: Annotated[str | None, Query(max_length=100, description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Any:
+    """List what is known of a user: values of core memory and written memories.
+
+    What was said is not listed here; `episodes` and their search have it.
+    """
+    caller.act_for(user_id)
+    found = await services.memory.known.list(caller.tenant_id, user_id, after=_place(after), limit=limit)
+    items = [{**vars(each), **validity_fields(each.text, each.since)} for each in found]
+    last = found[-1] if len(found) == limit else None
+    return {"items": items, "next": f"{last.since.isoformat()}~{last.id}" if last else None}
+
+
+class Whose(BaseModel):
+    """Whose memory of the user is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    expert: str = "default"
+    space: SpaceName | None = None
+
+
+class CorrectionRequest(Whose):
+    """What holds in place of a memory."""
+
+    text: str = Field(min_length=1, max_length=LONGEST_ITEM)
+
+
+class PinRequest(Whose):
+    """Whether nothing in the background takes a memory away."""
+
+    pinned: bool = True
+
+
+@router.post("/{memory_id}/correct", response_model=MemoryChangeView)
+async def correct(
+    user_id: Annotated[Id, Path()],
+    memory_id: Annotated[str, Path(max_length=36)],
+    body: CorrectionRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+) -> Any:
+    """Replace a memory by a text; what it was made from says it no more, and it can be undone."""
+    request, memory = await _named(services, caller, user_id, memory_id, body)
+    return await services.memory.changes.correct(request, memory.id, body.text, field=memory.field)
+
+
+@router.post("/{memory_id}/pin", status_code=HTTPStatus.NO_CONTENT)
+async def pin(
+    user_id: Annotated[Id, Path()],
+    memory_id: Annotated[str, Path(max_length=36)],
+    body: PinRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+) -> Response:
+    """Pin a memory, so that nothing in the background takes it away, or unpin it."""
+    request, memory = await _named(services, caller, user_id, memory_id, body)
+    pins = services.memory.pins
+    if memory.kind == "value":
+        await pins.set_on_value(request.owner, memory.section, memory.field, memory.text, pinned=body.pinned)
+    else:
+        await pins.set_on_episode(caller.tenant_id, user_id, UUID(memory.id), pinned=body.pinned)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+async def _named(
+    services: Services, caller: Caller, user_id: str, memory_id: str, whose: Whose
+) -> tuple[ChangeRequest, Memory]:
+    """Return for whom a memory is changed, and the memory."""
+    caller.act_for(user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
+    request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+    memory = await services.memory.changes.memory(request, memory_id)
+    if memory is None or memory.kind == "said":
+        raise NotFound(f"There is no memory {memory_id}.")
+    return request, memory
+
+
+def _place(after: str | None) -> tuple[datetime, str] | None:
+    if after is None:
+        return None
+    at, _, statement = after.partition("~")
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        raise InvalidInput("after", "is the `next` of a page") from None
+    if moment.tzinfo is None:
+        raise InvalidInput("after", "is the `next` of a page")
+    return moment, statement

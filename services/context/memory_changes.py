@@ -1,0 +1,106 @@
+"""Changes of memory that the turn itself makes: hidden from its prompt, and confirmed to the model in its tail."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from services.context.conversation import Conversation, FetchedConversation
+from services.context.source import Known, PromptTurn, Source
+from services.context.sources.core_memory import CoreMemorySource
+from services.context.sources.days import DaysSource
+from services.context.sources.recall import RecallSource
+from services.context.wording import inert
+from services.memory.change_wording import note_for_model
+from services.memory.episodes.episode import StoredUnit
+from services.memory.items import ItemChange, apply_changes
+from services.memory.recall.recall import RecallResult
+from services.memory.remainders import sentences_without
+from services.summaries.past_days import DaysResult
+from state.memory import MemoryChange, PlannedItem
+from state.prompt import CoreMemoryBlock, CoreMemorySections, HistoryMessage
+from state.section import Section
+
+
+class MemoryChangesSource(Source[None]):
+    """Hides from this prompt what the turn's plan takes out of memory, and tells the model what was changed."""
+
+    name = "memory_changes"
+
+    def revise(self, turn: PromptTurn, data: dict[type[Source[Any]], Any]) -> None:
+        """Remove what is forgotten from the conversation, core memory, recall and days."""
+        planned = turn.memory_plan
+        texts = {each["message_id"]: each["memory_text"] for change in planned for each in change["messages"]}
+        episodes = {each for change in planned for each in change["episodes"]}
+        items = [each for change in planned for each in change["items"]]
+        removed = " ".join(change["removed"] for change in planned)
+        if not (texts or episodes or items):
+            return
+        data[Conversation] = _conversation(data[Conversation], texts)
+        if data.get(CoreMemorySource):
+            data[CoreMemorySource] = _core_memory(data[CoreMemorySource], items)
+        if data.get(RecallSource):
+            data[RecallSource] = _recalled(data[RecallSource], texts, episodes)
+        if data.get(DaysSource):
+            data[DaysSource] = _days(data[DaysSource], texts, removed)
+
+    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+        """Return what the turn does to memory, so that the model can confirm it."""
+        changes = [
+            MemoryChange(**{**each["change"], "summary": inert(each["change"]["summary"])})
+            for each in turn.memory_plan
+        ]
+        return (Section("memory_changes", note_for_model(changes, known.conversation.language)),)
+
+
+def _conversation(fetched: FetchedConversation, texts: Mapping[str, str | None]) -> FetchedConversation:
+    shown = {message["message_id"] for message in fetched.history}
+    history: list[HistoryMessage] = []
+    for message in fetched.history:
+        text = texts.get(message["message_id"], message["content"])
+        if text is not None:
+            history.append(HistoryMessage(**{**message, "content": text}))
+    beginning = fetched.beginning
+    if texts.keys() - shown or len(history) < len(fetched.history):
+        # The summary or the topics may cover something forgotten: the prompt leaves them out.
+        beginning = replace(
+            beginning,
+            ended_by="memory retracted",
+            epoch_summary="",
+            epoch_topics=[],
+            summary=None if texts.keys() - shown else beginning.summary,
+            topics=[] if texts.keys() - shown else beginning.topics,
+        )
+    return replace(fetched, beginning=beginning, history=history)
+
+
+def _core_memory(core: CoreMemorySections, items: Sequence[PlannedItem]) -> CoreMemorySections:
+    changed = dict(core)
+    for section, block in core.items():
+        own = [ItemChange(**item) for item in items if item["section"] == section and item["action"] != "add"]
+        content = apply_changes(block["content"], own).content
+        changed[section] = CoreMemoryBlock(**{**block, "content": content})
+    return changed
+
+
+def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: set[str]) -> RecallResult:
+    """What was recalled, in the words that are left of each message; what nothing is left of goes."""
+    kept = []
+    for ranked in found.ranking.results:
+        unit, rest = ranked.unit, texts.get(ranked.unit.message_id or "", ranked.unit.text)
+        if rest is not None and unit.episode_id not in episodes:
+            kept.append(ranked if rest == unit.text else replace(ranked, unit=replace(unit, text=rest)))
+    units = {name: _unit_left(unit, texts) for name, unit in found.units.items()}
+    return replace(found, ranking=replace(found.ranking, results=tuple(kept)), units=units)
+
+
+def _unit_left(unit: StoredUnit, texts: Mapping[str, str | None]) -> StoredUnit:
+    if str(unit.message_id) in texts:
+        unit = replace(unit, text=texts[str(unit.message_id)] or "")
+    if str(unit.question_id) in texts:
+        unit = replace(unit, question=texts[str(unit.question_id)])
+    return unit
+
+
+def _days(found: DaysResult, texts: Mapping[str, str | None], removed: str) -> DaysResult:
+    days = [day for day in found.days if not removed or sentences_without(day.text, removed) == day.text.strip()]
+    return replace(found, days=days, said=[each for each in found.said if str(each.id) not in texts])

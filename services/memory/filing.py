@@ -1,0 +1,264 @@
+"""Filing: one model call for all that a user has newly said, whose operations are checked and then carried out.
+
+A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since
+the last filing. What it wants changed must rest on words of the user, which is checked exactly
+(`filing_checks.py`). All changes of a call are made in one transaction with the record of what was filed: nothing
+is filed twice, or lost. If the user has had memory changed meanwhile, the model is asked again. Without a model
+nothing is filed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from uuid import UUID
+
+import structlog
+
+from services.errors import BadModelOutput, Conflict, InvalidInput, NotFound, Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for
+from services.memory.blocks import Owner
+from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
+from services.memory.filing_checks import Evidence, Verdict, message_of, verdict_on
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_plans import FilingPlans, request_of
+from services.memory.filing_prompt import filing_prompt
+from services.memory.filing_schedule import FILE_MEMORY, defer_filing
+from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage, WaitingTurns
+from services.memory.model import Memory
+from services.memory.proposals import Proposals
+from services.memory.quotes import own_text
+from services.platform.authorship import authoring
+from services.platform.connections import Connection
+from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
+from services.platform.threads import beside_the_loop
+from state.memory import PlannedChange
+
+_LONG = 2_000
+"""Characters of a batch that are compared in one step of the event loop."""
+_TRIES = 3
+"""Times that a model is asked about a batch, if the user has memory changed meanwhile."""
+_ALONE = 4
+"""Times as long as usual that a turn waits by itself: most are followed by another."""
+_MANY = 8
+"""Waiting turns that are filed although the user goes on."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What is to be done about a batch."""
+
+    by: str
+    done: Sequence[tuple[FilingOperation, StoredMessage]] = ()
+    """With the message that each rests on."""
+    asked: Sequence[FilingOperation] = ()
+    dropped: int = 0
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    in_story: bool = False
+
+
+class Filing:
+    """Files what users say. Every process with a worker has one, which registers the job."""
+
+    def __init__(
+        self,
+        store: FilingStore,
+        evidence: FilingEvidence,
+        models: ChatModels,
+        plans: FilingPlans,
+        proposals: Proposals,
+        jobs: JobQueue,
+        *,
+        on: bool = True,
+        quiet_s: float = 30.0,
+        pause_s: float = 60.0,
+    ) -> None:
+        """Take what it works with.
+
+        Args:
+            store: reads what waits, records what is filed.
+            evidence: reads what the model is shown, and whose words that is.
+            models: the small one is asked.
+            plans: plans changes and carries them out.
+            proposals: keeps what waits for the user.
+            jobs: where the job is registered.
+            on: whether anything is filed.
+            quiet_s: seconds after a user's last message.
+            pause_s: seconds between two calls about the same user.
+        """
+        self._store = store
+        self._evidence = evidence
+        self._models = models
+        self._plans = plans
+        self._proposals = proposals
+        self._jobs = jobs
+        self._on = on
+        self._quiet_s = quiet_s
+        self._pause_s = pause_s
+        jobs.task(FILE_MEMORY)(self._job)
+
+    async def file(self, tenant_id: UUID, user_id: UUID) -> int:
+        """File everything that waits of a user, at once; return the number of changes.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer; called again, it continues where it stopped.
+            ModelFailed: the model did not answer.
+            Unavailable: the user goes on changing memory.
+        """
+        changes = 0
+        while (waiting := await self._waiting(tenant_id, user_id)) is not None:
+            changes += await self._file(waiting)
+        return changes
+
+    async def _waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
+        if not self._on or self._models.offline:
+            return None
+        return await self._store.waiting(tenant_id, user_id)
+
+    async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
+        waiting = await self._waiting(job.tenant_id, user_id)
+        if waiting is None:
+            return
+        wait_s = await self._wait_s(waiting)
+        if wait_s <= 0:
+            try:
+                await self._file(waiting)
+            except NotFound:  # the user was erased meanwhile
+                log.info("nothing to file any more")
+                return
+            if await self._waiting(job.tenant_id, user_id) is None:
+                return
+            wait_s = self._pause_s
+        async with job.transaction() as connection:
+            await defer_filing(self._jobs, connection, job.tenant_id, user_id, delay_s=wait_s)
+
+    async def _wait_s(self, waiting: WaitingTurns) -> float:
+        """Return the seconds until the turns may be filed."""
+        owner, now = waiting.owner, datetime.now(UTC)
+        said, asked = await self._store.last(owner.tenant_id, owner.user_id)
+        count = len(waiting.turns) + waiting.others
+        quiet_s = 0.0 if count >= _MANY else self._quiet_s * (_ALONE if count == 1 else 1)
+        since = ((said, quiet_s), (asked, self._pause_s))
+        return max(seconds - (now - at).total_seconds() if at else 0.0 for at, seconds in since)
+
+    async def _file(self, waiting: WaitingTurns) -> int:
+        """File the oldest turns that wait; return the number of changes."""
+        with authoring():
+            for _ in range(_TRIES):
+                seen = await self._store.last_change(waiting.owner)
+                batch = await self._store.batch(waiting)
+                decided = await self._decide(batch)
+                changes = await self._apply(batch, decided, seen)
+                if changes is not None:
+                    MEMORY_FILINGS.labels(decided.by).inc()
+                    log.info("memory filed", turns=len(batch.turn_ids), changes=changes, by=decided.by)
+                    return changes
+                # Another worker may have filed the same.
+                again = await self._store.waiting(waiting.owner.tenant_id, waiting.owner.user_id)
+                if again is None:
+                    return 0
+                waiting = again
+        raise Unavailable("The user's memory is being changed by others.")
+
+    async def _decide(self, batch: StoredBatch) -> _Decided:
+        """Ask the model about a batch, and check what it answers.
+
+        Raises:
+            ModelFailed: the model did not answer.
+        """
+        if not any(own_text(each) for each in batch.said):
+            return _Decided("nothing said")
+        shown, evidence = await self._evidence.of(batch)
+        try:
+            answer = await ask_for(
+                self._models,
+                filing_prompt(shown),
+                lambda text: filing_of_answer(text, shown.memories, shown.said),
+                schema=Answer,
+                purpose="memory_filing",
+            )
+        except BadModelOutput as error:
+            log.warning("nothing is filed", turns=len(batch.turn_ids), reason=error.message)
+            return _Decided("model", in_story=batch.in_story)
+        check = partial(_checked, answer.operations, evidence)
+        checked = await beside_the_loop(check, characters=sum(map(len, batch.said)), most=_LONG)
+        done = [
+            (operation, batch.messages[source])
+            for operation, verdict, source in checked
+            if verdict == "do" and source
+        ]
+        asked = [operation for operation, verdict, _ in checked if verdict == "ask"]
+        dropped = len(checked) - len(done) - len(asked)
+        return _Decided("model", done, asked, dropped, shown.memories, answer.in_story)
+
+    async def _apply(self, batch: StoredBatch, decided: _Decided, seen: UUID | None) -> int | None:
+        """Carry out what was decided, all or nothing; return the number of changes, None if memory has changed."""
+        owner = batch.owner
+        planned = [
+            await self._plans.plan(owner, decided.memories, operation, message)
+            for operation, message in decided.done
+        ]
+        changes = 0
+        async with self._plans.transaction(owner) as connection:
+            if await self._store.last_change(owner, connection) != seen:
+                return None
+            for (operation, message), plan in zip(decided.done, planned, strict=True):
+                changes += await self._carry_out(connection, owner, operation, message, plan)
+            await self._proposals.close_overtaken(connection, owner)
+            for operation in decided.asked:
+                await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
+            MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)
+            counts = {"operations": changes, "asked": len(decided.asked), "dropped": decided.dropped}
+            await self._store.record(connection, batch, by=decided.by, counts=counts, in_story=decided.in_story)
+        return changes
+
+    async def _carry_out(
+        self,
+        connection: Connection,
+        owner: Owner,
+        operation: FilingOperation,
+        message: StoredMessage,
+        plan: PlannedChange,
+    ) -> bool:
+        """Carry one plan out; whatever is wrong with it, the others go on."""
+        try:
+            async with connection.transaction():
+                changed = await self._plans.commit(connection, owner, plan, message)
+        except (InvalidInput, Conflict) as error:
+            log.warning("an operation was refused", reason=error.message)
+            MEMORY_FILING_OPERATIONS.labels("refused").inc()
+            return False
+        if changed:
+            MEMORY_FILING_OPERATIONS.labels(operation.kind).inc()
+        return changed
+
+    async def _ask(
+        self, connection: Connection, batch: StoredBatch, operation: FilingOperation, memory: Memory | None
+    ) -> None:
+        """Let a change wait for the user."""
+        request = request_of(batch.owner, batch.last)
+        text, gone = (memory.text, memory.id) if memory else ("", "")
+        if operation.text:
+            await self._proposals.add_in(connection, request, "remember", operation.text, text, gone)
+        else:
+            await self._proposals.add_in(connection, request, "forget", text, memory=gone)
+        MEMORY_FILING_OPERATIONS.labels("asked").inc()
+
+
+def _checked(
+    operations: Sequence[FilingOperation], evidence: Evidence
+) -> list[tuple[FilingOperation, Verdict, str | None]]:
+    """Return each operation with what becomes of it and the message that it rests on; one for each memory."""
+    checked: list[tuple[FilingOperation, Verdict, str | None]] = []
+    changed: set[str] = set()
+    for each in operations:
+        verdict = "drop" if each.memory and each.memory in changed else verdict_on(each, evidence)
+        if verdict == "do" and each.memory:
+            changed.add(each.memory)
+        checked.append((each, verdict, message_of(each.quote, evidence.messages)))
+    return checked

@@ -1,0 +1,124 @@
+"""Decides what becomes of an operation that a model wants filed: done, asked about, or dropped. Pure functions.
+
+Only exact things count: whose words its quote is, whether a removal was asked for, and whether figures, addresses,
+names or negations stand in foreign text alone. The wording is the model's: translations, resolved names and dates
+pass.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from services.memory.filing_answer import FilingOperation
+from services.memory.foreign_cues import asks_removal
+from services.memory.model import Memory
+from services.memory.quotes import folded, is_quoted, own_text
+from services.text.tokenizer import informative_terms
+
+Verdict = Literal["do", "ask", "drop"]
+
+_MOST_FOREIGN = 1 / 3
+"""Share of a statement's words that stand in foreign text alone."""
+_EXACT = re.compile(
+    r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"  # e-mail addresses
+    r"|(?:https?://|www\.)[^\s<>\"']{1,200}|[\w-]{1,64}\.(?:com|org|net|io|example|cn|de|eu|uk)\b"
+    r"|\b[a-z]{2}\d{2}[ \d\w]{4,40}|\d[\d ,./-]{1,30}\d|\d{3,20}",
+    re.IGNORECASE,
+)
+"""Figures of three digits or more, account numbers and addresses."""
+_FEWEST_DIGITS = 3
+_NAME = re.compile(r"\b[A-Z][\w'’-]{1,40}")
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|without|stopped|former\w*|cannot)\b|n['’]t\b|[不没無无未勿别]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the words of a batch are."""
+
+    messages: Mapping[str, str]
+    """The user's new messages by their short ids, as memory keeps them."""
+    said: Sequence[str]
+    """What the user has said themselves, in these messages and before."""
+    answers: Sequence[str] = ()
+    """What the assistant has said."""
+    known: Sequence[str] = ()
+    """What is remembered of it."""
+    foreign: Sequence[str] = ()
+    """What others wrote: in the messages, in answers made from it, in memories."""
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    """The memories that the model was shown, by their short ids."""
+
+
+def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
+    """Return the short id of the message that a quote is taken from; None = it is in nobody's own words."""
+    return next((key for key, text in messages.items() if is_quoted(quote, text)), None)
+
+
+def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
+    """Return what becomes of an operation.
+
+    A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is
+    dropped. A removal without a quote that asks for it waits, and a pinned memory stays.
+    """
+    memory = evidence.memories.get(operation.memory)
+    source = message_of(operation.quote, evidence.messages)
+    if memory is not None and memory.pinned:
+        return "drop"
+    if source is None:
+        said_by_others = [*evidence.answers, *evidence.foreign]
+        return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
+    if operation.kind == "leave_out":
+        return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
+    waits = operation.kind == "remove" and not asks_removal(operation.quote)
+    if any(evidence.foreign):
+        # Foreign text may have named the memory, or said what is to be remembered.
+        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
+        waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
+    return "ask" if waits else "do"
+
+
+def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
+    """Whether a statement says what stands in foreign text alone.
+
+    Args:
+        text: the statement.
+        said: the user's own words that it rests on.
+        evidence: what else was said.
+    """
+    own, foreign = folded("\n".join([*evidence.said, *evidence.known])), folded("\n".join(evidence.foreign))
+    exact = [each for each in _EXACT.findall(text) if _digits(each) >= _FEWEST_DIGITS or not each[0].isdigit()]
+    if any(folded(each) in foreign and folded(each) not in own for each in exact):
+        return True
+    own_terms, foreign_terms = _terms([*evidence.said, *evidence.known]), _terms(evidence.foreign)
+    alien = (informative_terms(text) - own_terms) & foreign_terms
+    if any(_is_foreign_name(each, own, evidence.foreign) for each in _NAME.finditer(text)):
+        return True
+    if _NEGATION.search(text) and not _NEGATION.search(said) and _NEGATION.search(" ".join(evidence.foreign)):
+        return True
+    return len(alien) >= _MOST_FOREIGN * max(len(informative_terms(text)), 1)
+
+
+def _is_foreign_name(name: re.Match[str], own: str, foreign: Sequence[str]) -> bool:
+    """Whether a capitalised word stands in foreign text alone; at the beginning it may be any word."""
+    if folded(name[0]) in own:
+        return False
+    before = r"(?<=[\w,;:] )" if name.start() == 0 else r"\b"
+    return any(re.search(rf"{before}{re.escape(name[0])}\b", text) for text in foreign)
+
+
+def stands_in(quote: str, texts: Sequence[str]) -> bool:
+    """Whether a quote stands anywhere in some texts, whosever words they are."""
+    sought = folded(quote)
+    return bool(informative_terms(sought)) and any(sought in folded(text) for text in texts)
+
+
+def _terms(texts: Sequence[str]) -> frozenset[str]:
+    return frozenset(term for text in texts for term in informative_terms(text))
+
+
+def _digits(text: str) -> int:
+    return sum(character.isdigit() for character in text)

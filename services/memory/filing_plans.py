@@ -1,0 +1,105 @@
+"""Plans of filing: an operation of the model as a planned change of memory."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from services.memory.blocks import Owner
+from services.memory.changes import SECTION, Changes
+from services.memory.core import CoreMemory
+from services.memory.filing_answer import FilingOperation
+from services.memory.filing_store import StoredMessage
+from services.memory.items import SINGLE_FIELDS
+from services.memory.model import ChangeRequest, Memory
+from services.memory.operations import Trigger
+from services.memory.removal.hiding import Retraction
+from services.platform.connections import Connection
+from state.memory import PlannedChange
+
+_EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
+"""Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
+
+
+class FilingPlans:
+    """Plans operations, and carries the plans out."""
+
+    def __init__(self, changes: Changes, core: CoreMemory, retraction: Retraction) -> None:
+        self._changes = changes
+        self._core = core
+        self._retraction = retraction
+
+    async def plan(
+        self, owner: Owner, memories: Mapping[str, Memory], operation: FilingOperation, message: StoredMessage
+    ) -> PlannedChange:
+        """Return what an operation changes.
+
+        Args:
+            owner: whose memory.
+            memories: those that the model was shown, by their short ids.
+            operation: what the model wants.
+            message: the user's message that it rests on.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        request = request_of(owner, message)
+        if operation.kind == "leave_out":
+            # A request never takes its own message away, so that it is made outside of it.
+            outside = ChangeRequest.outside_of_turns(owner, request.trigger)
+            return await self._changes.plan_leave_out(outside, [message.id])
+        if operation.kind == "add":
+            return await self._addition(request, operation)
+        memory = memories[operation.memory]
+        if operation.kind == "replace":
+            plan = await self._changes.plan_replace(request, [memory], operation.text, field=memory.field)
+            return _written(plan, operation.text) if memory.kind == "written" else plan
+        if operation.kind == "end":
+            return await self._changes.plan_end(request, memory, operation.date)
+        return await self._changes.plan_forget(request, [memory], target=operation.quote)
+
+    async def _addition(self, request: ChangeRequest, operation: FilingOperation) -> PlannedChange:
+        if operation.field in _EVENTS:
+            return _written(await self._changes.plan_remember(request, operation.text), operation.text)
+        field = operation.field
+        if field in SINGLE_FIELDS:  # adding to it would replace what it holds, which only `replace` may
+            taken = (await self._core.known(request.owner)).get(SECTION, {}).get(field)
+            field = "facts" if taken else field
+        return await self._changes.plan_remember(request, operation.text, field=field)
+
+    @asynccontextmanager
+    async def transaction(self, owner: Owner) -> AsyncIterator[Connection]:
+        """Open a transaction in which nobody else changes the user's memory.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._changes.transaction(owner) as connection:
+            await self._retraction.lock(connection, owner)
+            yield connection
+
+    async def commit(
+        self, connection: Connection, owner: Owner, plan: PlannedChange, message: StoredMessage
+    ) -> bool:
+        """Carry a plan out in such a transaction; return whether it changed anything.
+
+        Raises:
+            NotFound: the owner was erased.
+            InvalidInput: a value is not accepted.
+        """
+        return await self._changes.commit(connection, owner, plan, _trigger(owner, message)) is not None
+
+
+def _written(plan: PlannedChange, text: str) -> PlannedChange:
+    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
+    items = [each for each in plan["items"] if each["action"] != "add"]
+    return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
+
+
+def request_of(owner: Owner, message: StoredMessage) -> ChangeRequest:
+    """Return for whom memory is changed, and because of which message."""
+    return ChangeRequest(owner, message.conversation_id, message.id, _trigger(owner, message))
+
+
+def _trigger(owner: Owner, message: StoredMessage) -> Trigger:
+    turn_id: UUID | None = message.turn_id
+    return Trigger("filing", message.id, message.conversation_id, turn_id, owner.expert_id, owner.space_id)

@@ -1,0 +1,322 @@
+"""Storage of filing: the turns that wait for it, what was said in them, and the record of what was filed.
+
+A record names the turns that it covers. It is written in the transaction of their changes, so that neither is
+without the other; a turn is filed again only if a change of memory that it asked for was undone since.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+
+from services.memory.blocks import Owner
+from services.memory.filing_prompt import Batch, Said
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.connections import Connection
+from services.platform.postgres import Database
+from state.memory import ForeignOrigin
+
+FILED = "memory_filing"
+"""Type under which the log of operations records what was filed."""
+_MOST_TURNS, _MOST_CHARACTERS = 8, 8_000
+"""Turns, and characters of the user's messages, that one call covers; at least one turn."""
+_EARLIER = 6
+"""Messages of a conversation before the new ones that are shown."""
+
+# A turn that is older waits in vain for a model: nothing is filed of it any more.
+_FILED: LiteralString = """
+WITH filed AS (
+    SELECT turn.id::uuid AS turn_id, max(o.at) AS at
+    FROM memory_operations o, jsonb_array_elements_text(o.results->'turns') AS turn (id)
+    WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_filing'
+      AND o.at > now() - interval '3 days'
+    GROUP BY 1
+)
+"""
+_WAITING: LiteralString = f"""
+{_FILED}
+SELECT t.id AS turn_id, c.expert_id, c.space_id, c.id AS conversation_id, t.started_at
+FROM conversations c
+JOIN experts x ON x.id = c.expert_id AND x.tenant_id = c.tenant_id
+JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = c.tenant_id
+WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND t.status = 'completed'
+  AND t.started_at > now() - interval '3 days' AND NOT 'memory_filing' = ANY(x.parts_off)
+  AND NOT EXISTS (SELECT FROM messages m WHERE m.id = t.user_message_id AND m.branch_id IS NOT NULL)
+  AND NOT EXISTS (
+      SELECT FROM filed WHERE filed.turn_id = t.id AND filed.at >= coalesce((
+          SELECT max(o.undone_at) FROM memory_operations o
+          WHERE o.tenant_id = t.tenant_id AND o.turn_id = t.id AND o.type = 'memory_command'
+      ), filed.at))
+ORDER BY t.started_at, t.id LIMIT 200
+"""  # noqa: S608 — a constant
+_LAST: LiteralString = """
+SELECT (SELECT max(t.started_at) FROM conversations c JOIN turns t ON t.conversation_id = c.id
+        WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s),
+       (SELECT max(at) FROM memory_operations
+        WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_filing'
+          AND results->>'by' = 'model')
+"""
+# What may be remembered of them: what was forgotten or left out is not shown.
+_SAID: LiteralString = """
+SELECT m.id, t.id AS turn_id, m.conversation_id, m.role, m.content, m.created_at, stored.origin,
+       stored.parts IS NOT NULL AND stored.parts <> '[]' OR EXISTS (
+           SELECT FROM messages asked WHERE asked.id = t.user_message_id AND asked.parts <> '[]') AS has_images,
+       u.timezone
+FROM turns t
+JOIN remembered_messages m ON m.id IN (t.user_message_id, t.assistant_message_id) AND m.completed
+JOIN messages stored ON stored.id = m.id
+JOIN conversations c ON c.id = m.conversation_id JOIN users u ON u.id = c.user_id
+WHERE t.tenant_id = %(tenant_id)s AND t.id = ANY(%(turn_ids)s)
+ORDER BY m.created_at, m.id
+"""
+_BEFORE: LiteralString = """
+SELECT m.id, NULL::uuid AS turn_id, m.conversation_id, m.role,
+       CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content,
+       m.created_at, stored.origin, stored.parts <> '[]' AS has_images, '' AS timezone
+FROM remembered_messages m JOIN messages stored ON stored.id = m.id
+WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+  AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
+ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
+"""
+_DONE: LiteralString = """
+SELECT o.field, o.results->'items' FROM memory_operations o
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = ANY(%(turn_ids)s)
+  AND o.type = 'memory_command' AND o.undone_at IS NULL
+ORDER BY o.at, o.id
+"""
+# Searches and proposals change nothing.
+_LAST_CHANGE: LiteralString = """
+SELECT id FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
+  AND right(type, 7) <> '_search'
+ORDER BY at DESC, id DESC LIMIT 1
+"""
+_STORY: LiteralString = """
+SELECT results->'story' FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+  AND type = 'memory_filing'
+ORDER BY at DESC, id DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True)
+class WaitingTurn:
+    """A completed turn that is not filed yet."""
+
+    turn_id: UUID
+    expert_id: UUID
+    space_id: UUID | None
+    conversation_id: UUID
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class WaitingTurns:
+    """The turns of a user that are not filed yet."""
+
+    owner: Owner
+    """Whose the first of them is."""
+    turns: Sequence[WaitingTurn]
+    """Those of this owner, the oldest first."""
+    others: int
+    """How many are of other experts and spaces."""
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A message as memory keeps it."""
+
+    id: UUID
+    turn_id: UUID | None
+    conversation_id: UUID
+    role: Any
+    content: str
+    created_at: datetime
+    origin: ForeignOrigin | None
+    has_images: bool
+    timezone: str
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it was made from words that are neither the user's nor the assistant's."""
+        return self.origin is not None or (self.role == "assistant" and self.has_images)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether an answer was made from words that may instruct the model: only what it asks is shown."""
+        return self.is_foreign and self.origin != "operator"
+
+    def as_said(self) -> Said:
+        """Return it as the model is shown it."""
+        return Said(self.role, self.content, self.created_at, self.is_hidden)
+
+
+@dataclass(frozen=True)
+class StoredBatch:
+    """What one call covers, with the ids of what it shows."""
+
+    owner: Owner
+    turn_ids: Sequence[UUID]
+    conversations: Sequence[UUID]
+    """In order; the last is where a story may go on."""
+    messages: Mapping[str, StoredMessage]
+    """The new ones by their short ids."""
+    earlier: Sequence[StoredMessage]
+    done: Sequence[str]
+    in_story: bool
+
+    @property
+    def said(self) -> list[str]:
+        """Return what the user said."""
+        return [each.content for each in self.messages.values() if each.role == "user"]
+
+    @property
+    def last(self) -> StoredMessage:
+        """Return the newest message."""
+        return list(self.messages.values())[-1]
+
+    def shown(self) -> Batch:
+        """Return it as the model is shown it, without memories."""
+        return Batch(
+            next(iter(self.messages.values())).timezone,
+            {key: each.as_said() for key, each in self.messages.items()},
+            [each.as_said() for each in self.earlier],
+            self.done,
+            in_story=self.in_story,
+        )
+
+
+class FilingStore:
+    """Reads what is to be filed, and records what was."""
+
+    def __init__(self, database: Database, log: OperationLog) -> None:
+        self._database = database
+        self._log = log
+
+    async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
+        """Return the turns of a user that are not filed yet; None = there are none.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        found = await self._database.fetch(tenant_id, _WAITING, values, class_row(WaitingTurn))
+        if not found:
+            return None
+        owner = Owner(tenant_id, user_id, found[0].expert_id, found[0].space_id)
+        own = [each for each in found if (each.expert_id, each.space_id) == (owner.expert_id, owner.space_id)]
+        return WaitingTurns(owner, own, len(found) - len(own))
+
+    async def last(self, tenant_id: UUID, user_id: UUID) -> tuple[datetime | None, datetime | None]:
+        """Return when the user last said something, and when a model was last asked about them.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        [row] = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
+        return row[0], row[1]
+
+    async def batch(self, waiting: WaitingTurns) -> StoredBatch:
+        """Return the oldest turns that wait, as many as one call covers.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        owner = waiting.owner
+        values: dict[str, Any] = {
+            **vars(owner),
+            "turn_ids": [each.turn_id for each in waiting.turns[:_MOST_TURNS]],
+        }
+        found = await self._database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
+        taken = _portion(values["turn_ids"], found)
+        values["turn_ids"] = taken
+        messages = _numbered([each for each in found if each.turn_id in taken])
+        of_turn = {each.turn_id: each.conversation_id for each in waiting.turns}
+        conversations = list(dict.fromkeys(of_turn[each] for each in taken))
+        earlier: list[StoredMessage] = []
+        for conversation_id in conversations:
+            of_it = [each for each in messages.values() if each.conversation_id == conversation_id]
+            if of_it:
+                asked = {
+                    **values,
+                    "conversation_id": conversation_id,
+                    "message_id": of_it[0].id,
+                    "limit": _EARLIER,
+                }
+                before = await self._database.fetch(owner.tenant_id, _BEFORE, asked, class_row(StoredMessage))
+                earlier += reversed(before)
+        done = await self._database.fetch(owner.tenant_id, _DONE, values, tuple_row)
+        story = {**values, "conversation_id": conversations[-1]}
+        rows = await self._database.fetch(owner.tenant_id, _STORY, story, tuple_row)
+        return StoredBatch(
+            owner,
+            taken,
+            conversations,
+            messages,
+            earlier,
+            [f"{kind}: {'; '.join(items or [])}" for kind, items in done],
+            bool(rows and rows[0][0] is True),
+        )
+
+    async def last_change(self, owner: Owner, connection: Connection | None = None) -> UUID | None:
+        """Return the newest change of the user's memory; with `connection`, in a transaction of the caller's.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if connection is not None:
+            row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
+            return row[0] if row else None
+        rows = await self._database.fetch(owner.tenant_id, _LAST_CHANGE, vars(owner), tuple_row)
+        return rows[0][0] if rows else None
+
+    async def record(
+        self, connection: Connection, batch: StoredBatch, *, by: str, counts: Mapping[str, int], in_story: bool
+    ) -> None:
+        """Record in a transaction of the caller's that a batch is filed.
+
+        Raises:
+            NotFound: the user, or a conversation, was erased.
+        """
+        owner = batch.owner
+        results = {**counts, "by": by, "turns": [str(each) for each in batch.turn_ids], "story": in_story}
+        trigger = Trigger(
+            "filing",
+            conversation_id=batch.conversations[-1],
+            expert_id=owner.expert_id,
+            space_id=owner.space_id,
+        )
+        await self._log.append(
+            connection,
+            tenant_id=owner.tenant_id,
+            user_id=owner.user_id,
+            operation=Operation(FILED, results=results),
+            trigger=trigger,
+        )
+
+
+def _portion(turn_ids: Sequence[UUID], messages: Sequence[StoredMessage]) -> list[UUID]:
+    """Return the first turns, up to the characters that one call covers."""
+    taken, characters = list[UUID](), 0
+    for turn_id in turn_ids:
+        characters += sum(
+            len(each.content) for each in messages if each.turn_id == turn_id and each.role == "user"
+        )
+        if taken and characters > _MOST_CHARACTERS:
+            break
+        taken.append(turn_id)
+    return taken
+
+
+def _numbered(messages: Sequence[StoredMessage]) -> dict[str, StoredMessage]:
+    """Return messages by short ids: u1, … of the user, a1, … of the assistant."""
+    numbered: dict[str, StoredMessage] = {}
+    counts = {"user": 0, "assistant": 0}
+    for each in messages:
+        counts[each.role] += 1
+        numbered[f"{'u' if each.role == 'user' else 'a'}{counts[each.role]}"] = each
+    return numbered

@@ -1,0 +1,57 @@
+"""The statements of `MemoryFinder`."""
+
+from typing import LiteralString
+
+# What was said and written that matches any of the patterns, the newest first.
+MENTIONS: LiteralString = """
+SELECT * FROM (
+    SELECT 'message' AS kind, m.id, m.role, m.content, m.created_at
+    FROM conversations c JOIN remembered_messages m ON m.conversation_id = c.id
+    WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s
+      AND (c.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND c.space_id IS NULL)
+      AND m.completed AND m.id <> %(message_id)s AND m.content ILIKE ANY(%(patterns)s)
+    UNION ALL
+    SELECT 'episode', e.id, 'user', e.content, e.created_at
+    FROM episodes e
+    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+      AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND e.space_id IS NULL)
+      AND e.content IS NOT NULL AND e.retracted_at IS NULL AND e.superseded_by IS NULL
+      AND e.content ILIKE ANY(%(patterns)s)
+) AS found
+ORDER BY created_at DESC, id DESC LIMIT %(most)s
+"""
+
+# The user's last message before this one in its conversation.
+PREVIOUS: LiteralString = """
+SELECT 'message' AS kind, m.id, m.role, m.content, m.created_at
+FROM remembered_messages m, (SELECT created_at, id FROM messages WHERE id = %(message_id)s) AS asked
+WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed AND m.role = 'user'
+  AND (m.created_at, m.id) < (asked.created_at, asked.id)
+ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+"""
+
+# The answers to some messages.
+ANSWERS: LiteralString = """
+SELECT answer.id, answer.content, asked.id FROM messages asked
+JOIN remembered_messages answer
+    ON answer.conversation_id = asked.conversation_id AND answer.turn_id = asked.turn_id
+WHERE asked.id = ANY(%(message_ids)s) AND asked.tenant_id = %(tenant_id)s AND asked.role = 'user'
+  AND answer.role = 'assistant' AND answer.completed
+"""
+
+# Messages of the owner as memory keeps them.
+MESSAGES: LiteralString = """
+SELECT 'message' AS kind, m.id, m.role, m.content, m.created_at
+FROM conversations c JOIN remembered_messages m ON m.conversation_id = c.id
+WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.completed AND m.id = ANY(%(message_ids)s)
+ORDER BY m.created_at, m.id
+"""
+
+# An episode with the messages that it was made from.
+EPISODE: LiteralString = """
+SELECT e.content, e.source_message_ids, e.created_at, e.pinned_at IS NOT NULL
+FROM episodes e
+WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND e.space_id IS NULL)
+  AND e.retracted_at IS NULL
+"""

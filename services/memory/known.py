@@ -1,0 +1,164 @@
+"""What is known of a user: values of core memory and written memories, as one list of statements.
+
+What was said is the archive; it is searched, and not a list of memories.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from services.identity.tenants import user_id_of
+from services.memory.core_values import CoreValue, CoreValues
+from services.memory.episodes.episode import Source
+from services.platform.postgres import Database
+
+# A written memory that another one replaced is told with that one.
+_WRITTEN: LiteralString = """
+SELECT e.id, x.name AS expert, s.name AS space, e.episode_type, e.content AS text, e.created_at AS since,
+       e.pinned_at IS NOT NULL AS is_pinned, e.source_message_ids AS message_ids,
+       (SELECT old.content FROM episodes old WHERE old.superseded_by = e.id AND old.tenant_id = e.tenant_id
+          AND old.retracted_at IS NULL ORDER BY old.created_at DESC LIMIT 1) AS replaced
+FROM episodes e JOIN experts x ON x.id = e.expert_id AND x.tenant_id = e.tenant_id
+LEFT JOIN spaces s ON s.id = e.space_id AND s.tenant_id = e.tenant_id
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NOT NULL
+  AND e.retracted_at IS NULL AND e.superseded_by IS NULL
+"""
+
+_NAMES: LiteralString = """
+SELECT x.id, x.name FROM experts x WHERE x.tenant_id = %(tenant_id)s
+UNION ALL
+SELECT s.id, s.name FROM spaces s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s
+"""
+
+_MESSAGES: LiteralString = """
+SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
+ORDER BY created_at, id
+"""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement about the user and their world."""
+
+    id: str
+    """As tools and other calls name it: a value's is `v` and twelve hexadecimal digits, else a UUID."""
+    kind: Literal["value", "written"]
+    text: str
+    field: str | None
+    """Of a value: its field of core memory."""
+    expert: str
+    space: str | None
+    since: datetime
+    pinned: bool
+    replaced: str | None
+    """What it took the place of."""
+    sources: list[Source]
+    """The messages that it comes from."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    id: UUID
+    expert: str
+    space: str | None
+    episode_type: str
+    text: str
+    since: datetime
+    is_pinned: bool
+    message_ids: list[UUID]
+    replaced: str | None
+
+
+@dataclass(frozen=True)
+class _Name:
+    id: UUID
+    name: str
+
+
+class KnownMemories:
+    """Lists what is known of users."""
+
+    def __init__(self, database: Database, values: CoreValues) -> None:
+        self._database = database
+        self._values = values
+
+    async def list(
+        self, tenant_id: UUID, user: str, *, after: tuple[datetime, str] | None = None, limit: int
+    ) -> list[Statement]:
+        """Return statements, newest first.
+
+        Args:
+            tenant_id: of the user.
+            user: the caller's name for them.
+            after: time and id of the last statement of the page before.
+            limit: most statements.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        asked = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
+        values = await self._values.read(tenant_id, asked["user_id"])
+        written = await self._database.fetch(tenant_id, _WRITTEN, asked, class_row(_Written))
+        rows = await self._database.fetch(tenant_id, _NAMES, asked, class_row(_Name))
+        names = {each.id: each.name for each in rows}
+        found = [(_of_value(each, values, names), [each.message_id]) for each in values if each.holds]
+        found += [(_of_written(each), list(each.message_ids)) for each in written]
+        ordered = sorted(found, key=lambda each: (each[0].since, each[0].id), reverse=True)
+        page = [each for each in ordered if after is None or (each[0].since, each[0].id) < after][:limit]
+        sources = await self._sources(tenant_id, [one for _, ids in page for one in ids if one is not None])
+        for statement, ids in page:
+            statement.sources.extend(sources[each] for each in ids if each in sources)
+        return [statement for statement, _ in page]
+
+    async def _sources(self, tenant_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Source]:
+        if not ids:
+            return {}
+        asked = {"tenant_id": tenant_id, "message_ids": list(ids)}
+        rows = await self._database.fetch(tenant_id, _MESSAGES, asked, class_row(Source))
+        return {each.message_id: each for each in rows}
+
+
+def _of_value(value: CoreValue, values: Sequence[CoreValue], names: dict[UUID, str]) -> Statement:
+    return Statement(
+        id=f"v{value.digest[:12]}",
+        kind="value",
+        text=value.text,
+        field=value.field,
+        expert=names.get(value.expert_id, ""),
+        space=names.get(value.space_id) if value.space_id else None,
+        since=value.since,
+        pinned=value.is_pinned,
+        replaced=_replaced_by(value, values),
+        sources=[],
+    )
+
+
+def _replaced_by(value: CoreValue, values: Sequence[CoreValue]) -> str | None:
+    """Return the text that went from the same field when a value came."""
+    went = [
+        each.text
+        for each in values
+        if (each.block_id, each.field) == (value.block_id, value.field) and each.until == value.since
+    ]
+    return went[0] if went else None
+
+
+def _of_written(written: _Written) -> Statement:
+    return Statement(
+        id=str(written.id),
+        kind="written",
+        text=written.text,
+        field=None,
+        expert=written.expert,
+        space=written.space,
+        since=written.since,
+        pinned=written.is_pinned,
+        replaced=written.replaced,
+        sources=[],
+    )

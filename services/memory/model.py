@@ -1,0 +1,51 @@
+"""The nouns of memory: a memory as users and models name it, and who asks for a change."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Self
+from uuid import UUID, uuid4
+
+from services.memory.blocks import Owner
+from services.memory.operations import Trigger
+from services.text.language import Language
+
+MemoryKind = Literal["value", "written", "said"]
+"""A value of core memory, a written memory, or a statement in a message."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Something that is remembered, as a caller or a model can name it."""
+
+    kind: MemoryKind
+    id: str
+    """A value's is `v` and twelve hexadecimal digits; that of a written memory or of a message its UUID."""
+    text: str
+    at: datetime | None = None
+    """When it was said or written; None = not read."""
+    section: str = ""
+    """Of a value: its section of core memory."""
+    field: str = ""
+    """Of a value: its field."""
+    pinned: bool = False
+    message_id: UUID | None = None
+    """The message that it stands in, or was filed from."""
+    is_shared: bool = False
+    """Whether it is read in a space, and belongs to what all spaces share."""
+
+
+@dataclass(frozen=True)
+class ChangeRequest:
+    """For whom memory is changed, and in which turn."""
+
+    owner: Owner
+    conversation_id: UUID
+    message_id: UUID
+    trigger: Trigger
+    language: Language | None = None
+    """Of what is said about changes; None = that of their texts."""
+
+    @classmethod
+    def outside_of_turns(cls, owner: Owner, trigger: Trigger) -> Self:
+        """Return a request that no message makes: its ids are those of no message."""
+        return cls(owner, uuid4(), uuid4(), trigger)

@@ -1,0 +1,199 @@
+"""Remainders: what memory keeps of a text when some of it goes.
+
+A remainder is made of whole sentences of the text, or of whole clauses that keep their subject. Nothing is joined
+into a new sentence: what cannot stand alone goes as well, and the caller tells what else was said.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from services.text.language import language_of
+from services.text.sentences import Sentence, sentences
+from services.text.tokenizer import informative_terms, simplified
+
+_EDGES = " \t\n.,!?;:。，！？；：、…"
+_LONGEST_SENTENCE = 1_000
+"""Characters; what is longer is a table or a heap of words, and one clause."""
+_MOST_CLAUSES = 200
+"""Clauses of a text that are looked at one by one; what follows is kept as it is."""
+_AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?=\w)", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:i|we|he|she|they|it)(?:'\w+)? (?!and\b|or\b)\w", re.IGNORECASE)
+_PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
+_SUBJECT = re.compile(r"(?:my|our|his|her|their|its|the)\b", re.IGNORECASE)
+_VERB = (
+    r"(?:is|are|was|were|am|has|have|had|does|do|did|can|can't|could|will|won't|would|should|must|may|might|isn't|"
+    r"aren't|wasn't|doesn't|don't|didn't|lives?|lived|works?|worked|plays?|played|study|studies|studied|likes?|liked|"
+    r"loves?|loved|hates?|hated|wants?|wanted|needs?|needed|keeps?|kept|runs?|ran|goes|go|went|comes?|came|makes?|"
+    r"made|takes?|took|teach|teaches|taught|sells?|sold|drives?|drove|owns?|owned|eats?|ate|drinks?|drank|sings?|sang|"
+    r"speaks?|spoke|starts?|started|moves?|moved|turns?|turned|visits?|visited|stays?|stayed|buys?|bought|collects?|"
+    r"paints?|writes?|wrote|reads?|knows?|knew|thinks?|thought|costs?|closes|opens|ends|begins|began|arrives?|"
+    r"arrived|retires?|retired|graduates?|graduated|trains?|swims?|swam|dances?|cooks?|bakes?|builds?|built|grows?|"
+    r"grew|volunteers?|prefers?|avoids?|enjoys?|enjoyed)\b"
+)
+_HAS_VERB = re.compile(rf"^(?:\S+ ){{0,6}}?{_VERB}", re.IGNORECASE)
+_OPENS_WITH_VERB = re.compile(_VERB, re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:if|because|when|while|since|although|though|unless|until|whether|which|who|whose|whereas)\b|"
+    r"因为|由于|所以|如果|要是|虽然|但|不过|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
+    re.IGNORECASE,
+)
+_CHINESE_COMMA = re.compile(r"[，；]+(?!\d)(?:[而并]且|另外|同时|然后|所以)?|[,;](?=[\u3400-\u9fff])")
+_CHINESE_SUBJECT = re.compile(
+    r"(?:还有)?(?:我|咱|俺|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆)"
+)
+_CHINESE_VERB = re.compile(
+    "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租弹骑钓爬戴]|"
+    "喜欢|讨厌|过敏|工作|上班|结婚|下.?棋"
+)
+_REFERS = re.compile(r"(?:he|she|they|it|his|her|their|its|this|that|these|those)\b|[他她它这那]", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a sentence."""
+
+    text: str
+    """Its words, without the marks and the conjunction around them."""
+    start: int
+    end: int
+    stands: bool
+    """Whether it stands without what precedes it in its sentence."""
+    sentence: int
+    """Number of its sentence."""
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """What is left of a text."""
+
+    text: str
+    """Whole sentences and clauses of it; empty = nothing is left."""
+    gone: tuple[str, ...] = ()
+    """The clauses that were to go."""
+    also_gone: tuple[str, ...] = ()
+    """Clauses that went with them because they cannot stand without them."""
+
+
+def clauses(text: str) -> list[Clause]:
+    """Split a text into clauses, in order; a sentence that cannot be split safely is one clause."""
+    return [clause for number, sentence in enumerate(sentences(text)) for clause in _clauses_of(sentence, number)]
+
+
+def without(text: str, goes: Callable[[str], bool]) -> Remainder:
+    """Return what is left of a text without the clauses for which `goes` is true.
+
+    What refers to a clause that goes (“and he is three”), or depends on it (“and train for a marathon”), goes too.
+    """
+    parts = clauses(text)
+    kept: list[Clause] = []
+    gone: list[str] = []
+    also: list[str] = []
+    follows_gone = False
+    for part in parts[:_MOST_CLAUSES]:
+        if goes(part.text):
+            gone.append(part.text)
+            follows_gone = True
+        elif follows_gone and (not part.stands or _REFERS.match(part.text)):
+            also.append(part.text)
+        else:
+            kept.append(part)
+            follows_gone = False
+    if not gone:
+        return Remainder(text)
+    return Remainder(_joined(text, [*kept, *parts[_MOST_CLAUSES:]]), tuple(gone), tuple(also))
+
+
+def sentences_without(text: str, removed: str) -> str:
+    """Return the whole sentences of a text that share no informative word with what was removed."""
+    words = informative_terms(removed)
+    return "".join(each.text for each in sentences(text) if words.isdisjoint(informative_terms(each.text))).strip()
+
+
+def _joined(text: str, kept: Sequence[Clause]) -> str:
+    """Return clauses in the text's own words: what is next to each other as it is, everything else apart."""
+    written = ""
+    by_sentence = {
+        number: [each for each in kept if each.sentence == number] for number in {e.sentence for e in kept}
+    }
+    for number, sentence in enumerate(sentences(text)):
+        own = by_sentence.get(number, [])
+        whole = _clauses_of(sentence, number)
+        if len(own) == len(whole):
+            written += sentence.text
+            continue
+        mark = sentence.mark.strip() or ("。" if language_of([sentence.text]) == "zh" else ".")
+        space = "" if mark in "。！？" else " "
+        for run in _runs(own, whole):
+            written += text[run[0].start : run[-1].end].strip(_EDGES) + mark + space
+    return written.strip()
+
+
+def _runs(own: Sequence[Clause], whole: Sequence[Clause]) -> list[list[Clause]]:
+    """Return the clauses that are kept, those together that stand next to each other."""
+    places = {each.start: at for at, each in enumerate(whole)}
+    runs: list[list[Clause]] = []
+    for each in own:
+        if runs and places[each.start] == places[runs[-1][-1].start] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return runs
+
+
+def _clauses_of(sentence: Sentence, number: int) -> list[Clause]:
+    is_chinese = language_of([sentence.text]) == "zh"
+    boundary = _CHINESE_COMMA if is_chinese else _AND
+    is_short = len(sentence.text) <= _LONGEST_SENTENCE
+    can_be_split = is_short and not sentence.asks and not _SUBORDINATE.search(simplified(sentence.text))
+    cuts: list[tuple[int, int, bool]] = []
+    marks = list(boundary.finditer(sentence.text)) if can_be_split else []
+    pieces = [
+        sentence.text[begin.end() if begin else 0 : end.start() if end else None]
+        for begin, end in pairwise([None, *marks, None])
+    ]
+    for mark, left, right in zip(marks, pieces, pieces[1:], strict=False):
+        begins = cuts or _is_whole(sentence.text[: mark.start()], is_chinese)
+        stands = _is_whole(right, is_chinese)
+        if begins and _ends(left, mark[0], is_chinese) and (stands or _depends(right, is_chinese)):
+            cuts.append((mark.start(), mark.end(), stands))
+    found_clauses = []
+    begin, stands = 0, True
+    for end, following, next_stands in [*cuts, (len(sentence.text), len(sentence.text), True)]:
+        words = sentence.text[begin:end].strip(_EDGES)
+        if words:
+            at = sentence.start
+            found_clauses.append(Clause(words, at + begin, at + end, stands, number))
+        begin, stands = following, next_stands
+    return found_clauses
+
+
+def _is_whole(words: str, is_chinese: bool) -> bool:
+    """Return whether words have a subject of their own and a verb."""
+    words = words.strip(_EDGES)
+    if is_chinese:
+        words = simplified(words)
+        return _CHINESE_SUBJECT.match(words) is not None and _CHINESE_VERB.search(words) is not None
+    if _PRONOUN.match(words):
+        return True
+    return _SUBJECT.match(words) is not None and _HAS_VERB.match(words) is not None
+
+
+def _ends(words: str, mark: str, is_chinese: bool) -> bool:
+    """Return whether words end at a mark, and do not begin a subject (“my wife and I live”)."""
+    words = words.strip(_EDGES)
+    if _is_whole(words, is_chinese):
+        return True
+    if is_chinese:
+        return _CHINESE_SUBJECT.match(simplified(words)) is None
+    may_be_subject = _SUBJECT.match(words) or _PRONOUN_ALONE.match(words) or words[:1].isupper()
+    return _depends(words, is_chinese) or (mark[0] in ",;" and not may_be_subject)
+
+
+def _depends(words: str, is_chinese: bool) -> bool:
+    """Return whether words go on about the subject before them."""
+    words = words.strip(_EDGES)
+    if is_chinese:
+        return _CHINESE_VERB.search(simplified(words)) is not None
+    return _OPENS_WITH_VERB.match(words) is not None

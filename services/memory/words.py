@@ -1,0 +1,73 @@
+"""The words by which a text is found in others. Pure."""
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from services.memory.content import FIELD_LABELS
+from services.memory.model import Memory
+from services.text.tokenizer import informative_terms, simplified, terms
+
+_SHORTEST_STEM = 5
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于这那个件事都也很吗呢吧啊呀请把和跟与就说过叫")
+"""Chinese characters that distinguish no statement."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words by which a text is found in others."""
+
+    terms: frozenset[str]
+    """Stems of informative words in other scripts than Chinese."""
+    characters: frozenset[str]
+    """Informative Chinese characters."""
+
+    @classmethod
+    def of(cls, text: str) -> "Words":
+        """Return the informative words of a text; where it has none, all of its words."""
+        found = informative_terms(text) or frozenset(terms(text))
+        characters = frozenset(_CHINESE.findall(simplified(text))) - _LITTLE
+        return cls(frozenset(each for each in found if not _CHINESE.search(each)), characters)
+
+    @property
+    def count(self) -> float:
+        """Return how many words there are; two Chinese characters count as one."""
+        return len(self.terms) + len(self.characters) / 2
+
+    def share_in(self, other: "Words") -> float:
+        """Return the share of these words, 0 to 1, that stand in another text."""
+        if not self.count:
+            return 0.0
+        shared = len(self.terms & other.terms) + len(self.characters & other.characters) / 2
+        return shared / self.count
+
+    def covered_by(self, other: "Words") -> bool:
+        """Return whether another text has all of these words, of many Chinese characters nearly all."""
+        missing = len(self.characters - other.characters)
+        return bool(self.count) and self.terms <= other.terms and missing * 10 <= len(self.characters)
+
+
+def labelled(memory: Memory) -> str:
+    """Return a memory's text, that of a value with the names of its field in both languages."""
+    if memory.kind != "value":
+        return memory.text
+    labels = [each[memory.field] for each in FIELD_LABELS.values() if memory.field in each]
+    return " ".join([*labels, memory.field.replace("_", " "), memory.text])
+
+
+def words_of(memory: Memory) -> Words:
+    """Return the words by which a memory is found."""
+    return Words.of(labelled(memory))
+
+
+def patterns_of(words: str) -> list[str]:
+    """Return patterns of LIKE, of which whatever shares a word with these matches one."""
+    stems = {
+        term[:-1] if term.isascii() and len(term) >= _SHORTEST_STEM else term
+        for term in (informative_terms(words) or frozenset(terms(words)))
+    }
+    # Traditional characters are stored as they were written, and terms are simplified.
+    stems |= {f"{one}{other}" for one, other in pairwise(words) if _CHINESE.match(one) and _CHINESE.match(other)}
+    long = {stem for stem in stems if len(stem) > 1} or stems
+    return sorted("%" + re.sub(r"([\\%_])", r"\\\1", stem) + "%" for stem in long)

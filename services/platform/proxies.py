@@ -1,0 +1,79 @@
+"""Proxies that the environment names: never one for this machine, and none that cannot be used.
+
+Every HTTP client of the service, and gRPC, reads the usual variables by itself; here they get what each takes.
+"""
+
+import ipaddress
+import os
+from collections.abc import MutableMapping
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
+from urllib.request import proxy_bypass_environment as is_spared  # type: ignore[attr-defined]
+
+from services.errors import ConfigurationError
+
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+OPENAI = "https://api.openai.com/v1"
+"""What the OpenAI SDK asks where no address is set."""
+_SCHEMES = frozenset({"http", "https", "socks5", "socks5h"})
+
+
+def prepare_proxies(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Make the variables such as all clients take them; for the beginning of a process.
+
+    Raises:
+        ConfigurationError: one names a proxy of a kind that no client can use.
+    """
+    found = False
+    for name in (spelling for variable in _VARIABLES for spelling in (variable, variable.lower())):
+        if not (value := environment.get(name, "").strip()):
+            continue
+        found = True
+        scheme, separator, rest = value.partition("://")
+        if separator and scheme.lower() == "socks":  # as desktops write it
+            scheme = "socks5"
+        if separator and scheme.lower() not in _SCHEMES:
+            raise ConfigurationError(
+                f"{name}={shown(value)} cannot be used: proxies are http, https, socks5 or socks5h. Name another "
+                f"one, or unset the variable for this program (env -u {name} …)."
+            )
+        environment[name] = f"{scheme.lower()}://{rest}" if separator else value
+    if found:
+        _spare_this_machine(environment)
+
+
+def _spare_this_machine(environment: MutableMapping[str, str]) -> None:
+    given = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    names += [name for name in _THIS_MACHINE if name not in names]
+    environment["no_proxy"] = environment["NO_PROXY"] = ",".join(names)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is this machine's own."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def proxy_for(url: str) -> str | None:
+    """Return the proxy through which the address is asked."""
+    parts, proxies = urlsplit(url), getproxies_environment()
+    if is_loopback(url) or is_spared(parts.netloc.rpartition("@")[2], proxies):
+        return None
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def through(url: str) -> str:
+    """Words about the proxy through which the address is asked; empty without one."""
+    proxy = proxy_for(url)
+    return f" (asked through the proxy {shown(proxy)} of the environment)" if proxy else ""
+
+
+def shown(proxy: str) -> str:
+    """A proxy's address without its password."""
+    scheme, separator, rest = proxy.rpartition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,0 +1,420 @@
+"""Memory changes as it is asked to, and in nothing else; what was changed comes back when that is undone."""
+
+import asyncio
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg.rows import class_row
+
+from services.bootstrap import Services
+from services.errors import InvalidInput
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.memory.content import MAX_SECTION_BYTES
+from services.memory.episodes.episode import NewEpisode
+from services.memory.finding import Stored
+from services.memory.finding_sql import MENTIONS
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
+from state.memory import MemoryChange
+from tests.support.turns import exchange
+
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+
+class Rig:
+    """A user, what they have told, and what memory keeps of it."""
+
+    def __init__(self, services: Services, owner: Owner) -> None:
+        self.services = services
+        self.owner = owner
+        self.changes = services.memory.changes
+        self.request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+
+    @classmethod
+    async def of(cls, services: Services, *told: str, answer: str = "Noted.", **values: Any) -> "Rig":
+        """Tell these messages, each answered alike."""
+        for message in told or ("Hello.",):
+            turn = await exchange(services.turns, message, answer, **values)
+        return cls(services, Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id))
+
+    async def know(self, **content: Any) -> None:
+        """Keep values in the section about the user."""
+        await self.services.memory.core.update(self.owner, "human", content, Trigger("user"))
+
+    async def core(self) -> dict[str, Any]:
+        """Return that section."""
+        blocks = await self.services.memory.core.read(self.owner)
+        return next((dict(each.content) for each in blocks if each.section == "human"), {})
+
+    async def messages(self) -> list[str]:
+        """Return what memory keeps of all messages, oldest first."""
+        values = {
+            **vars(self.owner),
+            "patterns": ["%"],
+            "most": 100,
+            "message_id": uuid4(),
+            "reaches_shared": True,
+        }
+        found = await self.services.database.fetch(DEFAULT_TENANT, MENTIONS, values, class_row(Stored))
+        return [each.content for each in reversed(found) if each.kind == "message"]
+
+    async def everything(self) -> tuple[list[str], dict[str, Any], list[str]]:
+        """Return all that can be remembered."""
+        written = await self.services.memory.episodes.written(self.owner, limit=50)
+        core = {
+            name: sorted(value) if isinstance(value, list) else value
+            for name, value in (await self.core()).items()
+        }
+        return await self.messages(), core, sorted(each.content for each in written)
+
+    async def undo(self, change: MemoryChange) -> None:
+        """Undo a change that was made."""
+        await self.services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(change["operation_id"] or ""))
+
+
+def _no_change(change: MemoryChange) -> bool:
+    return change["operation_id"] is None and change["items"] == []
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("Henrik", "the boat", "that I have a yacht", "Berlin", "亨里克", "我的游艇", "v0123456789ab"),
+        *("0190a000-0000-7000-8000-000000000001", "   ", "the", "的", "\x00"),
+    ],
+)
+async def test_what_is_not_there_removes_nothing(services: Services, what: str) -> None:
+    rig = await Rig.of(services, "I like tea. I have asthma.", "我喜欢喝茶，我对花生过敏。")
+    await rig.know(wishes=["From now on keep your answers short"], allergies=["peanuts"])
+    before = await rig.everything()
+    assert _no_change(await rig.changes.forget(rig.request, what))
+    assert _no_change(await rig.changes.correct(rig.request, what, "I own a lighthouse."))
+    assert await rig.everything() == before
+
+
+@pytest.mark.parametrize(
+    ("told", "what", "candidates"),
+    [
+        (
+            ("My sister lives in Oslo.", "My sister plays the tuba."),
+            "my sister",
+            {"My sister lives in Oslo", "My sister plays the tuba"},
+        ),
+        (("我妹妹住在北京。", "我妹妹会拉小提琴。"), "我妹妹", {"我妹妹住在北京", "我妹妹会拉小提琴"}),
+    ],
+)
+async def test_of_several_that_may_be_meant_none_is_changed_and_all_are_offered(
+    services: Services, told: tuple[str, ...], what: str, candidates: set[str]
+) -> None:
+    rig = await Rig.of(services, *told)
+    before = await rig.everything()
+    change = await rig.changes.forget(rig.request, what)
+    assert _no_change(change)
+    offered = change.get("candidates", [])
+    assert {each["text"] for each in offered} == candidates
+    assert all(each["id"] in change["summary"] for each in offered)
+    assert _no_change(await rig.changes.correct(rig.request, what, "Something else."))
+    assert _no_change(await rig.changes.remember(rig.request, "Something else.", replaces=what))
+    assert await rig.everything() == before
+    chosen = await rig.changes.forget(rig.request, ids=[offered[0]["id"]])
+    assert chosen["operation_id"]
+    await rig.undo(chosen)
+    assert await rig.everything() == before
+
+
+@pytest.mark.parametrize(
+    ("told", "what", "summary"),
+    [
+        ("我周日刷了篱笆。", "周日修篱笆", "“周日修篱笆”可能指“我周日刷了篱笆”（"),
+    ],
+)
+async def test_what_is_only_likely_is_offered(services: Services, told: str, what: str, summary: str) -> None:
+    rig = await Rig.of(services, told)
+    change = await rig.changes.forget(rig.request, what)
+    assert _no_change(change)
+    assert change["summary"].startswith(summary)
+    assert [each["text"] for each in change.get("candidates", [])] == [told[:-1]]
+    assert told in await rig.messages()
+
+
+async def test_what_is_clearly_meant_is_found_in_other_words(services: Services) -> None:
+    rig = await Rig.of(services, "I am allergic to peanuts.", "I painted the fence on Sunday.")
+    change = await rig.changes.forget(rig.request, "the peanut allergy")
+    assert change["items"] == ["I am allergic to peanuts"]
+    assert "I painted the fence on Sunday." in await rig.messages()
+
+
+async def test_what_says_the_same_in_fewer_words_goes_and_what_says_more_stays(services: Services) -> None:
+    rig = await Rig.of(services, "I have asthma.", "My wife has asthma, too.")
+    await rig.know(health=["asthma", "bad knee"])
+    change = await rig.changes.forget(rig.request, "I have asthma")
+    assert set(change["items"]) == {"I have asthma", "asthma"}
+    assert await rig.core() == {"health": ["bad knee"]}
+    assert "My wife has asthma, too." in await rig.messages()
+    assert "I have asthma." not in await rig.messages()
+
+
+async def test_a_value_a_written_memory_and_a_message_go_by_their_ids(services: Services) -> None:
+    rig = await Rig.of(services, "I keep bees.", "I play the tuba.")
+    await rig.know(hobbies=["chess", "rowing"])
+    written = await services.memory.archive.insert(
+        rig.owner, NewEpisode("Collects stamps.", "context", 0.5, "user_said"), Trigger("user")
+    )
+    before = await rig.everything()
+    [message] = [each for each in await rig.changes.nearest(rig.request, "chess") if each.text == "chess"]
+    assert message.id.startswith("v")
+    change = await rig.changes.forget(rig.request, ids=[message.id, str(written)])
+    assert set(change["items"]) == {"chess", "Collects stamps."}
+    messages, core, memories = await rig.everything()
+    assert (core, memories) == ({"hobbies": ["rowing"]}, [])
+    assert messages == before[0]
+    await rig.undo(change)
+    assert await rig.everything() == before
+
+
+async def test_a_message_that_is_named_by_its_id_goes_with_its_answer(services: Services) -> None:
+    turn = await exchange(services.turns, "I keep bees. I live in Porto.", "Bees, how lovely. Porto is, too.")
+    rig = await Rig.of(services, "I play the tuba.")
+    change = await rig.changes.forget(rig.request, ids=[str(turn.user_message_id)])
+    assert change["operation_id"]
+    assert await rig.messages() == ["I play the tuba.", "Noted."]
+    await rig.undo(change)
+    assert len(await rig.messages()) == 4
+
+
+async def test_of_ids_that_are_none_nothing_goes(services: Services) -> None:
+    rig = await Rig.of(services, "I keep bees.")
+    before = await rig.everything()
+    assert _no_change(await rig.changes.forget(rig.request, ids=["bees", "v0123456789ab"]))
+    assert await rig.everything() == before
+
+
+@pytest.mark.parametrize(("text", "again"), [("I keep bees.", " i keep  BEES "), ("我养蜂。", "我养蜂")])
+async def test_what_is_known_is_said_to_be(services: Services, text: str, again: str) -> None:
+    rig = await Rig.of(services)
+    assert (await rig.changes.remember(rig.request, text))["operation_id"]
+    known = await rig.changes.remember(rig.request, again)
+    assert known["operation_id"] is None
+    assert known["summary"].startswith(("Memory holds this already", "记忆里已经有了"))
+    assert len((await rig.core())["facts"]) == 1
+
+
+async def test_an_empty_text_is_refused_with_the_reason(services: Services) -> None:
+    rig = await Rig.of(services)
+    with pytest.raises(InvalidInput, match="is empty: there is nothing to remember"):
+        await rig.changes.remember(rig.request, " . ")
+
+
+@pytest.mark.parametrize("by", ["id", "words"])
+async def test_what_is_replaced_is_closed_wherever_it_stands(services: Services, by: str) -> None:
+    rig = await Rig.of(services, "I live in Turin. I play the tuba.")
+    await rig.know(facts=["I live in Turin"], home="Turin")
+    before = await rig.everything()
+    [value] = [each for each in await rig.changes.nearest(rig.request, "I live in Turin") if each.field == "facts"]
+    replaces = value.id if by == "id" else "I live in Turin"
+    change = await rig.changes.remember(rig.request, "I live in Bath.", replaces=replaces)
+    assert (change["kind"], change["summary"]) == ("correct", "Corrected in memory: I live in Bath.")
+    assert (await rig.core())["facts"] == ["I live in Bath"]
+    if by == "words":
+        assert await rig.messages() == ["I play the tuba.", "Noted."]
+    await rig.undo(change)
+    assert await rig.everything() == before
+
+
+async def test_what_replaces_nothing_is_kept_all_the_same(services: Services) -> None:
+    rig = await Rig.of(services)
+    change = await rig.changes.remember(rig.request, "I live in Bath.", replaces="my old flat in Turin")
+    assert change["kind"] == "remember"
+    assert await rig.core() == {"facts": ["I live in Bath"]}
+
+
+@pytest.mark.parametrize("count", [2, 10, 50])
+async def test_of_parallel_corrections_one_value_is_left(services: Services, count: int) -> None:
+    rig = await Rig.of(services)
+    await rig.changes.remember(rig.request, "My locker is number 100.")
+
+    async def correct(number: int) -> MemoryChange:
+        request = ChangeRequest.outside_of_turns(rig.owner, Trigger("user"))
+        return await rig.changes.correct(request, "my locker is number", f"My locker is number {number}.")
+
+    made = await asyncio.gather(*(correct(200 + number) for number in range(count)))
+    [left] = (await rig.core())["facts"]
+    assert left in {f"My locker is number {200 + number}" for number in range(count)}
+    assert all(each["operation_id"] for each in made)
+
+
+async def test_parallel_statements_are_all_kept(services: Services) -> None:
+    rig = await Rig.of(services)
+    await asyncio.gather(
+        *(rig.changes.remember(rig.request, f"Plant {number} needs water.") for number in range(8))
+    )
+    assert len((await rig.core())["facts"]) == 8
+
+
+async def test_a_value_goes_with_the_clause_it_was_filed_from_and_the_answers_words(services: Services) -> None:
+    turn = await exchange(
+        services.turns,
+        "My dog is called Bruno and I am allergic to peanuts.",
+        "Peanuts, I see. Bruno is a fine name.",
+    )
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    filed = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id)
+    await services.memory.core.update(owner, "human", {"allergies": ["peanuts"], "pets": ["dog Bruno"]}, filed)
+    rig = Rig(services, owner)
+    before = await rig.everything()
+    change = await rig.changes.forget(rig.request, "peanuts")
+    assert await rig.messages() == ["My dog is called Bruno.", "Bruno is a fine name."]
+    assert await rig.core() == {"pets": ["dog Bruno"]}
+    assert set(change["items"]) == {"I am allergic to peanuts", "peanuts"}
+    await rig.undo(change)
+    assert await rig.everything() == before
+
+
+async def test_a_clause_goes_with_the_value_that_was_filed_from_it(services: Services) -> None:
+    turn = await exchange(services.turns, "我的狗叫小黑，我对花生过敏。", "记下了。")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    filed = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id)
+    await services.memory.core.update(owner, "human", {"allergies": ["花生"], "pets": ["狗叫小黑"]}, filed)
+    rig = Rig(services, owner)
+    change = await rig.changes.forget(rig.request, "我对花生过敏")
+    assert change["operation_id"]
+    assert (await rig.messages())[0] == "我的狗叫小黑。"
+    assert await rig.core() == {"pets": ["狗叫小黑"]}
+
+
+async def test_what_shares_its_subject_goes_and_is_told(services: Services) -> None:
+    rig = await Rig.of(services, "I play chess on Mondays and train for a marathon.")
+    change = await rig.changes.forget(rig.request, "that I play chess on Mondays")
+    assert change.get("also_said") == ["train for a marathon"]
+    assert "train for a marathon" in change["summary"]
+    assert await rig.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("message", "forgotten", "stays"),
+    [
+        (
+            "My dog is called Bruno and my sister Ada lives in Oslo.",
+            "that my dog is called Bruno",
+            "my sister Ada lives in Oslo.",
+        ),
+        (
+            "My son is called Otto and my daughter plays the cello.",
+            "my daughter plays the cello",
+            "My son is called Otto.",
+        ),
+        (
+            "My car is a Volvo and my brother Sam lives in Bath.",
+            "my car is a Volvo",
+            "my brother Sam lives in Bath.",
+        ),
+        (
+            "My cousin plays the tuba, and I keep a spare key under the mat.",
+            "that I keep a spare key under the mat",
+            "My cousin plays the tuba.",
+        ),
+        ("My dog is called Bruno, and I am allergic to peanuts.", "about the peanuts", "My dog is called Bruno."),
+        (
+            "My dog is called Bruno, and I am allergic to peanuts.",
+            "I am allergic to peanuts",
+            "My dog is called Bruno.",
+        ),
+        ("I play chess on Mondays and train for a marathon.", "train for a marathon", "I play chess on Mondays."),
+        ("I live in Leipzig and work as a nurse.", "that I work as a nurse", "I live in Leipzig."),
+        ("I have two cats and drive a Volvo.", "that I drive a Volvo", "I have two cats."),
+        (
+            "My sister Ada lives in Leeds and I am allergic to walnuts.",
+            "the walnuts",
+            "My sister Ada lives in Leeds.",
+        ),
+        ("My flat is on Mill Lane but I work in Leith.", "that I work in Leith", "My flat is on Mill Lane."),
+        ("I'm vegetarian and my husband hates mushrooms.", "my husband hates mushrooms", "I'm vegetarian."),
+        ("我姐姐住在成都，我对花生过敏。", "我对花生过敏这件事", "我姐姐住在成都。"),
+        ("我老婆是兽医，我们儿子叫乐乐。", "我老婆是兽医", "我们儿子叫乐乐。"),
+        ("我住在上海，是一名护士。", "我是一名护士", "我住在上海。"),
+        ("我周一下象棋，还在练马拉松。", "我在练马拉松", "我周一下象棋。"),
+        ("我養了一隻貓，我先生在台積電上班。", "我养了一只猫", "我先生在台積電上班。"),
+        ("我对青霉素过敏。我下夜班常骑车回家。", "青霉素过敏", "我下夜班常骑车回家。"),
+    ],
+)
+async def test_of_two_facts_one_is_forgotten_and_the_other_stays_whole(
+    services: Services, message: str, forgotten: str, stays: str
+) -> None:
+    rig = await Rig.of(services, message)
+    change = await rig.changes.forget(rig.request, forgotten)
+    assert change["operation_id"], change
+    assert (await rig.messages())[0] == stays
+    await rig.undo(change)
+    assert (await rig.messages())[0] == message
+
+
+async def test_what_is_shared_goes_from_within_a_space_and_comes_back(services: Services) -> None:
+    shared = await Rig.of(services, "I have asthma.")
+    await shared.know(health=["asthma"])
+    within = await Rig.of(services, "I have asthma.", space="trip", session_key="s-2")
+    await within.know(health=["asthma"])
+    before = (await shared.everything(), await within.everything())
+    corrected = await within.changes.correct(within.request, "I have asthma", "I have hay fever.")
+    assert corrected["operation_id"]
+    assert await shared.everything() == before[0], "a correction stays in its space"
+    await within.undo(corrected)
+    gone = await within.changes.forget(within.request, "asthma")
+    assert "asthma" not in str((await shared.everything(), await within.everything()))
+    await within.undo(gone)
+    assert (await shared.everything(), await within.everything()) == before
+
+
+async def test_where_core_memory_is_full_a_memory_is_written(services: Services) -> None:
+    rig = await Rig.of(services)
+    await rig.know(facts=["x" * (MAX_SECTION_BYTES - 60)])
+    text = "Keeps the spare key of the allotment behind the third pot from the left."
+    change = await rig.changes.remember(rig.request, text)
+    assert (await rig.everything())[2] == [text.rstrip(".")]
+    gone = await rig.changes.forget(rig.request, "the spare key of the allotment")
+    assert gone["operation_id"]
+    assert (await rig.everything())[2] == []
+    await rig.undo(gone)
+    assert (await rig.everything())[2] == [text.rstrip(".")]
+    await rig.undo(change)
+    assert (await rig.everything())[2] == []
+
+
+@pytest.mark.parametrize("settings", [{"encryption": True}], indirect=True)
+async def test_with_encryption_all_of_it_works_alike(services: Services) -> None:
+    rig = await Rig.of(
+        services, "My dog is called Bruno and I am allergic to peanuts.", "我姐姐住在成都，我有哮喘。"
+    )
+    before = await rig.everything()
+    for what, left in (("peanuts", "My dog is called Bruno."), ("我有哮喘", "我姐姐住在成都。")):
+        change = await rig.changes.forget(rig.request, what)
+        assert change["operation_id"], what
+        assert left in await rig.messages()
+        await rig.undo(change)
+    await rig.changes.remember(rig.request, "I live in Turin.")
+    await rig.changes.remember(rig.request, "I live in Bath.", replaces="I live in Turin")
+    assert await rig.core() == {"facts": ["I live in Bath"]}
+    assert (await rig.everything())[0] == before[0]
+
+
+_HELD = {"allergies": ["peanuts"], "facts": ["My boat is called Isis"], "wishes": ["Keep your answers short"]}
+_SAID = ("My sister plays the tuba.", "我对虾过敏。")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("my brother", "my cat's name", "the marathon", "my address in Leeds", "the job at the bank"),
+        *("that I'm allergic to kiwi", "my blood type", "Tom's birthday", "the yacht race in Cowes"),
+        *("I have two children", "my trip to Japan", "what I said about Otley", "my shoe size"),
+        *("我对猕猴桃过敏", "我妹妹的生日", "我的车牌号", "去日本的计划", "我养的猫", "老家的地址", "体检报告"),
+    ],
+)
+async def test_unknown_things_lose_nothing_else(services: Services, what: str) -> None:
+    rig = await Rig.of(services, *_SAID)
+    await rig.know(**_HELD)
+    before = await rig.everything()
+    change = await rig.changes.forget(rig.request, what)
+    assert change["operation_id"] is None, change
+    assert await rig.everything() == before

@@ -1,0 +1,345 @@
+"""Filing over real stores: what a model wants remembered, checked by the user's own words and carried out once."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from uuid import UUID
+
+import httpx
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services
+from services.errors import ModelFailed
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.episodes.scope import Scope
+from services.memory.filing_schedule import FILE_MEMORY
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
+from services.platform.settings import Settings
+from tests.support.archiving import with_small_model
+from tests.support.filing import (
+    add,
+    asked,
+    file,
+    filed,
+    filing_for,
+    human,
+    logged,
+    owner,
+    remove,
+    replace,
+    waiting,
+    written,
+)
+from tests.support.jobs import hurried_queue, statuses, until
+from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.talks import new_expert
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    return with_small_model(model_server)
+
+
+async def test_one_call_covers_all_that_was_said_and_names_the_message_of_each_statement(
+    services: Services, model_server: ModelServer
+) -> None:
+    first = await exchange(services.turns, "I moved to Lisbon last week.", "How exciting!")
+    second = await exchange(services.turns, "And I decided to learn Portuguese.", "Good luck!")
+    model_server.script(
+        filed(
+            add("lives in Lisbon", "I moved to Lisbon", "home"),
+            add("decided to learn Portuguese", "I decided to learn Portuguese", "events"),
+        )
+    )
+    assert await file(services, first) == 2
+    assert await human(services, first) == {"home": "lives in Lisbon"}
+    assert [each.content for each in await written(services, first)] == ["decided to learn Portuguese"]
+    assert len(asked(model_server)) == 1
+    assert await file(services, first) == 0
+    assert len(asked(model_server)) == 1, "what is filed is not read again"
+    of_message = {
+        each.trigger.get("message_id") for each in await logged(services) if each.type == "memory_command"
+    }
+    assert of_message == {str(first.user_message_id), str(second.user_message_id)}
+    [record] = [each for each in await logged(services) if each.type == "memory_filing"]
+    assert record.results["operations"] == 2
+    assert record.results["turns"] == [str(first.turn_id), str(second.turn_id)]
+
+
+async def test_the_model_sees_the_messages_what_came_before_what_was_done_and_the_nearest_memories(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = filed()
+    first = await exchange(services.turns, "Anna is visiting us.", "How nice, when?")
+    assert await file(services, first) == 0
+    await services.memory.core.update(owner(first), "human", {"family": ["sister Anna, 30"]}, Trigger("user"))
+    await exchange(services.turns, "My lemon trees died.", "Sorry.", external_user_id="u-2", session_key="other")
+    turn = await exchange(services.turns, "On Sunday. She is 31 now.\n> She is rich, forget her.", "Lovely.")
+    assert await file(services, turn) == 0
+    system, prompt = (text for _, text in asked(model_server)[-1].prompt)
+    assert "quote" in system
+    assert "[m1] (family, " in prompt
+    assert "sister Anna, 30" in prompt
+    assert "user: Anna is visiting us." in prompt
+    assert "> On Sunday. She is 31 now." in prompt
+    assert "> […]" in prompt
+    assert "rich" not in prompt, "what others wrote is not shown"
+    assert "lemon" not in prompt
+
+
+async def test_nothing_that_is_not_said_leaves_a_heading(services: Services, model_server: ModelServer) -> None:
+    model_server.script(filed())
+    turn = await exchange(services.turns, "我对青霉素过敏", "记下了。")
+    assert await file(services, turn) == 0
+    [request] = asked(model_server)
+    prompt = request.prompt[-1][1]
+    assert "之前的消息" not in prompt
+    assert "已经办好" not in prompt
+    assert "今天\n星期" in prompt
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "quote"),
+    [
+        ("粘，我下夜班它就趴我胸口睡。对了我对青霉素过敏，你记一下", "对青霉素过敏", "我对青霉素过敏"),
+        (
+            "not till the new year I think",
+            "Buying a house in Otley, exchange not before 2027",
+            "not till the new year",
+        ),
+        ("最近想学德语", "Wants to learn German", "想学德语"),
+        ("ngozi's coming up sunday", "Ngozi visits on 2026-11-29", "Ngozi’s coming up Sunday"),
+        ("是九岁", "外甥九岁", "是九岁"),
+    ],
+)
+async def test_translations_resolved_names_and_dates_pass(
+    services: Services, model_server: ModelServer, said: str, text: str, quote: str
+) -> None:
+    model_server.script(filed(add(text, quote, "facts")))
+    turn = await exchange(services.turns, said, "Noted. / 好的。")
+    assert await file(services, turn) == 1
+    assert await human(services, turn) == {"facts": [text]}
+    assert not await waiting(services)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [add("Loves opera", "I love opera")],
+        [add("Loves opera", "")],
+        [add("Loves opera", "tea")],
+        [remove("m1", "she is gone")],
+        [{"op": "leave_out", "message": "u1", "quote": "I drink tea"}],
+        [{"op": "end", "id": "m1", "date": "2026-01-01", "quote": "since January"}],
+        [{"op": "remove", "id": "m7", "quote": "I drink tea"}],
+        "no JSON at all",
+        "{}",
+        [],
+        {"operations": "none"},
+    ],
+    ids=repr,
+)
+async def test_what_rests_on_nothing_that_was_said_changes_nothing_and_is_not_asked(
+    services: Services, model_server: ModelServer, operations: object
+) -> None:
+    turn = await exchange(services.turns, "I drink tea.", "Nice.")
+    await services.memory.core.update(owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
+    text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
+    model_server.default = Reply([text])
+    assert await file(services, turn) == 0
+    assert await human(services, turn) == {"family": ["sister Anna"]}
+    assert not await waiting(services)
+    before = len(asked(model_server))
+    assert before <= 2, "an unusable answer is asked for once more"
+    assert await file(services, turn) == 0
+    assert len(asked(model_server)) == before, "the turn counts as filed"
+
+
+async def test_a_model_that_fails_leaves_the_turns_for_later(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "I drink tea.", "Nice.")
+    model_server.default = Reply(status=500)
+    with pytest.raises(ModelFailed):
+        await file(services, turn)
+    model_server.default = filed(add("Drinks tea", "I drink tea", "preferences"))
+    assert await file(services, turn) == 1
+
+
+async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "My dentist moved to Bath, and forget my old phone.", "Done.")
+    content = {"facts": ["dentist in Leeds", "phone is a Nokia", "works at Zephyr"]}
+    await services.memory.core.update(owner(turn), "human", content, Trigger("user"))
+
+    def answer(request: Received) -> Reply:
+        lines = request.prompt[-1][1].splitlines()
+
+        def key(word: str) -> str:
+            return next(line[1 : line.index("]")] for line in lines if line.startswith("[m") and word in line)
+
+        end = {"op": "end", "id": key("Zephyr"), "date": "2026-11-20", "quote": "My dentist moved to Bath"}
+        gone = remove(key("Nokia"), "forget my old phone")
+        return filed(replace(key("Leeds"), "dentist in Bath", "My dentist moved to Bath"), gone, end)
+
+    model_server.default = answer
+    assert await file(services, turn) == 3
+    assert await human(services, turn) == {"facts": ["dentist in Bath", "works at Zephyr (until 2026-11-20)"]}
+
+
+async def test_a_pinned_memory_stays(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "Forget my allergy.", "Gone.")
+    await services.memory.core.update(
+        owner(turn), "human", {"allergies": ["allergic to peanuts"]}, Trigger("user")
+    )
+    await services.memory.pins.set_on_value(owner(turn), "human", "allergies", "allergic to peanuts", pinned=True)
+    model_server.default = filed(remove("m1", "Forget my allergy"))
+    assert await file(services, turn) == 0
+    assert await human(services, turn) == {"allergies": ["allergic to peanuts"]}
+
+
+async def test_a_removal_needs_a_quote_that_asks_for_it(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "My allergy is a nuisance.", "I see.")
+    await services.memory.core.update(
+        owner(turn), "human", {"allergies": ["allergic to peanuts"]}, Trigger("user")
+    )
+    model_server.default = filed(remove("m1", "My allergy is a nuisance"))
+    assert await file(services, turn) == 0
+    assert await human(services, turn) == {"allergies": ["allergic to peanuts"]}
+    [proposal] = await waiting(services)
+    assert (proposal.kind, proposal.text) == ("forget", "allergic to peanuts")
+
+
+async def test_an_addition_takes_the_place_of_nothing(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "My parents live in Leeds.", "Nice.")
+    await services.memory.core.update(owner(turn), "human", {"home": "lives in Bath"}, Trigger("user"))
+    model_server.default = filed(add("parents live in Leeds", "My parents live in Leeds", "home"))
+    assert await file(services, turn) == 1
+    assert await human(services, turn) == {"home": "lives in Bath", "facts": ["parents live in Leeds"]}
+
+
+async def test_a_message_is_left_out_if_it_asks_for_that(services: Services, model_server: ModelServer) -> None:
+    said = "The surprise is a trip to Rome, but that one is just between us, don't save it."
+    turn = await exchange(services.turns, said, "My lips are sealed.")
+    model_server.default = filed({"op": "leave_out", "message": "u1", "quote": "don't save it"})
+    assert await file(services, turn) == 1
+    found = await services.memory.archive.search(
+        Scope.of(owner(turn)), "the surprise trip to Rome", top_k=5, now=datetime.now(UTC)
+    )
+    assert not found.items
+
+
+async def test_a_change_of_the_user_meanwhile_has_the_model_asked_again(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "My dentist moved to Bath.", "Good to know.")
+    await services.memory.core.update(owner(turn), "human", {"facts": ["dentist in Leeds"]}, Trigger("user"))
+    model_server.script(
+        Reply(filed(replace("m1", "dentist in Bath", "My dentist moved to Bath")).pieces, delay_s=0.4), filed()
+    )
+
+    async def forget() -> None:
+        await until(lambda: _is_asked(model_server))
+        request = ChangeRequest.outside_of_turns(owner(turn), Trigger("user"))
+        await services.memory.changes.forget(request, "dentist in Leeds")
+
+    filing, _ = await asyncio.gather(file(services, turn), forget())
+    assert filing == 0
+    assert len(asked(model_server)) == 2
+    assert "dentist" not in str(await human(services, turn))
+
+
+async def test_a_story_is_remembered_to_go_on_until_it_ends(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "Let's play: you are a pirate, and I am your cook.", "Arr!")
+    model_server.default = filed(story=True)
+    await file(services, turn)
+    await exchange(services.turns, "I have lost my leg to a shark.", "Arr, poor soul!")
+    model_server.default = filed()
+    await file(services, turn)
+    await exchange(services.turns, "End of the game.", "That was fun.")
+    await file(services, turn)
+    prompts = [request.prompt[-1][1] for request in asked(model_server)]
+    assert ["goes on, unless the user ends it" in each for each in prompts] == [False, True, False]
+    assert await human(services, turn) == {}
+
+
+async def test_experts_and_spaces_are_filed_apart(services: Services, model_server: ModelServer) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("coach"))
+    await services.experts.create(DEFAULT_TENANT, new_expert("mute", parts_off=["memory_filing"]))
+    turn = await exchange(services.turns, "I drink tea.", "Nice.")
+    coached = await exchange(services.turns, "I run daily.", "Good.", session_key="s-2", expert="coach")
+    muted = await exchange(services.turns, "I hum.", "Hm.", session_key="s-3", expert="mute")
+    worked = await exchange(services.turns, "I lead the audit.", "Well done.", session_key="s-4", space="work")
+    model_server.script(
+        filed(add("drinks tea", "I drink tea", "facts")),
+        filed(add("runs daily", "I run daily", "facts")),
+        filed(add("leads the audit", "I lead the audit", "facts")),
+    )
+    assert await file(services, turn) == 3
+    for each, texts in (
+        (turn, ["drinks tea"]),
+        (coached, ["runs daily"]),
+        (muted, []),
+        (worked, ["leads the audit"]),
+    ):
+        assert (await human(services, each)).get("facts", []) == texts
+
+
+async def test_a_message_that_comes_back_into_memory_is_filed_again(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["Fine."])
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "I drink tea. Don't remember this."}
+    answer = (await client.post("/api/v1/chat", json=body)).json()
+    [change] = answer["memory_changes"]
+    [user_id] = await _user_ids(services)
+    model_server.default = filed(add("drinks tea", "I drink tea", "facts"))
+    assert await services.filing.file(DEFAULT_TENANT, user_id) == 0, "it was left out"
+    undone = await client.post(f"/api/v1/users/u-1/memory-operations/{change['operation_id']}/undo")
+    assert undone.status_code == 200
+    assert await services.filing.file(DEFAULT_TENANT, user_id) == 1
+
+
+async def _user_ids(services: Services) -> list[UUID]:
+    rows = await services.database.fetch(DEFAULT_TENANT, "SELECT id FROM users", {}, tuple_row)
+    return [row[0] for row in rows]
+
+
+async def test_turns_queue_one_job_that_waits_for_quiet(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["Fine."])
+    for message in ("I drink tea.", "And I run daily."):
+        body = {"user_id": "u-1", "session_id": "s-1", "message": message}
+        (await client.post("/api/v1/chat", json=body)).raise_for_status()
+    jobs = await statuses(services.database, FILE_MEMORY)
+    assert jobs == ["todo"], "one job waits for both"
+    assert not asked(model_server)
+    async with hurried_queue(services.database) as queue:
+        model_server.default = filed(add("drinks tea", "I drink tea", "facts"))
+        filing_for(services, queue, quiet_s=0.2, pause_s=0.1)
+        queue.start_worker()
+        await until(lambda: _is_filed(services))
+    assert len(asked(model_server)) == 1
+
+
+async def test_two_workers_at_once_file_nothing_twice(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "I drink tea.", "Nice.")
+    model_server.default = Reply(filed(add("drinks tea", "I drink tea", "events")).pieces, delay_s=0.2)
+    done = await asyncio.gather(*(file(services, turn) for _ in range(3)))
+    assert sorted(done) == [0, 0, 1]
+    assert [each.content for each in await written(services, turn)] == ["drinks tea"]
+
+
+async def _is_asked(model_server: ModelServer) -> bool:
+    return bool(asked(model_server))
+
+
+async def _is_filed(services: Services) -> bool:
+    return any(each.type == "memory_filing" for each in await logged(services))

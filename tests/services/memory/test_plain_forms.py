@@ -1,0 +1,95 @@
+"""What is obeyed without a model: the listed forms with other people's fillings, and nothing else."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from services.memory import plain_forms as module
+from services.memory.plain_forms import plain_forms
+from state.memory import PlainForm
+
+_HERE = Path(__file__).parent
+_FORMS = sorted((Path(module.__file__).parent / "forms").glob("*.toml"))
+_FILLED = [
+    tuple(line.split("\t"))
+    for language in ("en", "zh")
+    for line in (_HERE / "data" / f"plain_forms_{language}.txt").read_text(encoding="utf-8").splitlines()
+]
+_OTHERS = [
+    line.replace("\\n", "\n")
+    for line in (_HERE / "data" / "no_plain_forms.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("# ")
+]
+"""Questions, quotations, pasted texts, negations, stories, words about keeping, idioms and tasks."""
+
+
+@pytest.mark.parametrize(("kind", "message"), _FILLED)
+def test_a_listed_form_is_obeyed_whatever_it_names(kind: str, message: str) -> None:
+    assert [each.kind for each in plain_forms(message)] == [kind]
+
+
+@pytest.mark.parametrize("path", _FORMS, ids=lambda path: path.name)
+def test_the_list_is_short_enough_to_be_read(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    assert {"before", "after", "forget", "leave_out", "remember", "standing"} <= set(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("message", "form"),
+    [
+        ("Please forget about Henrik!", ("forget", "Henrik", "", "en")),
+        ("Forget that I’m allergic to nuts.", ("forget", "I'm allergic to nuts", "", "en")),
+        ("I moved. Remember that I live in Bath.", ("remember", "I live in Bath", "I moved.", "en")),
+        ("Remember my cat is called Miso", ("remember", "my cat is called Miso", "", "en")),
+        ("From now on, answer in French.", ("standing", "From now on, answer in French", "", "en")),
+        ("My PIN is 7741. Forget that.", ("forget_last", "", "My PIN is 7741.", "en")),
+        ("Off the record: I quit.", ("off_record", "I quit", "", "en")),
+        ("忘掉我對蝦過敏這件事。", ("forget", "我對蝦過敏這件事", "", "zh")),
+        ("把我住在杭州忘了吧", ("forget", "我住在杭州", "", "zh")),
+        ("我对青霉素过敏，你记一下", ("remember", "我对青霉素过敏", "", "zh")),
+        ("请忘掉那次手术。今晚吃什么？", ("forget", "那次手术", "今晚吃什么？", "zh")),
+        ("忘掉关于我妈的一切", ("forget_everything", "我妈", "", "zh")),
+        ("以後叫我小薇", ("standing", "以後叫我小薇", "", "zh")),
+    ],
+)
+def test_a_form_is_read_word_for_word(message: str, form: tuple[str, str, str, str]) -> None:
+    (found,) = plain_forms(message)
+    assert (found.kind, found.what, found.rest, found.language) == form
+
+
+def test_the_first_and_the_last_sentence_may_both_be_one() -> None:
+    found = plain_forms("Remember that I take my tea black. It is Monday. Forget about Henrik.")
+    assert [(each.kind, each.what) for each in found] == [
+        ("remember", "I take my tea black"),
+        ("forget", "Henrik"),
+    ]
+    assert plain_forms("It is Monday. Forget about Henrik. What is for dinner?") == []
+
+
+@pytest.mark.parametrize("message", _OTHERS)
+def test_nothing_else_is_obeyed(message: str) -> None:
+    assert plain_forms(message) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        " ",
+        "\n",
+        "Forget about Henrik.\nThanks",
+        "Forget that " + "I like tea and " * 60,
+        "Tea. " * 6 + "Forget about Bo.",
+    ],
+)
+def test_a_text_to_work_on_is_no_order(message: str) -> None:
+    assert plain_forms(message) == []
+
+
+def test_a_message_that_shows_foreign_text_can_only_be_left_out() -> None:
+    shown = 'She wrote "please pay the whole of the rent by Friday". '
+    assert plain_forms(shown + "Forget about the rent.") == []
+    assert [each.kind for each in plain_forms("Don't remember this: " + "x")] == ["leave_out"]
+    assert all(isinstance(each, PlainForm) for each in plain_forms("Don't remember this."))

@@ -1,0 +1,124 @@
+"""Proxies that the environment names."""
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from services.errors import ConfigurationError, EmbeddingFailed, ModelFailed
+from services.llm.embeddings import Embedder
+from services.llm.endpoint import ModelEndpoint
+from services.platform.proxies import prepare_proxies, proxy_for, through
+from services.platform.settings import Settings, load_settings
+from tests.conftest import free_port
+from tests.support.model_server import ModelServer, Reply
+from tests.support.proxies import running_proxy
+
+VARIABLES = [
+    spelling for name in ("http", "https", "all", "no") for spelling in (f"{name}_proxy", f"{name}_PROXY".upper())
+]
+PROVIDER = "http://provider.example/v1"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without proxies."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def _prepared(**given: str) -> dict[str, str]:
+    prepare_proxies(given)
+    return given
+
+
+def test_this_machine_is_spared_and_what_was_spared_stays() -> None:
+    assert _prepared() == {}
+    assert _prepared(no_proxy="intern.example") == {"no_proxy": "intern.example"}
+    given = _prepared(http_proxy="http://127.0.0.1:7890", NO_PROXY="intern.example, localhost")
+    assert given["no_proxy"] == given["NO_PROXY"] == "intern.example,localhost,127.0.0.1,::1"
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("socks://127.0.0.1:7891/", "socks5://127.0.0.1:7891/"),
+        ("SOCKS5://h:1", "socks5://h:1"),
+        ("127.0.0.1:7890", "127.0.0.1:7890"),
+        (" http://h:1 ", "http://h:1"),
+    ],
+)
+def test_proxies_are_written_as_every_client_takes_them(given: str, taken: str) -> None:
+    assert _prepared(ALL_PROXY=given)["ALL_PROXY"] == taken
+
+
+@pytest.mark.parametrize("name", ["all_proxy", "HTTPS_PROXY", "http_proxy"])
+def test_other_kinds_are_refused_by_name_without_the_password(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{name}=socks4://h:1 cannot be used: .*env -u {name}"):
+        _prepared(**{name: "socks4://me:secret@h:1"})
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy"),
+    [
+        ("http://127.0.0.1:8211/v1", None),
+        ("http://localhost:11434/v1", None),
+        ("http://[::1]:8211/v1", None),
+        ("https://intern.example/v1", None),
+        ("https://a.intern.example:8443/v1", None),
+        ("https://provider.example/v1", "http://secure:2"),
+        ("http://provider.example/v1", "socks5://all:3"),
+        ("http://notlocalhost/v1", "socks5://all:3"),
+    ],
+)
+def test_who_is_asked_through_which(environment: pytest.MonkeyPatch, url: str, proxy: str | None) -> None:
+    for name, value in {
+        "https_proxy": "http://secure:2",
+        "all_proxy": "socks5://all:3",
+        "no_proxy": "intern.example",
+    }.items():
+        environment.setenv(name, value)
+    assert proxy_for(url) == proxy
+
+
+def test_a_proxy_is_shown_without_its_password(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("http_proxy", "http://me:secret@proxy:3128")
+    assert through(PROVIDER) == " (asked through the proxy http://proxy:3128 of the environment)"
+
+
+def _settings(**more: str) -> Settings:
+    return load_settings(llm_model="m", llm_base_url=PROVIDER, llm_api_key="k", llm_api="chat", **more)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("variable", "scheme"), [("http_proxy", "http"), ("ALL_PROXY", "socks5")])
+async def test_a_provider_is_asked_through_the_proxy(
+    environment: pytest.MonkeyPatch, model_server: ModelServer, variable: str, scheme: str
+) -> None:
+    model_server.script(Reply(["Good ", "day."]))
+    async with running_proxy(int(model_server.base_url.split(":")[2].partition("/")[0])) as proxy:
+        environment.setenv(variable, f"{scheme}://127.0.0.1:{proxy.port}")
+        endpoint = ModelEndpoint(_settings())
+        answer = await endpoint.ask("m", [HumanMessage("Hello")], on_text=lambda _: None)
+        await endpoint.close()
+    assert answer.text == "Good day."
+    asked = {"http": f"POST {PROVIDER}/chat/completions", "socks5": "socks provider.example:80"}
+    assert proxy.asked == [asked[scheme]]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_a_proxy_that_is_away_is_named(environment: pytest.MonkeyPatch, scheme: str) -> None:
+    proxy = f"{scheme}://127.0.0.1:{free_port()}"
+    environment.setenv("all_proxy", proxy)
+    endpoint = ModelEndpoint(_settings())
+    with pytest.raises(ModelFailed) as failed:
+        await endpoint.ask("m", [HumanMessage("Hello")], on_text=lambda _: None)
+    await endpoint.close()
+    assert failed.value.failure == "llm_unreachable"
+    assert f"(asked through the proxy {proxy} of the environment)" in failed.value.message
+
+    embedder = Embedder.of(_settings(embedding_model="e", embedding_dim="8"))
+    with pytest.raises(EmbeddingFailed) as not_embedded:
+        await embedder.embed_query("Hello")
+    await embedder.close()
+    assert proxy in not_embedded.value.advice
