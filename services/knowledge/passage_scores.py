@@ -14,7 +14,7 @@ from services.text.tokenizer import is_weak
 # Learned on the messages of several sets of bases, half of which need none.
 _MEANING, _WORDS, _CONSTANT = 16.0, 14.0, -0.95
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -4.85
-_NAMED = 1.0
+_NAMED = 2.0
 """What it adds that the caller named the base, or the message has a keyword of it."""
 _LEAST = 0.08
 """Probability from which a passage is shown."""
