@@ -89,6 +89,10 @@ reference: setup ## Write the files that list all settings from the settings cla
 	@$(BIN)/anamnesis init --stdout > .env.example
 	@$(BIN)/anamnesis config --markdown > docs/settings.md
 
+.PHONY: client
+client: setup-dev ## Write the synchronous client from the asynchronous one
+	@$(BIN)/python -m tests.support.sync_client
+
 .PHONY: schema
 schema: setup-dev ## Write the page that describes the schema from a database that the migrations made
 	@$(BIN)/python -m tests.support.schema_page

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop; `asynchronous.py` is the same with one."""
+"""The client without an event loop: made from `asynchronous.py` by `make client`, not by hand."""
 
 import time
 from collections.abc import Iterable, Iterator

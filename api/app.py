@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute
 
 from api import (
     chat,
-    compression,
     conversations,
     doctor,
     episodes,
@@ -28,7 +27,6 @@ from api import (
     keys,
     knowledge,
     lineage,
-    maintenance,
     memories,
     memory,
     retention,
@@ -37,6 +35,7 @@ from api import (
     tone,
     transfer,
     turns,
+    upkeep,
     usage,
     users,
     visits,
@@ -144,8 +143,7 @@ def _routes() -> Sequence[BaseRoute]:
         erasures,
         episodes,
         memories,
-        compression,
-        maintenance,
+        upkeep,
         visits,
         tone,
         users,

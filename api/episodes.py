@@ -98,7 +98,7 @@ async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: M
 async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
     caller.act_for(user_id)
-    await services.maintenance.fading.restore(caller.tenant_id, user_id, episode_id)
+    await services.upkeep.restore(caller.tenant_id, user_id, episode_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 

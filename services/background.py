@@ -1,16 +1,17 @@
-"""Services that work on memory in the background: filing, compression, maintenance, reflection."""
+"""Services that work on memory in the background: filing, upkeep, reflection."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 
-from services.compression.wiring import CompressionServices, make_compression
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
-from services.maintenance.wiring import Maintenance, make_maintenance
 from services.memory.filing import Filing
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans
 from services.memory.filing_store import FilingStore
+from services.memory.upkeep.wiring import UpkeepServices, make_upkeep
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -22,8 +23,7 @@ class BackgroundServices:
     """Services that work on memory in the background."""
 
     filing: Filing
-    compression: CompressionServices
-    maintenance: Maintenance
+    upkeep: UpkeepServices
     reflection: Reflection
 
 
@@ -34,6 +34,7 @@ def make_background(
     models: ChatModels,
     embedder: Embedder,
     jobs: JobQueue,
+    find_days: Callable[[datetime], Awaitable[int]] | None,
 ) -> BackgroundServices:
     """Wire it; the jobs are registered in the queue."""
     store = FilingStore(database, memory.operations)
@@ -50,7 +51,17 @@ def make_background(
     )
     return BackgroundServices(
         filing,
-        make_compression(settings, database, models, embedder, memory.operations, jobs),
-        make_maintenance(settings, database, memory, jobs),
+        make_upkeep(
+            settings,
+            database,
+            models,
+            embedder,
+            jobs,
+            values=memory.values,
+            proposals=memory.proposals,
+            episodes=memory.episodes,
+            operations=memory.operations,
+            find_days=find_days,
+        ),
         Reflection(database, models, jobs, on=settings.memory_reflection),
     )

@@ -67,18 +67,17 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
-    from services.compression.compression import Compression
-    from services.compression.scheduler import CompressionScheduler
     from services.context.conversation import Conversation
     from services.context.source import Source
     from services.context.sources.user_activity import UserActivityReader
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
-    from services.maintenance.wiring import Maintenance
     from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
     from services.memory.removal.erasures import Forgetting
+    from services.memory.upkeep.scheduler import UpkeepScheduler
+    from services.memory.upkeep.upkeep import Upkeep
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
     from services.summaries.daily_scheduler import DailyScheduler
@@ -137,9 +136,8 @@ class Services:
     tones: ToneStates
     tone_opinions: "ToneOpinions"
     past_days: "PastDays"
-    compression: "Compression"
-    compression_scheduler: "CompressionScheduler"
-    maintenance: "Maintenance"
+    upkeep: "Upkeep"
+    upkeep_scheduler: "UpkeepScheduler"
     reflection: "Reflection"
     filing: "Filing"
     experiments: Experiments
@@ -189,7 +187,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         tones = ToneStates(database)
         user_activity = user_activity_reader(database)
         conversation, sources = prompt_sources(settings, database, memory, user_activity, days)
-        background = background_services(settings, connected, memory)
+        background = background_services(settings, connected, memory, summaries)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -249,9 +247,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tones=tones,
             tone_opinions=tone_opinions(settings, tones, models, jobs),
             past_days=days,
-            compression=background.compression.compression,
-            compression_scheduler=background.compression.scheduler,
-            maintenance=background.maintenance,
+            upkeep=background.upkeep.upkeep,
+            upkeep_scheduler=background.upkeep.scheduler,
             reflection=background.reflection,
             filing=background.filing,
             experiments=experiments,

@@ -108,12 +108,16 @@ def knowledge_services(settings: Settings, connected: Connected) -> "Knowledge":
     )
 
 
-def background_services(settings: Settings, connected: Connected, memory: "Memory") -> "BackgroundServices":
+def background_services(
+    settings: Settings, connected: Connected, memory: "Memory", summaries: "Summaries"
+) -> "BackgroundServices":
     """Return what works on memory in the background."""
     from services.background import make_background  # noqa: PLC0415 — it needs the models
 
+    scheduler = summaries.daily_scheduler
+    find_days = scheduler.find if scheduler.is_on else None
     return make_background(
-        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs
+        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs, find_days
     )
 
 

@@ -5,7 +5,6 @@ from api.cli import (
     backfill,
     backup,
     chat,
-    compress,
     configuration,
     conversations,
     demo,
@@ -20,7 +19,6 @@ from api.cli import (
     keys,
     knowledge,
     lineage,
-    maintenance,
     mcp,
     memory,
     migrate,
@@ -34,6 +32,7 @@ from api.cli import (
     tenants,
     top,
     transfer,
+    upkeep,
     users,
     worker,
 )
@@ -53,7 +52,7 @@ app.command(name="config")(configuration.config)
 memory.app.command(name="pin")(pins.pin)
 memory.app.command(name="unpin")(pins.unpin)
 app.add_typer(memory.app, name="memory")
-app.add_typer(maintenance.app, name="maintenance")
+app.add_typer(upkeep.app, name="upkeep")
 app.add_typer(proposals.app, name="proposals")
 app.add_typer(lineage.app, name="lineage")
 app.add_typer(conversations.app, name="conversations")
@@ -74,7 +73,6 @@ app.command(name="export")(transfer.export)
 app.command(name="backup")(backup.backup)
 app.command(name="restore")(backup.restore)
 app.command(name="reindex")(reindex.reindex)
-app.command(name="compress")(compress.compress)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")

@@ -5,30 +5,66 @@ from typing import LiteralString
 
 REVISION = "0033"
 
-GONE = frozenset({"shards", "tenant_shards", "tenant_moves", "shard_mark", "closed_tenants", "parked_jobs"})
-"""Tables that held nothing of a user's."""
+GONE = frozenset(
+    {
+        *("shards", "tenant_shards", "tenant_moves", "shard_mark", "closed_tenants", "parked_jobs"),
+        *("compression_runs", "compression_drafts", "compression_sources", "maintained_users"),
+    }
+)
+"""Tables that held nothing of a user's, or what is worked out again."""
 
-NEW_COLUMNS: Mapping[str, frozenset[str]] = {"episodes": frozenset({"superseded_in", "archived_by"})}
+RENAMED: Mapping[str, str] = {"upkeep_policies": "maintenance_policies"}
+"""The old names of tables that have another one now. Tables and columns that are new have no rows and defaults."""
+
+BEFORE: Sequence[LiteralString] = (
+    """
+    CREATE TABLE fading_runs (
+        id uuid, tenant_id uuid, user_id uuid, reason text, action text, days integer, importance double precision,
+        episode_ids uuid[], created_at timestamptz, undone_at timestamptz, forgotten_at timestamptz
+    )
+    """,
+)
+"""What the old rows are put into."""
 
 # `superseded_by` named a memory, a section of core memory, or a run. What it named may be gone since; what it
 # superseded then stays out of memory.
-_RUNS: LiteralString = "SELECT id FROM compression_runs UNION ALL SELECT id FROM fading_runs"
-STATEMENTS: Sequence[LiteralString] = (
+AFTER: Sequence[LiteralString] = (
     "ALTER TABLE episodes DISABLE TRIGGER USER",
-    f"UPDATE episodes SET archived_by = superseded_by, superseded_by = NULL WHERE superseded_by IN ({_RUNS})",  # noqa: S608 — our own text only
+    "ALTER TABLE upkeep_runs NO FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE upkeep_changes NO FORCE ROW LEVEL SECURITY",
+    """
+    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action, days, importance, created_at, undone_at,
+        forgotten_at)
+    SELECT id, tenant_id, user_id, reason, action, days, importance, created_at, undone_at, forgotten_at
+    FROM fading_runs
+    """,
+    """
+    INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action)
+    SELECT DISTINCT r.id, each.id, r.tenant_id, r.user_id, r.action
+    FROM fading_runs r CROSS JOIN LATERAL unnest(r.episode_ids) AS each (id)
+    """,
+    "DROP TABLE fading_runs",
+    "UPDATE episodes SET archived_by = superseded_by, superseded_by = NULL "
+    "WHERE superseded_by IN (SELECT id FROM upkeep_runs)",
     "UPDATE episodes SET superseded_in = superseded_by, superseded_by = NULL "
     "WHERE superseded_by IN (SELECT id FROM core_memory_blocks)",
     "UPDATE episodes e SET superseded_by = NULL, retracted_at = coalesce(e.retracted_at, clock_timestamp()) "
     "WHERE e.superseded_by IS NOT NULL AND NOT EXISTS (SELECT FROM episodes by WHERE by.id = e.superseded_by)",
-    f"""
+    """
     UPDATE memory_versions v SET was = v.was || jsonb_build_object(
         'superseded_by', CASE WHEN named.kind IS NULL THEN v.was->'superseded_by' END,
         'superseded_in', CASE WHEN named.kind = 'block' THEN v.was->'superseded_by' END,
         'archived_by', CASE WHEN named.kind = 'run' THEN v.was->'superseded_by' END)
     FROM memory_versions o LEFT JOIN (
-        SELECT id, 'run' AS kind FROM ({_RUNS}) AS runs UNION ALL SELECT id, 'block' FROM core_memory_blocks
+        SELECT id, 'run' AS kind FROM upkeep_runs UNION ALL SELECT id, 'block' FROM core_memory_blocks
     ) AS named ON named.id = (o.was->>'superseded_by')::uuid
     WHERE o.id = v.id AND v.episode_id IS NOT NULL
-    """,  # noqa: S608 — our own text only
+    """,
     "ALTER TABLE episodes ENABLE TRIGGER USER",
 )
+
+FORCED: Sequence[LiteralString] = (
+    "ALTER TABLE upkeep_runs FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE upkeep_changes FORCE ROW LEVEL SECURITY",
+)
+"""When the foreign keys are there, which must see these rows."""

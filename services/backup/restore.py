@@ -5,7 +5,7 @@ as a statement: it holds rows alone, and constraints are checked when all rows a
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -175,12 +175,17 @@ def _drop_everything(connection: Connection) -> None:
 
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
     """Put the rows in; keys, triggers and row-level security are set aside meanwhile."""
-    tables = {table.name: table for table in tables_of(connection)}
     stored = archive.manifest.tables
     is_of_last_format = archive.manifest.revision == last_format.REVISION
     if is_of_last_format:
         stored = [each for each in stored if each.name not in last_format.GONE]
-    _require_same(tables, stored, last_format.NEW_COLUMNS if is_of_last_format else {})
+        for statement in last_format.BEFORE:
+            connection.execute(statement)
+    tables = {table.name: table for table in tables_of(connection)}
+    if is_of_last_format:
+        tables = {last_format.RENAMED.get(name, name): table for name, table in tables.items()}
+        tables = {each.name: tables[each.name] for each in stored if each.name in tables}
+    _require_same(tables, stored, with_new_columns=is_of_last_format)
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
         connection.execute(
@@ -190,26 +195,31 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
         _fill_table(connection, tables[each.name], each, archive)
         on_rows(each.rows)
     if is_of_last_format:
-        for mapping in last_format.STATEMENTS:
+        for mapping in last_format.AFTER:
             connection.execute(mapping)
-    for table, name, definition in keys:
-        statement = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
-        connection.execute(statement.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
-    for table in tables.values():
-        if table.forces_row_security:
-            connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(table.identifier))
+    _add_foreign_keys(connection, keys)
+    for filled in tables.values():
+        if filled.forces_row_security:
+            connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(filled.identifier))
+    if is_of_last_format:
+        for statement in last_format.FORCED:
+            connection.execute(statement)
     for name, value in archive.manifest.sequences.items():
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 
 
-def _require_same(
-    tables: dict[str, Table], stored: list[StoredTable], new_columns: Mapping[str, frozenset[str]]
-) -> None:
+def _add_foreign_keys(connection: Connection, keys: Iterable[tuple[str, str, str]]) -> None:
+    adding = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}")
+    for table, name, definition in keys:
+        connection.execute(adding.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
+
+
+def _require_same(tables: dict[str, Table], stored: list[StoredTable], *, with_new_columns: bool) -> None:
     if sorted(tables) != sorted(each.name for each in stored):
         raise InvalidInput("backup", "its tables are not those of the schema that it names")
     for each in stored:
-        columns = set(tables[each.name].columns) - new_columns.get(each.name, frozenset())
-        if sorted(each.columns) != sorted(columns):
+        missing = set(each.columns) ^ set(tables[each.name].columns)
+        if missing - (set(tables[each.name].columns) if with_new_columns else set()):
             raise InvalidInput("backup", f"the columns of {each.name} are not those of the schema that it names")
 
 

@@ -124,8 +124,6 @@ WAYS: Mapping[str, Mapping[str, Way]] = {
     },
     "visits": {"summary": _text, "key_topics": _leaves_but()},
     "daily_summaries": {"summary": _text, "key_topics": _leaves_but()},
-    "compression_runs": {"report": _leaves_but("by")},
-    "compression_drafts": {"content": _text},
     "forgotten_words": {"digest": _digest},
     "feedback": {"comment": _text, "tags": _leaves_but()},
     "memory_versions": {"was": _version},

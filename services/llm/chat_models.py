@@ -217,11 +217,23 @@ class ChatModels:
             options["tools"] = tools
         if response_format is not None:
             options["response_format"] = response_format
+        refused = [each for each in self._own_options(messages) if self._refusals.refuses(model, each)]
         try:
-            answer = await self._endpoint.ask(model, messages, on_text=on_text, form=form, **options)
+            answer = await self._endpoint.ask(
+                model, messages, on_text=on_text, form=form, without=refused, **options
+            )
         except ModelFailed as failure:
-            if option := _refused_option(failure, options):
+            if option := _refused_option(failure, dict.fromkeys([*options, *self._own_options(messages)])):
                 self._refusals.remember(model, option)
+                if option not in options and option not in refused:  # it is never asked for: once more without
+                    return await self.probe(
+                        model,
+                        messages,
+                        on_text=on_text,
+                        tools=tools,
+                        response_format=response_format,
+                        form=form,
+                    )
             raise
         for option in options:
             self._refusals.forget(model, option)
@@ -276,8 +288,7 @@ class ChatModels:
         options = asked.options
         if self._settings.llm_messages == "compatible" and not self.offline:
             options = {**options, "system_role": True}
-        if not self.offline:
-            options = {**options, **dict.fromkeys(self._endpoint.own_options(asked.messages), True)}
+        options = {**options, **dict.fromkeys(self._own_options(asked.messages), True)}
         left_out = [option for option in get_args(Option) if self._leaves_out(name, option)]
         refused: dict[Option, ModelFailed] = {}
         while True:
@@ -306,6 +317,9 @@ class ChatModels:
                 self._remember(name, option, refusal)
             return answer
 
+    def _own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
+        return [] if self.offline else self._endpoint.own_options(messages)
+
     def _leaves_out(self, name: str, option: Option) -> bool:
         if option == "tools":
             return not self.takes_tools(name)
@@ -323,6 +337,8 @@ class ChatModels:
 def _refused_option(failure: ModelFailed, sent: Mapping[Option, Any]) -> Option | None:
     """Return the option to leave out of a request that failed; None if the failure has other reasons."""
     option = OPTION_OF.get(failure.topic) if failure.topic else None
+    if option == "reasoning" and option not in sent:  # it is missed
+        option = "bare_calls"
     # Servers without structured output report it in many ways, or not at all.
     if option is None and failure.failure == "llm_rejected":
         option = "response_format"

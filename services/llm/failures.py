@@ -65,7 +65,8 @@ def failure_of(
     shown = for_log(message, secrets, prompt)
     if sampling and not begun and (parameter := _parameter(error, message, topic, sampling)):
         return ModelFailed("llm_parameter_refused", shown, parameter=parameter)
-    if topic in OPTION_OF and topic != "messages" and OPTION_OF[topic] not in sent:
+    missed = topic == "reasoning" and "bare_calls" in sent
+    if topic in OPTION_OF and topic != "messages" and OPTION_OF[topic] not in sent and not missed:
         topic = None
     failure = _REFUSED.get(topic) if topic else None
     if failure is None:

@@ -8,7 +8,7 @@ OpenAI sends them, the tests compare its messages with those of `ChatOpenAI`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
 from typing import Any, cast
@@ -147,14 +147,19 @@ class LeanChatOpenAI(ChatOpenAI):
         *,
         stop: list[str] | None = None,
         with_reasoning: bool = True,
+        with_bare_calls: bool = True,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Send the reasoning of earlier calls of this turn back, in the fields in which it came."""
+        """Send the reasoning of earlier calls of this turn back, in the fields in which it came.
+
+        Without bare calls, those that have none get an empty one: DeepSeek's thinking models want it."""
         messages = self._convert_input(input_).to_messages()
         payload = super()._get_request_payload(messages, stop=stop, **kwargs)
         for message, sent in zip(messages, payload.get("messages", ()), strict=False):
             if isinstance(message, AIMessage) and message.tool_calls and with_reasoning:
                 _send_back(message, sent)
+                if not with_bare_calls:
+                    sent.setdefault("reasoning_content", "")
         return payload
 
     async def _post(self, path: str, payload: dict[str, Any]) -> openai.AsyncStream[object]:
@@ -242,14 +247,15 @@ async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerat
         raise _unfinished(response)
 
 
-def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> list[str]:
+def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> Sequence[str]:
     """The pieces of an event; the `last` may have been cut off."""
     content = event.strip()
-    if content.upper() == b"[DONE]":
-        stream.close()
-        return []
-    if not content:
-        return []
+    if not content.startswith(b"{"):
+        if content.upper() == b"[DONE]":
+            stream.close()
+            return []
+        if not content:
+            return []
     try:
         parsed = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -260,7 +266,7 @@ def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> list[str]:
         return []
     if not isinstance(parsed, dict):
         raise TypeError("An event of the stream is not a JSON object.")
-    return list(stream.read(parsed))
+    return stream.read(parsed)
 
 
 def _unfinished(response: httpx2.Response) -> Exception:

@@ -6,9 +6,12 @@ from typing import Literal
 
 from services.errors import RefusalTopic
 
-Option = Literal["tools", "temperature", "response_format", "system_role", "stream_options", "reasoning"]
+Option = Literal[
+    "tools", "temperature", "response_format", "system_role", "stream_options", "reasoning", "bare_calls"
+]
 """Parts that can be left out of a request; without the system role, its text goes to the user's first message.
-`reasoning` is that of the turn's earlier calls."""
+`reasoning` is that of the turn's earlier calls; `bare_calls` are calls without any, such as those of the service,
+which get an empty one instead."""
 
 OPTION_OF: dict[RefusalTopic, Option] = {
     "tools": "tools",

@@ -28,7 +28,7 @@ SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_typ
        coalesce(e.superseded_by, e.superseded_in, e.archived_by) AS superseded_by,
        f.created_at AS archived_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
-LEFT JOIN fading_runs f ON f.id = e.archived_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
+LEFT JOIN upkeep_runs f ON f.id = e.archived_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
     FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL

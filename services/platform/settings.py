@@ -15,7 +15,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from services.errors import ConfigurationError
 from services.names import RULE, is_id
-from services.platform.machine import machine_locale, machine_timezone
+from services.platform.env_encoding import encoding_of
+from services.platform.machine import machine_locale
+from services.platform.machine_zone import machine_timezone
 from services.platform.redis_address import RedisAddress
 from services.time_reference.zones import time_zone
 from state.budget import WRITTEN, RequestBudget, parse_budget
@@ -94,7 +96,7 @@ class Settings(BaseSettings):
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
     """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
-    /etc/timezone, else UTC."""
+    /etc/timezone, if it fits the machine's clock, else the zone or the offset that does."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
@@ -390,19 +392,11 @@ class Settings(BaseSettings):
     """Show at most this many episodes."""
     memory_recall_tokens: int = Field(600, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     """Show at most this much of them."""
-    memory_compression: bool = Field(True, description="on or off")
-    """Merge episodes with the same content, at 03:00 of each user's own time."""
-    memory_compression_similarity: float = Field(
-        0.85, ge=0.5, le=1, description="cosine from which on episodes are alike, 0.5 to 1"
-    )
-    """Merge episodes from this similarity on; a higher one is taken where the embedding finds unrelated
-    sentences similar."""
-    memory_compression_cluster: int = Field(4, ge=2, le=25, description="episodes that are merged, 2 to 25")
-    """Merge when at least this many episodes are alike."""
-    memory_compression_keep_days: int = Field(
-        30, ge=1, le=3650, description="days for which a run can be undone, 1 to 3650"
-    )
-    """Keep what a run of compression replaced, or maintenance removed, for this long."""
+    memory_upkeep: bool = Field(True, description="on or off")
+    """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
+    time."""
+    memory_upkeep_keep_days: int = Field(30, ge=1, le=3650, description="days, 1 to 3650")
+    """Keep what upkeep removed for this long, so that it can be undone."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
     """Let experts with reflection think completed turns over: one call of the small model for each, shown to
     nobody but the expert."""
@@ -474,6 +468,17 @@ class Settings(BaseSettings):
     @classmethod
     def _read_budget(cls, value: Any) -> Any:
         return parse_budget(value) if isinstance(value, str) else value
+
+    @field_validator("llm_api_key", "embedding_api_key")
+    @classmethod
+    def _can_be_a_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        key = value.get_secret_value().strip()
+        for position, character in enumerate(key, 1):
+            if not "!" <= character <= "~":
+                raise ValueError(f"holds a character that no key has, at position {position}")
+        return SecretStr(key)
 
     @field_validator("openai_default_user")
     @classmethod
@@ -607,8 +612,9 @@ def load_settings(**overrides: Any) -> Settings:
         ConfigurationError: a value is wrong. Its message is one line that names the variable, the
             value (unless it is secret) and what is accepted.
     """
+    encoding = encoding_of(Path(".env"))
     try:
-        return Settings(**overrides)
+        return Settings(_env_file_encoding=encoding, **overrides)
     except ValidationError as error:
         raise ConfigurationError(_one_line(error)) from None
 

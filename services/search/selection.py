@@ -7,7 +7,7 @@ from datetime import datetime
 
 from services.search.hits import Excluded, Ranked, Ranking
 from services.search.versions import newer_versions
-from services.text.compare import are_equal
+from services.text.compare import compare
 
 SHOWN_IN_WINDOW = "shown in the window"
 BELOW_FLOOR = "not likely enough"
@@ -133,7 +133,7 @@ def _unfit(ranked: Ranked, shown: Collection[str], better: Sequence[Ranked]) -> 
         return SHOWN_IN_WINDOW
     if unit.message_id and not unit.states:
         return STATES_NOTHING
-    same = next((other.unit.id for other in better if are_equal(other.unit.text, unit.text)), None)
+    same = next((other.unit.id for other in better if compare(other.unit.text, unit.text) == "same"), None)
     return f"repeats {same}" if same else None
 
 

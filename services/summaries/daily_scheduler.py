@@ -9,11 +9,10 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import class_row
 
@@ -28,8 +27,6 @@ from services.visits.schedule import SUMMARISE_DAYS, defer_days
 
 DAILY_ROUND = "find_days_to_summarise"
 
-_EVERY = "*/5 * * * *"
-"""A cron expression: every five minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
 _AFTER_MIDNIGHT = timedelta(minutes=30)
 _ACTIVE = timedelta(minutes=10)
 """Seconds after a message during which the user's days wait for the next round."""
@@ -81,16 +78,14 @@ _UserDay = tuple[UUID, UUID, UUID | None, date]
 
 
 class DailyScheduler:
-    """Finds the days whose summaries are due. Every process with a worker has one; it registers the jobs."""
+    """Finds the days whose summaries are due, for the nightly scheduler; it registers the job that makes them."""
 
     def __init__(self, database: Database, daily: DailySummaries, jobs: JobQueue, *, on: bool = True) -> None:
         self._database = database
         self._daily = daily
         self._jobs = jobs
-        self._on = on
+        self.is_on = on
         jobs.task(SUMMARISE_DAYS, can_wait=True)(self._summarise)
-        if on:
-            jobs.periodic(DAILY_ROUND, _EVERY)(self._round)
 
     async def find(self, now: datetime) -> int:
         """Defer jobs for every day whose summary is due, of all tenants; return how many days.
@@ -114,7 +109,7 @@ class DailyScheduler:
         """
         days = (await self._daily.days(owner, start, end, timezone))[-newest:]
         missing = [day for day in days if day.fresh is None]
-        if not missing or not self._on:
+        if not missing or not self.is_on:
             return days
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WAIT_S), asyncio.TaskGroup() as group:
@@ -130,7 +125,7 @@ class DailyScheduler:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        if visit_ids and self._on:
+        if visit_ids and self.is_on:
             async with self._database.tenant(tenant_id) as connection:
                 await defer_days(self._jobs, connection, tenant_id, visit_ids)
 
@@ -192,12 +187,6 @@ class DailyScheduler:
             return
         owner = Owner(tenant_id, visit.user_id, visit.expert_id, visit.space_id)
         await self._daily.try_to_make(owner, local_day(visit.started_at, timezone), timezone)
-
-    async def _round(self, context: procrastinate.JobContext) -> None:
-        days = await self.find(datetime.now(UTC))
-        if days:
-            log.info("days are summarised", days=days)
-        await self._jobs.forget_older_runs(DAILY_ROUND, context)
 
 
 def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:

@@ -1,53 +1,33 @@
-"""Whether two texts say the same: by their embeddings, numbers, dates and negations.
-
-Without a model only equal texts count as the same: nothing is merged or replaced on a likeness.
-"""
+"""Whether two texts say the same: the one judge of it."""
 
 import re
+import unicodedata
 from typing import Literal
 
-from services.text.language import language_of
-from services.text.tokenizer import english_words, informative_terms, simplified_text
+Comparison = Literal["same", "alike", "apart"]
+"""`same`: equal but for case, width, spaces and punctuation. `alike`: they may say the same, or contradict each
+other; a model can tell. `apart`: they are about different things."""
 
-Comparison = Literal["same", "newer", "contradicts", "apart"]
-
-_ALIKE = 0.7
-"""Cosine from which two texts are about the same."""
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*|[一二三四五六七八九十百千万两]+(?=[个月日号点年岁元块天次])")
-_NEGATION_ENGLISH = frozenset(["not", "no", "never", "none", "nobody", "nothing", "neither", "without", "cannot"])
-_NEGATION_CHINESE = re.compile("不|没|無|无|别|未|非")
-_WORD = re.compile(r"[^\W_]+")
+ALIKE = 0.55
+"""Cosine of two embeddings from which on texts are alike, unless unrelated texts reach it."""
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
-def compare(a: str, b: str, cosine: float | None = None) -> Comparison:
-    """Say how a later text `b` relates to `a`.
+def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE) -> Comparison:
+    """Compare two texts.
 
-    `same`: their words are equal. `contradicts`: alike, but one of them denies. `newer`: alike, with other
-    numbers, dates or words. `apart`: anything else, and all that is not alike by their `cosine`.
+    Args:
+        one: a text.
+        other: another.
+        likeness: the cosine of their embeddings, -1 to 1.
+        floor: the least likeness of texts that are alike.
     """
-    if are_equal(a, b):
+    if folded(one) == folded(other):
         return "same"
-    if cosine is None or cosine < _ALIKE:
-        return "apart"
-    if _denials(a) % 2 != _denials(b) % 2:
-        return "contradicts"
-    mine, theirs = informative_terms(a), informative_terms(b)
-    if numbers(a) != numbers(b) or (mine & theirs and mine - theirs and theirs - mine):
-        return "newer"
-    return "apart"
+    return "alike" if likeness >= floor else "apart"
 
 
-def are_equal(a: str, b: str) -> bool:
-    """Whether two texts have the same words, whatever their marks, widths and cases."""
-    return _WORD.findall(simplified_text(a)) == _WORD.findall(simplified_text(b))
-
-
-def numbers(text: str) -> list[str]:
-    """The numbers and dates of a text, in order."""
-    return _NUMBER.findall(simplified_text(text))
-
-
-def _denials(text: str) -> int:
-    if language_of([text]) == "zh":
-        return len(_NEGATION_CHINESE.findall(simplified_text(text)))
-    return sum(word in _NEGATION_ENGLISH or word.endswith("n't") for word in english_words(text))
+def folded(text: str) -> str:
+    """Return a text without what does not change its meaning: case, width, spaces, punctuation."""
+    words = _BETWEEN_WORDS.split(unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(word for word in words if word)

@@ -93,10 +93,15 @@ FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(con
 
 # An archived memory hangs on a run of its user's, by which it is brought back.
 _ADD_FADING: LiteralString = """
-INSERT INTO fading_runs (id, tenant_id, user_id, reason, action, episode_ids)
-SELECT run_id, %(tenant_id)s, user_id, 'import', 'archive', array_agg(id)
-FROM unnest(%(run_ids)s::uuid[], %(user_ids)s::uuid[], %(ids)s::uuid[]) AS g (run_id, user_id, id)
-WHERE run_id IS NOT NULL GROUP BY run_id, user_id
+WITH given AS (
+    SELECT * FROM unnest(%(run_ids)s::uuid[], %(user_ids)s::uuid[], %(ids)s::uuid[]) AS g (run_id, user_id, id)
+    WHERE run_id IS NOT NULL
+), runs AS (
+    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action)
+    SELECT DISTINCT run_id, %(tenant_id)s::uuid, user_id, 'import', 'archive' FROM given
+)
+INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action)
+SELECT run_id, id, %(tenant_id)s, user_id, 'archive' FROM given
 """
 
 
@@ -210,9 +215,9 @@ class ImportedMemory(BatchStatements):
             "origins": [each.line.origin for each in new],
             "sources": ["{" + ",".join(map(str, sources.get(each.number, []))) + "}" for each in new],
         }
-        await self._run(_ADD_EPISODES, values)
         if runs:
             await self._run(_ADD_FADING, values)
+        await self._run(_ADD_EPISODES, values)
         return len(new)
 
     async def add_exclusions(self, exclusions: Sequence[ImportedExclusion]) -> dict[int, bool]:

@@ -28,8 +28,9 @@ log = structlog.get_logger(__name__)
 
 Dimension = Literal["day", "user", "expert", "purpose", "model"]
 
-# A user or expert that was removed meanwhile is nobody in particular.
-_WRITE: LiteralString = """
+# A user or expert that was removed meanwhile is nobody in particular. Each is found by its id: joined, tables
+# would be read whole, as the planner expects a hundred rows of counts.
+WRITE: LiteralString = """
 INSERT INTO usage AS kept (tenant_id, day, user_id, expert_id, purpose, model, calls, input_tokens, output_tokens,
     cached_tokens)
 SELECT %(tenant_id)s, n.day, u.id, coalesce(n.expert_id, c.expert_id, v.expert_id), n.purpose, n.model,
@@ -37,10 +38,12 @@ SELECT %(tenant_id)s, n.day, u.id, coalesce(n.expert_id, c.expert_id, v.expert_i
 FROM jsonb_to_recordset(%(counts)s) AS n(day date, user_id uuid, expert_id uuid, turn_id uuid,
     conversation_id uuid, visit_id uuid, purpose text, model text, calls bigint, input_tokens bigint,
     output_tokens bigint, cached_tokens bigint)
-LEFT JOIN turns t ON t.id = n.turn_id
-LEFT JOIN conversations c ON c.id = coalesce(n.conversation_id, t.conversation_id)
-LEFT JOIN visits v ON v.id = n.visit_id
-LEFT JOIN users u ON u.id = coalesce(n.user_id, c.user_id, v.user_id)
+LEFT JOIN LATERAL (SELECT conversation_id FROM turns WHERE id = n.turn_id LIMIT 1) AS t ON true
+LEFT JOIN LATERAL (
+    SELECT user_id, expert_id FROM conversations WHERE id = coalesce(n.conversation_id, t.conversation_id) LIMIT 1
+) AS c ON true
+LEFT JOIN LATERAL (SELECT user_id, expert_id FROM visits WHERE id = n.visit_id LIMIT 1) AS v ON true
+LEFT JOIN LATERAL (SELECT id FROM users WHERE id = coalesce(n.user_id, c.user_id, v.user_id) LIMIT 1) AS u ON true
 GROUP BY 2, 3, 4, 5, 6
 ORDER BY 2, 3, 4, 5, 6
 ON CONFLICT (tenant_id, day, user_id, expert_id, purpose, model) DO UPDATE
@@ -125,7 +128,7 @@ class UsageLedger:
             rows = [_row(spender, model) | vars(spent) for (spender, model), spent in counts.items()]
             try:
                 values = {"tenant_id": tenant_id, "counts": Jsonb(rows)}
-                await self._database.fetch(tenant_id, _WRITE, values, tuple_row)
+                await self._database.fetch(tenant_id, WRITE, values, tuple_row)
             except BrokenReference as error:
                 if error.constraint == _OF_TENANT:
                     log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))

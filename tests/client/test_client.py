@@ -15,6 +15,7 @@ from services.bootstrap import Services
 from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
+from tests.support.sync_client import CLIENT, synchronous_client
 
 pytestmark = pytest.mark.anyio
 
@@ -204,3 +205,7 @@ def test_the_client_loads_nothing_of_the_service() -> None:
         "assert not {'api', 'services', 'state', 'fastapi', 'pydantic', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_synchronous_client_is_made_from_the_asynchronous_one() -> None:
+    assert (CLIENT / "synchronous.py").read_text(encoding="utf-8") == synchronous_client(), "run: make client"

@@ -9,14 +9,15 @@ import httpx
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
+from services.memory.episodes.episode import NewEpisode
+from services.memory.operations import Trigger
 from tests.support.archiving import answer, topic
-from tests.support.compressing import compress, merging, write
-from tests.support.fading import ARCHIVE, written_before
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import FILED, WHOLE, repeating, retelling
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
+from tests.support.upkeep import ARCHIVE, write, written_before
 from tests.support.visits import import_lines, said, talk_at
 
 DAY = date(2026, 3, 10)
@@ -32,8 +33,8 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     The expert `archivist` has the topic and the note, `guide` the card, `default` the rest. All models repeat what
     they are shown.
     """
-    new = new_expert("archivist", context_strategy="topics", reflection=True)
-    await services.experts.create(DEFAULT_TENANT, new)
+    archivist = new_expert("archivist", context_strategy="topics", reflection=True)
+    await services.experts.create(DEFAULT_TENANT, archivist)
     await services.experts.create(DEFAULT_TENANT, new_expert("guide"))
     for session, expert in (("s-1", "default"), ("guided", "guide")):
         where: dict[str, Any] = {"session_id": session, "expert": expert}
@@ -53,11 +54,13 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     model_server.default = filed(add(WHOLE, WHOLE, "health"), add(WHOLE, WHOLE, "events"))
     assert await file(services, turn) == 2
 
-    model_server.default = merging()
     for end in ".!…;":
         await exchange(services.turns, f"I love green tea for my asthma{end}", "Good to know.", session_key="tea")
-    _, report = await compress(services, owner)
-    assert report.consolidated, report
+    sources = [turn.user_message_id, turn.answer_message_id]
+    for text in ("Drinks green tea for the asthma", "drinks green tea for the asthma."):
+        new = NewEpisode(text, "preference", 0.5, "user_said", source_message_ids=sources)
+        await services.memory.archive.insert(owner, new, Trigger("user"))
+    assert (await services.upkeep.run(DEFAULT_TENANT, "u-1")).merged_ids
 
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]))])
@@ -85,10 +88,10 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
 async def maintain_everything(services: Services, client: httpx.AsyncClient, owner: Owner) -> None:
     """Have what was derived proposed, archived and pinned, and shown in twenty prompts."""
     inhaler = "The user carries an inhaler for the asthma every day"
-    first, _ = await write(services, owner, inhaler, f"{inhaler} now")
+    first, _ = await write(services, owner, inhaler, f"{inhaler}.")
     await written_before(services, owner, "Bought a book on asthma in Hamburg")
-    assert (await services.maintenance.findings.look(DEFAULT_TENANT, "u-1")).proposed
-    assert (await services.maintenance.fading.run(DEFAULT_TENANT, "u-1", ARCHIVE)).episode_ids
+    assert (await services.upkeep.look(DEFAULT_TENANT, "u-1")).proposed
+    assert (await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)).faded_ids
     await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", first, pinned=True)
     await services.memory.pins.set_on_value(owner, "human", "health", FILED, pinned=True)
     for number in range(20):

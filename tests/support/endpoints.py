@@ -13,8 +13,7 @@ EXPERIMENTS = "/api/v1/experiments"
 BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
-RUNS = "/api/v1/users/{user_id}/compression-runs"
-FADING = "/api/v1/users/{user_id}/fading-runs"
+UPKEEP = "/api/v1/users/{user_id}/upkeep-runs"
 FEEDBACK = "/api/v1/turns/{turn_id}/feedback"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
@@ -433,11 +432,6 @@ def _remove_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({**_core_memory(me, ids, more, chance).path, "episode_id": ids.pick("episode", chance)})
 
 
-def _compress(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
-    body = {"dry_run": chance.random() < 0.5}
-    return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "user", chance)}, body=body)
-
-
 def _fade(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body={"fading": "archive"})
 
@@ -631,14 +625,14 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/users/{user_id}/memory-proposals/{proposal_id}/undo"): Entry(
         _undo_proposal, GONE, GONE, GONE
     ),
-    ("GET", "/api/v1/maintenance-policy"): Entry(_nothing, OK, OK, OK),
-    ("PUT", "/api/v1/maintenance-policy"): Entry(_fade_nothing, OK, OK, OK, is_admins=True),
-    ("GET", "/api/v1/users/{user_id}/fading-preview"): Entry(_core_memory, OK, GONE, GONE),
-    ("GET", FADING): Entry(_operations, OK, GONE, GONE),
-    ("POST", FADING): Entry(_fade, frozenset({201, 409}), GONE, GONE),  # 409: one is in progress
+    ("GET", "/api/v1/upkeep-policy"): Entry(_nothing, OK, OK, OK),
+    ("PUT", "/api/v1/upkeep-policy"): Entry(_fade_nothing, OK, OK, OK, is_admins=True),
+    ("GET", "/api/v1/users/{user_id}/upkeep-preview"): Entry(_core_memory, OK, GONE, GONE),
+    ("GET", UPKEEP): Entry(_operations, OK, GONE, GONE),
+    ("POST", UPKEEP): Entry(_fade, frozenset({201}), GONE, GONE),
     # Nobody has a run of an episode's id.
-    ("GET", f"{FADING}/{{run_id}}"): Entry(_undo, GONE, GONE, GONE),
-    ("POST", f"{FADING}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
+    ("GET", f"{UPKEEP}/{{run_id}}"): Entry(_undo, GONE, GONE, GONE),
+    ("POST", f"{UPKEEP}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/erasures"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/lineage"): Entry(_lineage, FOUND, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(
@@ -654,9 +648,6 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", f"{EPISODES}/{{episode_id}}/restore"): Entry(_remove_episode, BUSY | GONE, GONE, GONE),
     ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
-    ("POST", RUNS): Entry(_compress, frozenset({202, 409}), GONE, GONE),  # 409: one is in progress
-    ("GET", RUNS): Entry(_operations, OK, GONE, GONE),
-    ("POST", f"{RUNS}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
     ("POST", "/api/v1/conversations/{conversation_id}/close"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/visits"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/tone"): Entry(_operations, OK, GONE, GONE),

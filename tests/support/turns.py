@@ -148,12 +148,15 @@ WITH summary AS (
     SELECT id, 1, tenant_id, content, %(user_message_id)s, 'memory_agent' FROM block
 ), pin AS (
     INSERT INTO core_memory_pins (block_id, digest, tenant_id) SELECT id, 'a digest', tenant_id FROM block
-), faded AS (
-    INSERT INTO fading_runs (id, tenant_id, user_id, reason, action, days, importance, episode_ids)
-    SELECT gen_random_uuid(), tenant_id, user_id, 'night', 'archive', 90, 0.3, '{}'
-    FROM conversations WHERE id = %(conversation_id)s
+), kept_up AS (
+    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action, days, importance)
+    SELECT gen_random_uuid(), tenant_id, user_id, 'night', 'archive', 90, 0.3
+    FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, user_id
+), kept_up_change AS (
+    INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action)
+    SELECT id, gen_random_uuid(), tenant_id, user_id, 'archive' FROM kept_up
 ), night AS (
-    INSERT INTO maintained_users (user_id, tenant_id, at)
+    INSERT INTO upkeep_nights (user_id, tenant_id, at)
     SELECT user_id, tenant_id, now() FROM conversations WHERE id = %(conversation_id)s ON CONFLICT DO NOTHING
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
@@ -183,18 +186,6 @@ WITH summary AS (
 ), branch AS (
     INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason)
     SELECT gen_random_uuid(), tenant_id, id, 'edit' FROM conversations WHERE id = %(conversation_id)s
-), run AS (
-    INSERT INTO compression_runs (id, tenant_id, user_id, expert_id, status, reason, dry_run, lease_until, report,
-        finished_at)
-    SELECT gen_random_uuid(), tenant_id, user_id, expert_id, 'done', 'night', false, now() + interval '1 day',
-        jsonb_build_object('problem', %(text)s::text), now()
-    FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, user_id
-), draft AS (
-    INSERT INTO compression_drafts (id, tenant_id, user_id, run_id, content)
-    SELECT gen_random_uuid(), tenant_id, user_id, id, %(text)s FROM run RETURNING id, tenant_id, user_id, run_id
-), source AS (
-    INSERT INTO compression_sources (run_id, episode_id, tenant_id, user_id, draft_id, outcome, source_count)
-    SELECT run_id, gen_random_uuid(), tenant_id, user_id, id, 'represented', 1 FROM draft
 ), feedback AS (
     INSERT INTO feedback (message_id, tenant_id, rating, comment, tags)
     SELECT id, tenant_id, -1, %(text)s, ARRAY[%(text)s] FROM messages WHERE id = %(answer_message_id)s

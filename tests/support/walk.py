@@ -224,8 +224,7 @@ UNION ALL SELECT e.id, e.tenant_id, external_id FROM episodes e JOIN users u ON 
 UNION ALL SELECT b.id, b.tenant_id, external_id FROM core_memory_blocks b JOIN users u ON u.id = user_id
 UNION ALL SELECT v.id, v.tenant_id, external_id FROM visits v JOIN users u ON u.id = user_id
 UNION ALL SELECT d.id, d.tenant_id, external_id FROM daily_summaries d JOIN users u ON u.id = user_id
-UNION ALL SELECT r.id, r.tenant_id, external_id FROM compression_runs r JOIN users u ON u.id = user_id
-UNION ALL SELECT f.id, f.tenant_id, external_id FROM fading_runs f JOIN users u ON u.id = user_id
+UNION ALL SELECT f.id, f.tenant_id, external_id FROM upkeep_runs f JOIN users u ON u.id = user_id
 UNION ALL SELECT o.field::uuid, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
     WHERE o.type = 'episode_delete'
 UNION ALL SELECT d.id, d.tenant_id, NULL FROM kb_documents d

@@ -25,7 +25,7 @@ class AnswerStream:
     """
 
     path: ClassVar[str]
-    after_end_s: ClassVar[float]
+    after_end_s: float
     """Seconds to wait for more once the answer seems complete."""
 
     def __init__(self, tags: ThinkTags) -> None:
@@ -70,7 +70,11 @@ class AnswerStream:
         return self._kept(self.tags.end())
 
     def _say(self, text: str) -> Sequence[str]:
-        return self._kept(self.tags.feed(text))
+        pieces = self.tags.feed(text)
+        if len(pieces) == 1 and type(pieces[0]) is str:
+            self._text.append(pieces[0])
+            return pieces
+        return self._kept(pieces)
 
     def _kept(self, pieces: list[str]) -> Sequence[str]:
         for piece in pieces:

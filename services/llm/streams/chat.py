@@ -18,8 +18,12 @@ _FINISHES: Mapping[str, str] = {
     "repetition_truncation": "stop",
 }
 """Reasons that end an answer, in lower case; any other value says nothing."""
+_AFTER_END_S = 2.0
+_AFTER_TEXT_S = 10.0
+"""The same where the reason came with text: some servers send it with every piece."""
 _FAILURES = frozenset({"error", "network_error", "insufficient_system_resource"})
 
+_PLAIN = frozenset({"content", "role"})
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """Fields of a delta that hold reasoning as text; endpoints that send two send the same in both."""
 _REASONING_LISTS = ("reasoning_details", "thinking_blocks")
@@ -32,7 +36,7 @@ class ChatStream(AnswerStream):
     """One answer of Chat Completions."""
 
     path: ClassVar[str] = "/chat/completions"
-    after_end_s: ClassVar[float] = 10.0
+    after_end_s = _AFTER_END_S
 
     def __init__(self, tags: ThinkTags) -> None:
         super().__init__(tags)
@@ -41,6 +45,8 @@ class ChatStream(AnswerStream):
         self._blocks: dict[str, list[dict[str, Any]]] = {}
 
     def read(self, event: dict[str, Any]) -> Sequence[str]:
+        if text := _text_alone(event):
+            return self._say(text)
         refuse_fault(event)
         choice = _choice(event)
         usages = (event.get("usage"), choice.get("usage"), (event.get("x_groq") or {}).get("usage"))
@@ -52,8 +58,11 @@ class ChatStream(AnswerStream):
             self._model = model
         delta = self._delta(choice)
         pieces = list(self._pieces(delta)) if delta else []
+        if self.ended and not choice and event.get("usage"):
+            self.closed = True  # where there is a usage of its own, nothing follows it
         if isinstance(reason := choice.get("finish_reason"), str):
             self._end(reason.strip().lower())
+            self.after_end_s = _AFTER_TEXT_S if pieces else _AFTER_END_S
         return pieces
 
     def _delta(self, choice: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -126,6 +135,21 @@ class ChatStream(AnswerStream):
         if self._tagged:
             back[BEFORE_TEXT] = "".join(self._tagged)
         return self._made("".join(self._text), **({REASONING: back} if back else {}))
+
+
+def _text_alone(event: Mapping[str, Any]) -> str | None:
+    """The text of an event that holds nothing else, as most do: without a detour."""
+    choices = event.get("choices")
+    if type(choices) is not list or len(choices) != 1 or event.get("usage") or "error" in event:
+        return None
+    choice = choices[0]
+    delta = choice.get("delta") if type(choice) is dict else None
+    if type(delta) is not dict or choice.get("finish_reason") or choice.get("usage"):
+        return None
+    text = delta.get("content")
+    if type(text) is not str or any(delta[name] for name in delta if name not in _PLAIN):
+        return None
+    return text
 
 
 def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:

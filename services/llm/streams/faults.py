@@ -24,6 +24,15 @@ def refuse_fault(event: Mapping[str, Any]) -> None:
     for body in (event.get("base_resp"), event):
         if isinstance(body, Mapping) and _is_fault(body):
             raise AnswerFailed(dict(body))
+    if _only_says(event):
+        raise AnswerFailed(dict(event))
+
+
+def _only_says(event: Mapping[str, Any]) -> bool:
+    """Whether an event has a message where an answer would be."""
+    if "choices" in event or "object" in event or "id" in event:
+        return False
+    return any(isinstance(event.get(name), str) and event[name] for name in ("message", "detail", "error_msg"))
 
 
 def _is_fault(body: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ class ResponsesStream(AnswerStream):
     """One answer of the Responses API."""
 
     path: ClassVar[str] = "/responses"
-    after_end_s: ClassVar[float] = 0.1  # nothing follows the last event
+    after_end_s = 0.1  # nothing follows the last event
 
     def __init__(self, tags: ThinkTags) -> None:
         super().__init__(tags)

@@ -114,7 +114,7 @@ class ConversationRows:
         mixed = {row[0] for row in rows if row[1] and not row[3]}
         ids = {row[0] for row in rows} - mixed
         written = {row[0] for row in rows if row[2]} - mixed
-        while True:  # until no run of compression has merged one of them meanwhile
+        while True:  # until no run of upkeep has merged one of them meanwhile
             reached = {row[0] for row in await self._all(sql.MERGED, ids=list(ids))}
             if reached <= ids:
                 break
@@ -124,7 +124,6 @@ class ConversationRows:
         await self._run(sql.RESTORE, mixed=list(mixed - ids))
         await self._run(sql.DETACH, ids=list(mixed - ids))
         await self._run(sql.BRING_BACK, gone=gone)
-        await self._run(sql.REMOVE_DRAFTS, gone=gone)
         await self._run(sql.REMOVE_EPISODES, gone=gone)
         await self._run(sql.SCRUB_OPERATIONS, texts=[str(episode_id) for episode_id in gone])
         return gone, len(written)

@@ -58,13 +58,6 @@ REMOVE_EPISODES: LiteralString = """
 DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
-# Texts that a run of compression has staged and not yet swapped in.
-REMOVE_DRAFTS: LiteralString = """
-DELETE FROM compression_drafts d USING compression_sources s
-WHERE s.draft_id = d.id AND s.episode_id = ANY(%(gone)s) AND d.tenant_id = %(tenant_id)s
-  AND d.user_id = %(user_id)s AND d.content IS NOT NULL
-"""
-
 # A memory that comes from several conversations says again what it said before this one changed it.
 RESTORE: LiteralString = """
 UPDATE episodes e SET content = coalesce((

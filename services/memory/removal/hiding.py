@@ -189,6 +189,8 @@ class Retraction:
 
         `values` holds `tenant_id`, `user_id`, `operation_id`, `message_ids` and `episode_ids`.
         """
+        same = await (await connection.execute(sql.MERGED_INTO, values)).fetchall()
+        values = {**values, "episode_ids": [*values["episode_ids"], *(row[0] for row in same)]}
         rows = await (await connection.execute(sql.RETRACT_EPISODES, values)).fetchall()
         changed = await (await connection.execute(sql.CHANGED_EPISODES, values)).fetchall()
         affected = list({row[0] for row in (*rows, *changed)})
@@ -205,7 +207,6 @@ class Retraction:
                 for row in back
             ]
             await connection.execute(sql.RETRACT_MADE, values)
-        await connection.execute(sql.REMOVE_DRAFTS, values)
         return unmerged
 
     async def _note(self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger) -> None:

@@ -78,7 +78,21 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS N
 RETURNING e.id
 """
 
-# Texts that compression made of any of these, one out of the other.
+# Merged memories of which the named ones are what stayed: they say the same.
+MERGED_INTO: LiteralString = """
+WITH RECURSIVE same AS (
+    SELECT c.episode_id FROM upkeep_changes c
+    WHERE c.kept_id = ANY(%(episode_ids)s) AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+      AND EXISTS (SELECT FROM episodes e WHERE e.id = c.episode_id AND e.superseded_by = c.kept_id)
+    UNION
+    SELECT c.episode_id FROM same JOIN upkeep_changes c ON c.kept_id = same.episode_id
+    WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+      AND EXISTS (SELECT FROM episodes e WHERE e.id = c.episode_id AND e.superseded_by = c.kept_id)
+)
+SELECT episode_id FROM same
+"""
+
+# Texts that were made of any of these, one out of the other, and memories into which others were merged.
 MERGED_FROM: LiteralString = """
 WITH RECURSIVE made AS (
     SELECT c.id, c.superseded_by FROM episodes e JOIN episodes c ON c.id = e.superseded_by
@@ -92,15 +106,17 @@ SELECT id, superseded_by FROM made
 UNION
 SELECT id, superseded_by FROM episodes
 WHERE id = ANY(%(affected)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-  AND episode_type = 'consolidated'
+  AND (episode_type = 'consolidated' OR EXISTS (SELECT FROM upkeep_changes c WHERE c.kept_id = episodes.id))
 """
 
 # Their other sources come back.
 UNMERGE: LiteralString = """
 WITH before AS (
-    SELECT e.id, e.superseded_by FROM episodes e
+    SELECT e.id, e.superseded_by FROM episodes e JOIN episodes kept ON kept.id = e.superseded_by
     WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.superseded_by = ANY(%(made)s)
-      AND NOT (e.id = ANY(%(made)s)) FOR UPDATE
+      AND NOT (e.id = ANY(%(made)s)) AND (kept.episode_type = 'consolidated' OR EXISTS (
+          SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.kept_id = e.superseded_by))
+    FOR UPDATE OF e
 ), changed AS (
     UPDATE episodes e SET superseded_by = holds.by, superseded_in = merged.superseded_in,
         archived_by = merged.archived_by, indexed_at = NULL
@@ -113,13 +129,6 @@ SELECT id, superseded_by FROM before
 RETRACT_MADE: LiteralString = """
 UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(made)s) AND retracted_at IS NULL
-"""
-
-# A text that is staged only, of a run that goes on or was lost.
-REMOVE_DRAFTS: LiteralString = """
-DELETE FROM compression_drafts d USING compression_sources s
-WHERE s.draft_id = d.id AND s.episode_id = ANY(%(affected)s) AND d.tenant_id = %(tenant_id)s
-  AND d.user_id = %(user_id)s AND d.content IS NOT NULL
 """
 
 # Whatever was made from these messages is rebuilt without them. Until then there is none.

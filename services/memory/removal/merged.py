@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.platform.connections import Connection
 
-# Step by step, each under its lock, because a compression run may be merging the newest text again.
+# Step by step, each under its lock, because a run of upkeep may be merging it at this moment.
 _LOCK: LiteralString = """
 SELECT superseded_by FROM episodes
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -22,7 +22,9 @@ WITH RECURSIVE source AS (
     WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
     UNION ALL
     SELECT e.id, e.episode_type FROM source JOIN episodes e ON e.superseded_by = source.id
-    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND source.episode_type = 'consolidated'
+    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND (
+        source.episode_type = 'consolidated'
+        OR EXISTS (SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.kept_id = source.id))
 )
 SELECT id FROM source
 """
@@ -42,13 +44,6 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = AN
 
 _REMOVE: LiteralString = """
 DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-"""
-
-# A staged text of a run that is in progress or was lost.
-_REMOVE_DRAFTS: LiteralString = """
-DELETE FROM compression_drafts d USING compression_sources s
-WHERE s.draft_id = d.id AND s.episode_id = ANY(%(gone)s) AND d.tenant_id = %(tenant_id)s
-  AND d.user_id = %(user_id)s AND d.content IS NOT NULL
 """
 
 
@@ -74,5 +69,4 @@ async def remove_with_merged(
     await connection.execute(_BRING_BACK, values)
     await connection.execute(_KEEP_OUT, values)
     await connection.execute(_REMOVE, values)
-    await connection.execute(_REMOVE_DRAFTS, values)
     return gone

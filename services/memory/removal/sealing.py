@@ -196,7 +196,7 @@ def _rows(table: str, names: list[str]) -> sql.Composed:
 _BY_USER = frozenset(
     {
         *("conversations", "core_memory_blocks", "episodes", "memory_operations", "visits", "daily_summaries"),
-        *("compression_runs", "compression_drafts", "memory_versions", "topics", "forgotten_words"),
+        *("memory_versions", "topics", "forgotten_words"),
     }
 )
 """Tables that name the user."""

@@ -36,13 +36,6 @@ _LOCK: LiteralString = "SELECT id FROM spaces WHERE id = %(space_id)s AND tenant
 
 _EPISODES: LiteralString = "SELECT id FROM episodes WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
-# Texts that a run of compression has staged, or merged, from what goes.
-_REMOVE_DRAFTS: LiteralString = """
-DELETE FROM compression_drafts d USING compression_sources s
-WHERE s.draft_id = d.id AND d.tenant_id = %(tenant_id)s AND d.user_id = %(user_id)s
-  AND s.episode_id = ANY(%(episode_ids)s)
-"""
-
 _REMOVE: LiteralString = "DELETE FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
 _CHANGED: LiteralString = """
@@ -99,7 +92,6 @@ class SpaceErasure:
             counts = await counted(connection, "space", values)
             episodes = [row[0] for row in await _all(connection, _EPISODES, values)]
             jobs = await remove_jobs(connection, "space", values)
-            await connection.execute(_REMOVE_DRAFTS, {**values, "episode_ids": episodes})
             await connection.execute(_REMOVE, values)
             await connection.execute(_CHANGED, values)
             await self._stores.operations.append(

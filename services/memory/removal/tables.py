@@ -27,11 +27,9 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "visits": "user_id",
     "daily_summaries": "user_id",
     "tone_states": "user_id",
-    "compression_runs": "user_id",
-    "compression_drafts": "user_id",
-    "compression_sources": "user_id",
-    "fading_runs": "user_id",
-    "maintained_users": "user_id",
+    "upkeep_runs": "user_id",
+    "upkeep_changes": "user_id",
+    "upkeep_nights": "user_id",
     "core_memory_pins": "block_id",
     "feedback": "message_id",
     "conversation_branches": "conversation_id",
@@ -87,7 +85,7 @@ _ROWS: Mapping[Whole, Mapping[LiteralString, LiteralString]] = {
 
 # Ids by which background jobs name what is removed.
 _NAMED: Mapping[Whole, Collection[LiteralString]] = {
-    "user": ("users", "conversations", "turns", "messages", "visits", "compression_runs", "fading_runs"),
+    "user": ("users", "conversations", "turns", "messages", "visits", "upkeep_runs"),
     "space": ("conversations", "turns", "messages", "visits"),
     "conversation": ("conversations", "turns", "messages", "visits"),
 }

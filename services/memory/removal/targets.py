@@ -205,8 +205,8 @@ class TargetPlanner:
                 if value.message_id in set(message_ids):
                     by_owner.setdefault(owner, []).append(_removal(section, value.field, value.text))
         first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
-        changes = [(first, _planned(messages=known, items=by_owner.pop(first, [])))]
-        changes += [(owner, _planned(items=removals)) for owner, removals in by_owner.items()]
+        changes = [(first, planned_removal(messages=known, items=by_owner.pop(first, [])))]
+        changes += [(owner, planned_removal(items=removals)) for owner, removals in by_owner.items()]
         return TargetPlan(user_id, changes, dict.fromkeys(message_ids))
 
     async def _any_expert(self, ids: dict[str, Any]) -> UUID:
@@ -225,7 +225,7 @@ class TargetPlanner:
         if is_turn:
             return await self._of_messages(ids, sources, known=sources)
         owner = Owner(tenant_id, user_id, expert_id, space_id)
-        return TargetPlan(user_id, [(owner, _planned(episodes=[episode_id]))], {})
+        return TargetPlan(user_id, [(owner, planned_removal(episodes=[episode_id]))], {})
 
     async def _value(self, ids: dict[str, Any], target: Target) -> TargetPlan:
         assert target.value is not None  # noqa: S101 — its only caller asks for it
@@ -239,7 +239,7 @@ class TargetPlanner:
         if (value.field, value.text) not in held or not whose:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
         expert_id, space_id = whose[0]
-        planned = _planned(items=[_removal(value.section, value.field, value.text)])
+        planned = planned_removal(items=[_removal(value.section, value.field, value.text)])
         owner = Owner(tenant_id, user_id, expert_id, space_id)
         return TargetPlan(user_id, [(owner, planned)], {})
 
@@ -270,9 +270,10 @@ def _removal(section: str, name: str, text: str) -> PlannedItem:
     )
 
 
-def _planned(
+def planned_removal(
     messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
 ) -> PlannedChange:
+    """Return the plan to hide messages as a whole, memories, and values of core memory."""
     return PlannedChange(
         change=MemoryChange(kind="forget", summary="", operation_id=str(uuid7()), items=[]),
         target="",

@@ -25,8 +25,7 @@ UNDO = "memory_undo"
 """Type under which it stands in the log itself."""
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
-_OF_COMPRESSION = {"episode_consolidate", "episode_retire", "compression_undo"}
-_OF_FADING = {"episode_archive", "episode_remove", "fading_undo"}
+_OF_UPKEEP = {"episode_merge", "episode_archive", "episode_remove", "upkeep_undo"}
 
 
 @dataclass(frozen=True)
@@ -137,10 +136,8 @@ class Undo:
             raise Conflict("A branch comes back when the conversation is switched to it.")
         elif operation.type.endswith("_delete"):
             raise Conflict("It cannot be undone: what it removed is not kept.")
-        elif operation.type in _OF_COMPRESSION:
-            raise Conflict("A run of compression is undone as a whole, by its own id.")
-        elif operation.type in _OF_FADING:
-            raise Conflict("A run of fading is undone as a whole, by its own id.")
+        elif operation.type in _OF_UPKEEP:
+            raise Conflict("A run of upkeep is undone as a whole, by its own id.")
         else:
             raise Conflict(f"An operation of the type {operation.type} has changed nothing that could be undone.")
 

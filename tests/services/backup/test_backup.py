@@ -305,9 +305,10 @@ SELECT right(id::text, 2), right(superseded_by::text, 2), right(superseded_in::t
 """
 
 
-async def test_a_backup_of_the_last_format_is_restored(engines: Engines, superuser: str) -> None:
+@pytest.mark.parametrize("replace", [False, True])
+async def test_a_backup_of_the_last_format_is_restored(engines: Engines, superuser: str, replace: bool) -> None:
     """Of what `superseded_by` named it says which it was: a memory, a section of core memory, or a run."""
-    _restore(Path(__file__).parent / "data" / "last_format.zip", _owner(engines))
+    _restore(Path(__file__).parent / "data" / "last_format.zip", _owner(engines), replace=replace)
     exported = await _export(engines.database_url, "u-old")
     assert '"user_id":"u-old"' in exported
     assert "I live in Lisbon now." in exported

@@ -12,8 +12,10 @@ from services.context import conversation
 from services.context.prompt_prefix import BEGINNING
 from services.conversations import turn_sql
 from services.memory.episodes import statements
+from services.memory.removal import hiding_sql
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from services.platform.shared_reads import positional
+from services.usage import ledger
 from tests.support.databases import TEMPLATE
 
 _STATEMENTS: dict[str, LiteralString] = {
@@ -22,6 +24,8 @@ _STATEMENTS: dict[str, LiteralString] = {
     "history": conversation.HISTORY,
     "memories": statements.FOUND,
     "end": turn_sql.END,
+    "usage": ledger.WRITE,
+    "silencing": hiding_sql.SILENCE,
 }
 
 

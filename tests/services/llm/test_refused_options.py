@@ -321,3 +321,40 @@ async def test_reasoning_goes_back_with_its_calls_unless_it_is_refused(
 
     assert [answer.text for answer in answers] == ["Nine.", "Nine."]
     assert len(model_server.requests) == (4 if refuses else 3)
+
+
+async def test_probe_finds_that_stream_options_are_refused_and_goes_on(
+    make: Make, model_server: ModelServer
+) -> None:
+    refusal = Reply(status=400, error_message="Unrecognized request argument supplied: stream_options")
+    model_server.default = lambda request: refusal if "stream_options" in request.body else Reply(["Nine."])
+    models = make(model_server.base_url, "chat")
+
+    probed = await models.probe("m-1", QUESTION)
+    await models.answer(QUESTION, on_text=lambda _: None, model="m-1")
+
+    assert probed.text == "Nine."
+    assert ["stream_options" in request.body for request in model_server.requests] == [True, False, False]
+
+
+async def test_calls_without_reasoning_get_an_empty_one_where_the_model_wants_it(
+    make: Make, model_server: ModelServer
+) -> None:
+    """As DeepSeek's thinking models do, also of the calls that the service itself has made."""
+
+    def strict(request: Received) -> Reply:
+        calls = [each for each in request.body["messages"] if each.get("tool_calls")]
+        if all("reasoning_content" in each for each in calls):
+            return Reply(["Nine."])
+        said = "The `reasoning_content` in the thinking mode must be passed back to the API."
+        return Reply(status=400, error_message=said)
+
+    models = make(model_server.base_url, "chat")
+    model_server.default = strict
+    called = AIMessage("", tool_calls=[{"name": "timetable", "args": {}, "id": "c1"}])
+    prompt = [*QUESTION, called, ToolMessage("found", tool_call_id="c1")]
+
+    answers = [await models.answer(prompt, on_text=lambda _: None, tools=TOOLS) for _ in range(2)]
+
+    assert [answer.text for answer in answers] == ["Nine.", "Nine."]
+    assert len(model_server.requests) == 3

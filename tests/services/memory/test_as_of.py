@@ -17,11 +17,11 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from tests.support.compressing import TEA, compress, merging, someone, undo, write
 from tests.support.model_server import ModelServer
 from tests.support.moments import known
 from tests.support.retracting import retelling
 from tests.support.turns import exchange
+from tests.support.upkeep import keep_up, someone, write
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -44,6 +44,7 @@ _ACTIONS = st.sampled_from(
     ]
 )
 _STEPS = st.lists(st.tuples(_ACTIONS, st.integers(0, 7)), min_size=4, max_size=14)
+TEA = ["Drinks green tea", "drinks green tea.", "Drinks  green tea!", "DRINKS GREEN TEA"]
 _BY_USER = Trigger("user")
 
 
@@ -106,8 +107,7 @@ class RememberedUser:
                     await memory.archive.supersede(owner, written[-1].id, written[0].id, _BY_USER)
             case "merge":
                 await write(self._services, owner, *TEA)
-                self._model_server.default = merging()
-                await compress(self._services, owner)
+                await keep_up(self._services, self.user)
             case "summarise":
                 self._model_server.default = retelling
                 await self._services.daily.make(owner, datetime.now(UTC).date(), "UTC")
@@ -176,19 +176,16 @@ async def test_two_hundred_orders_of_changes_show_at_each_moment_what_a_copy_sho
     await _play(services, model_server, steps)
 
 
-async def test_the_time_of_a_merge_that_was_undone_shows_what_had_been_merged(
-    services: Services, model_server: ModelServer
-) -> None:
+async def test_the_time_of_a_merge_that_was_undone_shows_what_was_known_then(services: Services) -> None:
     owner = await someone(services)
     await write(services, owner, *TEA)
-    model_server.default = merging()
-    run, _ = await compress(services, owner)
+    before = datetime.now(UTC)
+    run = await keep_up(services)
     merged = datetime.now(UTC)
-    assert len(await services.memory.episodes.written(owner, limit=9, at=merged)) == 1
-    await undo(services, owner, run)
-    now = await services.memory.episodes.written(owner, limit=9)
-    assert await services.memory.episodes.written(owner, limit=9, at=merged) == now
-    assert sorted(each.content for each in now) == sorted(TEA)
+    await services.upkeep.undo(DEFAULT_TENANT, "u-1", run.id)
+    written = services.memory.episodes.written
+    shown = [await written(owner, limit=9, at=at) for at in (before, merged, None)]
+    assert [len(each) for each in shown] == [4, 1, 4]
 
 
 async def test_a_turn_writes_no_version(services: Services) -> None:

@@ -16,17 +16,18 @@ from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
+from services.memory.removal.targets import Target, planned_removal
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.visits.schedule import SUMMARISE_DAYS
 from state.context import TurnContext
 from tests.support.archiving import answer, archived, topic
-from tests.support.compressing import compress, consolidated, everything, merging
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
 from tests.support.talks import new_expert
 from tests.support.turns import exchange, new_turn
+from tests.support.upkeep import everything, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
@@ -40,8 +41,9 @@ in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole messa
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Showing a model little of a transcript at a time."""
-    values = {**settings.model_dump(exclude_unset=True), "memory_summary_chunk_tokens": 500}
+    """Showing a model little of a transcript at a time, and merging what is alike by half."""
+    own = {"memory_summary_chunk_tokens": 500, "memory_compression_similarity": 0.5}
+    values = {**settings.model_dump(exclude_unset=True), **own}
     return load_settings(**values)
 
 
@@ -168,35 +170,55 @@ async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(
     assert SECRET not in f"{day} {visits} {_asked(model_server)}"
 
 
-@pytest.mark.parametrize(
-    "told",
-    ["I love green tea for my asthma.", "I love green tea. I have asthma."],
-    ids=["whole message", "part of a message"],
-)
-async def test_a_merged_memory_goes_its_other_sources_come_back_and_undone_all_is_as_it_was(
-    services: Services, model_server: ModelServer, told: str
+async def test_a_message_goes_what_was_merged_into_its_memory_comes_back_and_undone_all_is_as_it_was(
+    services: Services,
 ) -> None:
-    model_server.default = merging()
-    turns = [await exchange(services.turns, f"I love green tea{end}", "Good to know.") for end in ".!…"]
-    turns.append(await exchange(services.turns, told, "Good to know."))
-    owner = _owner(turns[0])
-    await compress(services, owner)
-    (made,) = await consolidated(services, owner)
-    assert SECRET in made["content"]
+    first = await exchange(services.turns, "I drink tea against my asthma.", "Good to know.")
+    second = await exchange(services.turns, "Tea helps with my asthma.", "Good to know.")
+    owner = _owner(first)
+    old, new = [
+        (await write(services, owner, text, source_message_ids=[turn.user_message_id]))[0]
+        for text, turn in (("Drinks tea against asthma", first), ("drinks tea against asthma.", second))
+    ]
+    assert (await keep_up(services)).merged_ids == [old]
     before = await everything(services, owner)
-    change = await forget(services, owner, told if told.count(".") == 1 else "I have asthma")
-    stored = (await everything(services, owner)).values()
-    living = [row for row in stored if row["superseded_by"] is None and row["retracted_at"] is None]
-    assert len(living) == (3 if told.count(".") == 1 else 4)
-    assert {row["content"] for row in living} == {None}
-    assert SECRET not in await _search(services, owner, "green tea asthma")
-    model_server.requests.clear()
-    await compress(services, owner)
-    assert SECRET not in _asked(model_server)
+    target = Target(message_id=second.user_message_id)
+    hidden = await _hidden(services, owner, second.user_message_id)
+    stored = await everything(services, owner)
+    assert stored[new]["retracted_at"]
+    assert (stored[old]["superseded_by"], stored[old]["retracted_at"]) == (None, None)
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", hidden)
+    assert await everything(services, owner) == before
+    done = await services.forgetting.forget(DEFAULT_TENANT, "u-1", target, by="test", delete_messages=True)
+    assert done.receipt_id
+    stored = await everything(services, owner)
+    assert new not in stored
+    assert stored[old]["superseded_by"] is None
+
+
+async def test_a_memory_that_is_named_goes_with_what_was_merged_into_it(services: Services) -> None:
+    first = await exchange(services.turns, "Hello", "Hi")
+    owner = _owner(first)
+    old, new = await write(services, owner, "Drinks tea against asthma", "drinks tea against asthma.")
+    await keep_up(services)
+    before = await everything(services, owner)
+    change = await forget(services, owner, str(new))
+    stored = await everything(services, owner)
+    assert all(stored[each]["retracted_at"] for each in (old, new))
     await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(change["operation_id"] or ""))
-    if len(living) == 3:
-        assert await everything(services, owner) == before
-    assert SECRET in await _search(services, owner, "green tea asthma")
+    assert await everything(services, owner) == before
+    target = Target(episode_id=new)
+    await services.forgetting.forget(DEFAULT_TENANT, "u-1", target, by="test")
+    assert not {old, new} & set(await everything(services, owner))
+
+
+async def _hidden(services: Services, owner: Owner, message_id: UUID) -> UUID:
+    """Hide one message as a command does; return the operation."""
+    planned = planned_removal(messages=[message_id])
+    async with services.database.tenant(owner.tenant_id) as connection:
+        operation_id = await services.memory.retraction.commit(connection, owner, planned, Trigger("user"))
+    assert operation_id
+    return operation_id
 
 
 @in_both_forms

@@ -18,12 +18,12 @@ from services.memory.blocks import Owner
 from services.memory.operations import Operation, Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.archiving import answer, archived, topic
-from tests.support.compressing import compress, consolidated, merging
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, retelling, shown
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
+from tests.support.upkeep import compared, everything, judging, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
 pytestmark = pytest.mark.anyio
@@ -152,23 +152,17 @@ async def test_the_job_of_a_visit_summarises_it_again(
     assert SECRET not in stored["summary"]
 
 
-@pytest.mark.parametrize(
-    "told", ["I have asthma", "I have asthma. My sister lives in Porto"], ids=["whole messages", "parts of them"]
-)
-async def test_memories_are_not_merged_and_the_next_run_merges_what_is_left(
-    services: Services, model_server: ModelServer, told: str
+async def test_memories_that_are_forgotten_meanwhile_are_not_merged(
+    services: Services, model_server: ModelServer
 ) -> None:
-    turns = [await exchange(services.turns, f"{told}{end}", "Good to know.") for end in ".!… "]
-    owner = _owner(turns[0])
-    model_server.default = interrupted(lambda: forget(services, owner, "I have asthma"), merging())
-    _, report = await compress(services, owner)
-    assert SECRET in shown(model_server.requests[0])
-    assert (report.changed_meanwhile, await consolidated(services, owner)) == (1, [])
-    model_server.default = merging()
-    await compress(services, owner)
-    made = [row["content"] for row in await consolidated(services, owner)]
-    assert SECRET not in str(made)
-    assert ("Porto" in str(made)) is ("Porto" in told)
+    owner = _owner(await exchange(services.turns, "Hello", "Hi"))
+    old, new = await write(services, owner, "Takes tea against asthma", "Takes tea for the asthma")
+    judge = judging(lambda *_: "same")
+    model_server.default = interrupted(lambda: forget(services, owner, str(new)), judge)
+    assert (await keep_up(services)).merged_ids == []
+    assert SECRET in str(compared(model_server.requests[0]))
+    stored = await everything(services, owner)
+    assert (stored[old]["superseded_by"], bool(stored[new]["retracted_at"])) == (None, True)
 
 
 @in_both_forms

@@ -22,8 +22,8 @@ from services.knowledge.base import NewBase
 from services.knowledge.bases import KnowledgeBases
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
-from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
 from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -56,12 +56,10 @@ ISOLATED = (
     "kb_documents",
     "kb_chunks",
     "tone_states",
-    "compression_runs",
-    "compression_drafts",
-    "compression_sources",
-    "fading_runs",
-    "maintained_users",
-    "maintenance_policies",
+    "upkeep_runs",
+    "upkeep_changes",
+    "upkeep_nights",
+    "upkeep_policies",
     "core_memory_pins",
     "feedback",
     "experiments",
@@ -98,7 +96,7 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
-        await MaintenancePolicies(database).set(tenant_id, MaintenancePolicy(fading="archive"))
+        await UpkeepPolicies(database).set(tenant_id, UpkeepPolicy(fading="archive"))
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
         await RetentionRules(database).change(tenant_id, {"jobs": 30})
         async with database.tenant(tenant_id) as connection:

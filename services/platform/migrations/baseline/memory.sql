@@ -102,6 +102,7 @@ CREATE TABLE episodes (
     FOREIGN KEY (superseded_by, tenant_id) REFERENCES episodes (id, tenant_id) ON DELETE SET NULL (superseded_by),
     FOREIGN KEY (superseded_in, tenant_id) REFERENCES core_memory_blocks (id, tenant_id)
         ON DELETE SET NULL (superseded_in),
+    FOREIGN KEY (archived_by, tenant_id) REFERENCES upkeep_runs (id, tenant_id),
     CHECK ((episode_type = 'turn') = (content IS NULL)),
     CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome', 'consolidated')),
     CHECK (importance BETWEEN 0 AND 1),
@@ -112,7 +113,7 @@ COMMENT ON TABLE episodes IS
 COMMENT ON COLUMN episodes.content IS 'of a written memory; of a turn, the texts are in messages';
 COMMENT ON COLUMN episodes.superseded_by IS 'the memory that took its place';
 COMMENT ON COLUMN episodes.superseded_in IS 'the section of core memory that says it now';
-COMMENT ON COLUMN episodes.archived_by IS 'the run of maintenance that took it out of recall';
+COMMENT ON COLUMN episodes.archived_by IS 'the run of upkeep that took it out of recall';
 COMMENT ON COLUMN episodes.held_at IS 'not recalled until it is decided whether it is remembered';
 COMMENT ON COLUMN episodes.changed_in IS
     'the transaction that changed it last: a reader finds what its snapshot did not see';

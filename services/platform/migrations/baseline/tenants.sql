@@ -106,7 +106,7 @@ CREATE TABLE experiments (
 COMMENT ON TABLE experiments IS 'Settings that are compared on live traffic.';
 CREATE INDEX experiments_running ON experiments (tenant_id) WHERE status = 'running';
 
-CREATE TABLE maintenance_policies (
+CREATE TABLE upkeep_policies (
     tenant_id          uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     fading             text NOT NULL,
     fading_days        integer NOT NULL,
@@ -119,7 +119,7 @@ CREATE TABLE maintenance_policies (
     CHECK (fading_importance BETWEEN 0 AND 1),
     CHECK (proposals IN ('propose', 'apply'))
 );
-COMMENT ON TABLE maintenance_policies IS
+COMMENT ON TABLE upkeep_policies IS
     'How unused memories fade and what is proposed. A tenant without a row has the defaults.';
 
 CREATE TABLE retention_rules (

@@ -1,81 +1,13 @@
 -- What works on memory at night or on request, and what it keeps to be undone or shown.
 
-CREATE TABLE compression_runs (
-    id            uuid NOT NULL,
-    tenant_id     uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    user_id       uuid NOT NULL,
-    expert_id     uuid NOT NULL,
-    status        text NOT NULL,
-    reason        text NOT NULL,
-    dry_run       boolean NOT NULL,
-    token         uuid,
-    lease_until   timestamptz NOT NULL,
-    report        jsonb NOT NULL DEFAULT '{}',
-    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    finished_at   timestamptz,
-    undone_at     timestamptz,
-    forgotten_at  timestamptz,
-    PRIMARY KEY (id, tenant_id),
-    FOREIGN KEY (expert_id, tenant_id) REFERENCES experts (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
-    CHECK (reason IN ('night', 'request')),
-    CHECK (status IN ('waiting', 'running', 'done', 'failed', 'undone'))
-);
-COMMENT ON TABLE compression_runs IS 'Runs that merge what says the same.';
-ALTER TABLE compression_runs
-    ALTER report SET STATISTICS 0;
-CREATE INDEX compression_runs_of_user ON compression_runs (user_id, created_at, id);
-CREATE INDEX compression_runs_to_forget ON compression_runs (tenant_id, finished_at) WHERE forgotten_at IS NULL;
-CREATE UNIQUE INDEX compression_runs_under_way ON compression_runs (user_id, expert_id, tenant_id)
-    WHERE status IN ('waiting', 'running');
-
-CREATE TABLE compression_drafts (
-    id         uuid NOT NULL,
-    tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    user_id    uuid NOT NULL,
-    run_id     uuid NOT NULL,
-    content    text,
-    made_by    jsonb NOT NULL DEFAULT '{}',
-    PRIMARY KEY (id, tenant_id),
-    FOREIGN KEY (run_id, tenant_id) REFERENCES compression_runs (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
-);
-COMMENT ON TABLE compression_drafts IS
-    'Texts of a run. A draft has the id of the episode that it becomes, and its content moves there.';
-ALTER TABLE compression_drafts
-    ALTER content SET STATISTICS 0;
-CREATE INDEX compression_drafts_of_run ON compression_drafts (run_id);
-CREATE INDEX compression_drafts_staged ON compression_drafts (tenant_id) WHERE content IS NOT NULL;
-
-CREATE TABLE compression_sources (
-    run_id        uuid NOT NULL,
-    episode_id    uuid NOT NULL,
-    tenant_id     uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    user_id       uuid NOT NULL,
-    draft_id      uuid,
-    outcome       text NOT NULL,
-    source_count  integer NOT NULL,
-    content_hash  text,
-    PRIMARY KEY (run_id, episode_id, tenant_id),
-    FOREIGN KEY (draft_id, tenant_id) REFERENCES compression_drafts (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (run_id, tenant_id) REFERENCES compression_runs (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
-    CHECK (outcome IN ('represented', 'duplicate', 'contradicted', 'trivial', 'retired'))
-);
-COMMENT ON TABLE compression_sources IS 'Which episodes a run merged, and why.';
-COMMENT ON COLUMN compression_sources.draft_id IS 'NULL = it was retired without a text in its place';
-CREATE INDEX compression_sources_of_draft ON compression_sources (draft_id);
-CREATE INDEX compression_sources_of_episode ON compression_sources (episode_id);
-
-CREATE TABLE fading_runs (
+CREATE TABLE upkeep_runs (
     id            uuid NOT NULL,
     tenant_id     uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     user_id       uuid NOT NULL,
     reason        text NOT NULL,
-    action        text NOT NULL,
+    action        text,
     days          integer,
     importance    double precision,
-    episode_ids   uuid[] NOT NULL,
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     undone_at     timestamptz,
     forgotten_at  timestamptz,
@@ -84,19 +16,40 @@ CREATE TABLE fading_runs (
     CHECK (action IN ('archive', 'remove')),
     CHECK (reason IN ('night', 'request', 'import'))
 );
-COMMENT ON TABLE fading_runs IS 'Runs in which unused memories faded.';
-CREATE INDEX fading_runs_of_user ON fading_runs (user_id, created_at, id);
-CREATE INDEX fading_runs_to_forget ON fading_runs (tenant_id, created_at)
+COMMENT ON TABLE upkeep_runs IS 'Runs that merged what says the same, and let unused memories fade.';
+COMMENT ON COLUMN upkeep_runs.action IS 'what became of memories that faded; NULL = by the policy none did';
+COMMENT ON COLUMN upkeep_runs.forgotten_at IS 'when what it removed was deleted for good';
+CREATE INDEX upkeep_runs_of_user ON upkeep_runs (user_id, created_at, id);
+CREATE INDEX upkeep_runs_to_forget ON upkeep_runs (tenant_id, created_at)
     WHERE action = 'remove' AND undone_at IS NULL AND forgotten_at IS NULL;
 
-CREATE TABLE maintained_users (
+CREATE TABLE upkeep_changes (
+    run_id      uuid NOT NULL,
+    episode_id  uuid NOT NULL,
+    tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    user_id     uuid NOT NULL,
+    action      text NOT NULL,
+    kept_id     uuid,
+    PRIMARY KEY (run_id, episode_id, tenant_id),
+    FOREIGN KEY (run_id, tenant_id) REFERENCES upkeep_runs (id, tenant_id) ON DELETE CASCADE,
+    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
+    CHECK (action IN ('merge', 'archive', 'remove')),
+    CHECK ((action = 'merge') = (kept_id IS NOT NULL))
+);
+COMMENT ON TABLE upkeep_changes IS 'What a run did to which memory.';
+COMMENT ON COLUMN upkeep_changes.kept_id IS 'of a merged one: the memory or section of core memory that stayed';
+CREATE INDEX upkeep_changes_of_episode ON upkeep_changes (episode_id);
+CREATE INDEX upkeep_changes_by_kept ON upkeep_changes (kept_id) WHERE kept_id IS NOT NULL;
+CREATE INDEX upkeep_changes_of_user ON upkeep_changes (user_id);
+
+CREATE TABLE upkeep_nights (
     user_id    uuid NOT NULL,
     tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     at         timestamptz NOT NULL,
     PRIMARY KEY (user_id, tenant_id),
     FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
 );
-COMMENT ON TABLE maintained_users IS 'When memory was last maintained for a user.';
+COMMENT ON TABLE upkeep_nights IS 'Until when memory was looked through for a user.';
 
 CREATE TABLE retention_runs (
     id         uuid NOT NULL,

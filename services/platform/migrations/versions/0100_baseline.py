@@ -12,8 +12,8 @@ _FOLDER = Path(__file__).parent.parent / "baseline"
 _ORDER = (
     "tenants",
     "conversations",
-    "memory",
     "upkeep",
+    "memory",
     "knowledge",
     "operations",
     "functions",

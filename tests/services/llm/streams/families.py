@@ -811,6 +811,11 @@ FAULTS: dict[str, tuple[bytes, str, str]] = {
         "llm_rate_limited",
         "qps request limit",
     ),
+    "a proxy, a message alone": (
+        b"event: error\n" + frames([{"message": "upstream went away"}], done=False),
+        "llm_server_error",
+        "upstream went away",
+    ),
     "SiliconFlow": (
         orjson.dumps({"code": 50507, "message": "Request processing has failed", "data": None}),
         "llm_server_error",

@@ -10,9 +10,9 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.quotes import foreign_text, own_text
 from services.memory.trust import Read, asks_to_remove, rests_on_user
-from tests.support.compressing import change
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
+from tests.support.upkeep import change
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 

@@ -45,7 +45,7 @@ OF_NO_USER = {
     "experts": "a tenant's own: set up by its operator",
     "api_keys": "a tenant's own: made by its operator",
     "knowledge_bases": "a tenant's own: set up by its operator",
-    "maintenance_policies": "a tenant's own: set by its operator",
+    "upkeep_policies": "a tenant's own: set by its operator",
     "retention_rules": "a tenant's own: set by its operator",
     "retention_runs": "a tenant's own: counts alone",
     "kb_documents": "a tenant's own: documents that its operator gave",
@@ -141,11 +141,9 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "visits": 2,
             "daily_summaries": 1,
             "tone_states": 2,
-            "compression_runs": 2,
-            "compression_drafts": 2,
-            "compression_sources": 2,
-            "fading_runs": 2,
-            "maintained_users": 1,
+            "upkeep_runs": 2,
+            "upkeep_changes": 2,
+            "upkeep_nights": 1,
             "core_memory_pins": 2,
             "feedback": 2,
             "conversation_branches": 2,
@@ -160,7 +158,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 18]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

@@ -1,0 +1,64 @@
+"""A tenant's policy of upkeep: what becomes of memories that nobody uses, and of proposals found at night."""
+
+from dataclasses import dataclass
+from typing import Literal, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from services.platform.postgres import Database
+
+Fading = Literal["never", "archive", "remove"]
+Action = Literal["archive", "remove"]
+Handling = Literal["propose", "apply"]
+
+_READ: LiteralString = """
+SELECT fading, fading_days, fading_importance, proposals FROM upkeep_policies WHERE tenant_id = %(tenant_id)s
+"""
+
+_WRITE: LiteralString = """
+INSERT INTO upkeep_policies (tenant_id, fading, fading_days, fading_importance, proposals)
+VALUES (%(tenant_id)s, %(fading)s, %(fading_days)s, %(fading_importance)s, %(proposals)s)
+ON CONFLICT (tenant_id) DO UPDATE SET fading = excluded.fading, fading_days = excluded.fading_days,
+    fading_importance = excluded.fading_importance, proposals = excluded.proposals, updated_at = clock_timestamp()
+"""
+
+
+@dataclass(frozen=True)
+class UpkeepPolicy:
+    """What upkeep does with the memory of a tenant's users."""
+
+    fading: Fading = "never"
+    """What becomes of a memory that is unimportant and was not used for long."""
+    fading_days: int = 90
+    """Days since it was last recalled, or learned if it never was."""
+    fading_importance: float = 0.3
+    """Importance below which a memory is unimportant, 0 to 1."""
+    proposals: Handling = "propose"
+    """Whether contradictions found at night wait for the user, or are settled at once."""
+
+
+class UpkeepPolicies:
+    """Reads and sets policies."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, tenant_id: UUID) -> UpkeepPolicy:
+        """Return a tenant's policy; the default one unless it was set.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id}
+        rows = await self._database.fetch(tenant_id, _READ, values, class_row(UpkeepPolicy))
+        return rows[0] if rows else UpkeepPolicy()
+
+    async def set(self, tenant_id: UUID, policy: UpkeepPolicy) -> None:
+        """Set a tenant's policy; it holds from the next run on.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(_WRITE, {"tenant_id": tenant_id, **vars(policy)})

@@ -1,0 +1,164 @@
+"""The one nightly scheduler: expires, merges, lets fade, and has the days summarised.
+
+Each round finds the users whose clock shows three and whose memory is due, and queues a job for each. Users who
+are active at that moment are skipped until the next round; after four o'clock, until the next night. What is kept
+no longer is deleted, and summaries of days are due from half past midnight on.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import LiteralString
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import tuple_row
+
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.upkeep.upkeep import Upkeep
+from services.platform.postgres import Database
+from services.time_reference.zones import shows_hour
+
+UPKEEP = "keep_up_memory"
+"""Task that does the upkeep of a user's memory for a night."""
+ROUND = "find_memory_to_keep_up"
+
+_EVERY = "*/5 * * * *"
+"""A cron expression: every five minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
+_HOUR = 3
+_ACTIVE = timedelta(minutes=10)
+_SAME_NIGHT = timedelta(hours=12)
+_USERS_AT_ONCE = 200
+
+log = structlog.get_logger(__name__)
+
+_TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
+
+# Those who waited longest come first. Memory with nothing new since, and in which nothing fades, is not due.
+_DUE: LiteralString = """
+SELECT u.id FROM users u LEFT JOIN upkeep_nights last ON last.user_id = u.id
+WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
+  AND (last.at IS NULL OR last.at < %(same_night)s)
+  AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
+      AND v.last_active_at > %(active_since)s)
+  AND (EXISTS (SELECT FROM remembered_episodes e WHERE e.user_id = u.id AND (
+      e.content IS NOT NULL AND e.learned_at > coalesce(last.at, '-infinity')
+      OR %(fades)s AND e.importance < %(importance)s::real AND e.learned_at < %(before)s AND e.pinned_at IS NULL
+         AND (e.last_recalled_at IS NULL OR e.last_recalled_at < %(before)s)))
+    OR EXISTS (SELECT FROM core_memory_blocks b
+      WHERE b.user_id = u.id AND b.updated_at > coalesce(last.at, '-infinity')))
+ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
+"""
+
+# The moment until which it was looked through, and the name for those who list what was found.
+_LAST: LiteralString = """
+SELECT u.external_id, n.at FROM users u LEFT JOIN upkeep_nights n ON n.user_id = u.id
+WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s
+"""
+
+_DONE: LiteralString = """
+INSERT INTO upkeep_nights (user_id, tenant_id, at)
+SELECT id, tenant_id, %(at)s FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s
+ON CONFLICT (user_id, tenant_id) DO UPDATE SET at = excluded.at
+"""
+
+
+class UpkeepScheduler:
+    """Finds whose memory is due, and does its upkeep. Every process with a worker has one."""
+
+    def __init__(
+        self,
+        database: Database,
+        upkeep: Upkeep,
+        jobs: JobQueue,
+        *,
+        find_days: Callable[[datetime], Awaitable[int]] | None,
+        keep_days: int,
+        on: bool,
+    ) -> None:
+        """Register the jobs.
+
+        Args:
+            database: where users are.
+            upkeep: does the work.
+            jobs: the queue.
+            find_days: queues the summaries of days that are due; None = days are not summarised.
+            keep_days: days for which what was removed is kept.
+            on: whether nights merge and let fade.
+        """
+        self._database = database
+        self._upkeep = upkeep
+        self._jobs = jobs
+        self._find_days = find_days
+        self._keep_days = keep_days
+        self._on = on
+        jobs.task(UPKEEP, can_wait=True)(self._job)
+        jobs.periodic(ROUND, _EVERY)(self._round)
+
+    async def find(self, now: datetime) -> int:
+        """Queue a job for each due user, of all tenants; return how many.
+
+        Does nothing while another process does the same. Also deletes what was removed and is kept no longer.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.only_one(ROUND) as alone:
+            tenants = await self._database.tenants() if alone else []
+            count = 0
+            for tenant_id in tenants:
+                await self._upkeep.expire(tenant_id, now - timedelta(days=self._keep_days))
+                count += await self._find_of(tenant_id, now) if self._on else 0
+        return count
+
+    async def keep_up(self, tenant_id: UUID, user_id: UUID, now: datetime) -> None:
+        """Do a night's upkeep of a user's memory.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user_id": user_id, "at": now}
+        rows = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
+        if not rows:
+            return
+        user, since = rows[0]
+        await self._upkeep.run_by_night(tenant_id, user_id, user, since, now)
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(_DONE, values)
+
+    async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
+        rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
+        timezones = [row[0] for row in rows if shows_hour(row[0], now, _HOUR)]
+        if not timezones:
+            return 0
+        policy = await self._upkeep.policies.of(tenant_id)
+        values = {
+            "tenant_id": tenant_id,
+            "timezones": timezones,
+            "same_night": now - _SAME_NIGHT,
+            "active_since": now - _ACTIVE,
+            "fades": policy.fading != "never",
+            "importance": policy.fading_importance,
+            "before": now - timedelta(days=policy.fading_days),
+            "limit": _USERS_AT_ONCE,
+        }
+        due = await self._database.fetch(tenant_id, _DUE, values, tuple_row)
+        async with self._database.tenant(tenant_id) as connection:
+            for (user_id,) in due:
+                name = f"{UPKEEP}:{user_id}"
+                await self._jobs.defer(
+                    connection, UPKEEP, tenant_id=tenant_id, lock=name, queueing_lock=name, user_id=user_id
+                )
+        return len(due)
+
+    async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
+        await self.keep_up(job.tenant_id, user_id, datetime.now(UTC))
+
+    async def _round(self, context: procrastinate.JobContext) -> None:
+        now = datetime.now(UTC)
+        days = await self._find_days(now) if self._find_days else 0
+        users = await self.find(now)
+        if users or days:
+            log.info("the night's work is queued", users=users, days=days)
+        await self._jobs.forget_older_runs(ROUND, context)

@@ -1,0 +1,148 @@
+"""The statements of upkeep."""
+
+from typing import LiteralString
+
+# At night, what was brought back once is left alone.
+_UNUSED: LiteralString = """
+e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+AND e.pinned_at IS NULL AND e.importance < %(importance)s::real
+AND greatest(e.learned_at, e.last_recalled_at) < %(before)s
+AND (%(reason)s <> 'night' OR NOT EXISTS (
+    SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.action <> 'merge'))
+"""
+
+PREVIEW: LiteralString = f"""
+SELECT e.id, x.name AS expert, s.name AS space, e.episode_type, e.importance, e.learned_at, e.last_recalled_at,
+       coalesce(e.content, said.text, '') AS content, count(*) OVER () AS total
+FROM remembered_episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
+LEFT JOIN LATERAL (
+    SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
+    FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
+) AS said ON true
+WHERE {_UNUSED} ORDER BY greatest(e.learned_at, e.last_recalled_at), e.id LIMIT %(limit)s
+"""  # noqa: S608 — our own text only
+
+# A removal of the user locks it, too.
+LOCK_USER: LiteralString = """
+SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE
+"""
+
+# Without a place in the index; the index's job takes out what is remembered no longer. What changed since it was
+# compared, or is pinned, stays.
+MERGE: LiteralString = """
+WITH given AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(kept_ids)s::uuid[], %(in_core)s::boolean[], %(hashes)s::text[],
+        %(kept_hashes)s::text[]) AS g (id, kept_id, in_core, hash, kept_hash)
+), locked AS (
+    SELECT e.id FROM remembered_episodes e JOIN given g ON g.id = e.id
+    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.pinned_at IS NULL
+      AND md5(e.content) = g.hash
+    ORDER BY e.id FOR UPDATE OF e
+)
+UPDATE episodes e SET superseded_by = CASE WHEN NOT g.in_core THEN g.kept_id END,
+    superseded_in = CASE WHEN g.in_core THEN g.kept_id END, indexed_at = NULL
+FROM given g JOIN locked l ON l.id = g.id
+WHERE e.id = g.id AND CASE WHEN g.in_core
+    THEN EXISTS (SELECT FROM core_memory_blocks b WHERE b.id = g.kept_id AND b.user_id = %(user_id)s)
+    ELSE EXISTS (SELECT FROM remembered_episodes k
+                 WHERE k.id = g.kept_id AND k.user_id = %(user_id)s AND md5(k.content) = g.kept_hash) END
+RETURNING e.id, e.expert_id, e.space_id, g.kept_id
+"""
+
+FADE: LiteralString = f"""
+WITH unused AS (SELECT e.id FROM remembered_episodes e WHERE {_UNUSED} FOR UPDATE)
+UPDATE episodes e SET archived_by = %(run_id)s, indexed_at = NULL FROM unused WHERE e.id = unused.id
+RETURNING e.id, e.expert_id, e.space_id
+"""  # noqa: S608 — our own text only
+
+ADD_RUN: LiteralString = """
+INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action, days, importance)
+VALUES (%(run_id)s, %(tenant_id)s, %(user_id)s, %(reason)s, %(action)s, %(days)s, %(importance)s)
+"""
+
+ADD_CHANGES: LiteralString = """
+INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action, kept_id)
+SELECT %(run_id)s, g.id, %(tenant_id)s, %(user_id)s, %(change)s, g.kept_id
+FROM unnest(%(ids)s::uuid[], %(kept_ids)s::uuid[]) AS g (id, kept_id)
+"""
+
+REMOVE_RUN: LiteralString = """
+DELETE FROM upkeep_runs WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
+"""
+
+RUNS: LiteralString = """
+SELECT r.id, r.reason, r.action, r.days, r.importance, changed.merged_ids, changed.faded_ids, r.created_at,
+       r.undone_at, r.forgotten_at,
+       r.undone_at IS NULL AND r.forgotten_at IS NULL
+           AND cardinality(changed.merged_ids) + cardinality(changed.faded_ids) > 0 AS can_be_undone
+FROM upkeep_runs r CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(c.episode_id ORDER BY c.episode_id) FILTER (WHERE c.action = 'merge'), '{}')
+               AS merged_ids,
+           coalesce(array_agg(c.episode_id ORDER BY c.episode_id) FILTER (WHERE c.action <> 'merge'), '{}')
+               AS faded_ids
+    FROM upkeep_changes c WHERE c.run_id = r.id AND c.tenant_id = r.tenant_id
+) AS changed
+WHERE r.tenant_id = %(tenant_id)s AND r.user_id = %(user_id)s
+  AND (%(run_id)s::uuid IS NULL OR r.id = %(run_id)s)
+  AND (%(after_at)s::timestamptz IS NULL OR (r.created_at, r.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY r.created_at DESC, r.id DESC LIMIT %(limit)s
+"""
+
+LOCK_RUN: LiteralString = """
+SELECT undone_at IS NOT NULL, forgotten_at IS NOT NULL FROM upkeep_runs
+WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FOR UPDATE
+"""
+
+# What took the place of the memory that stayed holds against the one that comes back, too.
+UNMERGE: LiteralString = """
+UPDATE episodes e SET superseded_by = kept.superseded_by, superseded_in = kept.superseded_in,
+    archived_by = kept.archived_by, indexed_at = NULL
+FROM upkeep_changes c LEFT JOIN episodes kept ON kept.id = c.kept_id
+WHERE c.run_id = %(run_id)s AND c.tenant_id = %(tenant_id)s AND c.action = 'merge' AND e.id = c.episode_id
+  AND e.user_id = %(user_id)s AND c.kept_id IN (e.superseded_by, e.superseded_in)
+RETURNING e.id, e.expert_id, e.space_id
+"""
+
+UNFADE: LiteralString = """
+UPDATE episodes SET archived_by = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND archived_by = %(run_id)s
+RETURNING id, expert_id, space_id
+"""
+
+UNDONE: LiteralString = """
+UPDATE upkeep_runs SET undone_at = clock_timestamp() WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
+"""
+
+RESTORE: LiteralString = """
+UPDATE episodes e SET archived_by = NULL, indexed_at = NULL FROM upkeep_runs r
+WHERE e.id = %(episode_id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+  AND r.id = e.archived_by AND e.retracted_at IS NULL
+RETURNING e.expert_id, e.space_id, r.id
+"""
+
+EPISODE: LiteralString = """
+SELECT id FROM episodes
+WHERE id = %(episode_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND retracted_at IS NULL
+"""
+
+OLD: LiteralString = """
+SELECT id, user_id FROM upkeep_runs
+WHERE tenant_id = %(tenant_id)s AND created_at < %(before)s AND action = 'remove' AND undone_at IS NULL
+  AND forgotten_at IS NULL
+ORDER BY created_at LIMIT %(limit)s
+"""
+
+STILL_REMOVED: LiteralString = """
+SELECT id FROM episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND archived_by = %(run_id)s ORDER BY id
+"""
+
+FORGOTTEN: LiteralString = """
+UPDATE upkeep_runs SET forgotten_at = clock_timestamp() WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
+"""
+
+# Pairs that were merged and taken apart again: no night merges them once more.
+TAKEN_APART: LiteralString = """
+SELECT c.episode_id, c.kept_id FROM upkeep_changes c JOIN upkeep_runs r ON r.id = c.run_id
+WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.action = 'merge' AND r.undone_at IS NOT NULL
+"""

@@ -1,0 +1,427 @@
+"""Upkeep of a user's memory: a preview, a run, and its undoing.
+
+A run merges memories that say the same, proposes the newer one where two contradict each other, and lets fade what
+is unimportant and was not used for long. It changes memory in one transaction, all of which can be undone.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from psycopg.rows import class_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.errors import Conflict, NotFound
+from services.identity.tenants import user_id_of
+from services.memory.blocks import Owner
+from services.memory.episodes.episode import EpisodeType
+from services.memory.episodes.store import EpisodeStore
+from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.pairs import Side
+from services.memory.proposals import Proposals
+from services.memory.removal.merged import remove_with_merged
+from services.memory.upkeep import sql
+from services.memory.upkeep.compared import ComparedMemories
+from services.memory.upkeep.pairs import Pair, PairFinder, owner_ids
+from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
+from services.memory.upkeep.run import FadingMemory, Merge, Reason, UpkeepPreview, UpkeepRun
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S, Database
+
+_MOST_PREVIEWED = 1000
+_RUNS_AT_ONCE = 100
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search for proposals came to."""
+
+    proposed: int
+    """Pairs that wait for the user now."""
+    applied: int
+    """Pairs that were settled at once."""
+
+
+class Upkeep:
+    """Previews, carries out, reports and undoes runs."""
+
+    def __init__(
+        self,
+        database: Database,
+        policies: UpkeepPolicies,
+        compared: ComparedMemories,
+        finder: PairFinder,
+        proposals: Proposals,
+        episodes: EpisodeStore,
+        operations: OperationLog,
+    ) -> None:
+        self._database = database
+        self.policies = policies
+        self._compared = compared
+        self._finder = finder
+        self._proposals = proposals
+        self._episodes = episodes
+        self._log = operations
+
+    async def preview(
+        self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
+    ) -> UpkeepPreview:
+        """Return what a run by request would do now, by a policy or the tenant's own.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        policy = policy or await self.policies.of(tenant_id)
+        user_id = await user_id_of(self._database, tenant_id, user)
+        now = now or datetime.now(UTC)
+        merges = [_merge(pair) for pair in await self._pairs(tenant_id, user_id, None) if _is_merge(pair)]
+        rows: list[_Unused] = []
+        if policy.fading != "never":
+            values = {**_values(tenant_id, user_id, policy, "request", now), "limit": _MOST_PREVIEWED}
+            rows = await self._database.fetch(tenant_id, sql.PREVIEW, values, class_row(_Unused))
+        fading = [_explained(row, policy, now) for row in rows]
+        return UpkeepPreview(policy, merges, rows[0].total if rows else 0, fading)
+
+    async def run(
+        self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
+    ) -> UpkeepRun:
+        """Carry out a run for a user by request, by a policy or the tenant's own; return its report.
+
+        Raises:
+            NotFound: the tenant has no such user, or the user was erased.
+            DatabaseUnavailable: the database does not answer; nothing was changed.
+        """
+        policy = policy or await self.policies.of(tenant_id)
+        user_id = await user_id_of(self._database, tenant_id, user)
+        pairs = await self._pairs(tenant_id, user_id, None)
+        run_id = await self._carry_out(tenant_id, user_id, policy, "request", pairs, now or datetime.now(UTC))
+        if run_id is None:
+            raise NotFound(f"There is no user {user!r}.")
+        await self._propose(tenant_id, user_id, user, policy, pairs)
+        return await self.report(tenant_id, user, run_id)
+
+    async def run_by_night(
+        self, tenant_id: UUID, user_id: UUID, user: str, since: datetime | None, now: datetime
+    ) -> None:
+        """Carry out the nightly run for a user; a night that finds nothing leaves no report.
+
+        Args:
+            tenant_id: whose user it is.
+            user_id: whose memory.
+            user: the caller's own name for the user.
+            since: when it was done last: only what was learned after is compared; None = everything.
+            now: the moment.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer; nothing was changed.
+        """
+        policy = await self.policies.of(tenant_id)
+        pairs = await self._pairs(tenant_id, user_id, since)
+        await self._carry_out(tenant_id, user_id, policy, "night", pairs, now)
+        await self._propose(tenant_id, user_id, user, policy, pairs)
+
+    async def look(self, tenant_id: UUID, user: str) -> Found:
+        """Look through all of a user's memory for pairs, and propose or apply what is found, as the policy says.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        user_id = await user_id_of(self._database, tenant_id, user)
+        policy = await self.policies.of(tenant_id)
+        pairs = await self._pairs(tenant_id, user_id, None)
+        return await self._propose(tenant_id, user_id, user, policy, pairs, merges=True)
+
+    async def report(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
+        """Return the report of a run.
+
+        Raises:
+            NotFound: the tenant has no such user, or the user no such run.
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self.runs(tenant_id, user, run_id=run_id)
+        if not found:
+            raise NotFound(f"There is no run of upkeep {run_id}.")
+        return found[0]
+
+    async def runs(
+        self,
+        tenant_id: UUID,
+        user: str,
+        *,
+        run_id: UUID | None = None,
+        after: tuple[datetime, UUID] | None = None,
+        limit: int = 1,
+    ) -> Sequence[UpkeepRun]:
+        """Reports of a user's runs, newest first, or of the one with this id.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        at, last = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "run_id": run_id,
+            "after_at": at,
+            "after_id": last,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(UpkeepRun))
+
+    async def undo(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
+        """Bring back everything that a run took and that was not brought back or removed since.
+
+        Raises:
+            NotFound: the tenant has no such user, or the user no such run.
+            Conflict: it was undone before, or what it removed is gone for good.
+            DatabaseUnavailable: the database does not answer; nothing was changed.
+        """
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "run_id": run_id,
+        }
+
+        async def brought_back(connection: Connection) -> None:
+            await connection.execute(sql.LOCK_USER, values)
+            row = await (await connection.execute(sql.LOCK_RUN, values)).fetchone()
+            if row is None:
+                raise NotFound(f"There is no run of upkeep {run_id}.")
+            undone, forgotten = row
+            if undone:
+                raise Conflict("This run was undone already.")
+            if forgotten:
+                raise Conflict("This run cannot be undone any more: what it removed was deleted for good.")
+            back = await (await connection.execute(sql.UNMERGE, values)).fetchall()
+            back += await (await connection.execute(sql.UNFADE, values)).fetchall()
+            await connection.execute(sql.UNDONE, values)
+            await self._note(connection, values, "upkeep_undo", "user", back)
+
+        await self._database.transact(tenant_id, brought_back, statement_s=UNHURRIED_S)
+        return await self.report(tenant_id, user, run_id)
+
+    async def restore(self, tenant_id: UUID, user: str, episode_id: UUID) -> None:
+        """Bring one archived or removed memory back.
+
+        Raises:
+            NotFound: the tenant has no such user, or the user no such memory.
+            Conflict: it is not archived.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "episode_id": episode_id,
+        }
+
+        async def brought_back(connection: Connection) -> None:
+            await connection.execute(sql.LOCK_USER, values)
+            row = await (await connection.execute(sql.RESTORE, values)).fetchone()
+            if row is None:
+                if await (await connection.execute(sql.EPISODE, values)).fetchone() is None:
+                    raise NotFound(f"There is no episode {episode_id}.")
+                raise Conflict(f"The episode {episode_id} is not archived.")
+            values["run_id"] = row[2]
+            await self._note(connection, values, "episode_restore", "user", [(episode_id, row[0], row[1])])
+
+        await self._database.transact(tenant_id, brought_back)
+
+    async def expire(self, tenant_id: UUID, before: datetime) -> int:
+        """Delete for good what runs before a time removed and nobody brought back; return how many runs.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "before": before, "limit": _RUNS_AT_ONCE}
+        old = await self._database.fetch(tenant_id, sql.OLD, values, tuple_row)
+        for run_id, user_id in old:
+            await self._delete(tenant_id, user_id, run_id)
+        return len(old)
+
+    async def _delete(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> None:
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
+
+        async def deleted(connection: Connection) -> None:
+            await connection.execute(sql.LOCK_USER, values)
+            row = await (await connection.execute(sql.LOCK_RUN, values)).fetchone()
+            if row is None or row[0] or row[1]:
+                return
+            gone: list[UUID] = []
+            for (episode_id,) in await (await connection.execute(sql.STILL_REMOVED, values)).fetchall():
+                gone += await remove_with_merged(connection, tenant_id, user_id, episode_id)
+            await connection.execute(sql.FORGOTTEN, values)
+            if gone:
+                await self._episodes.leave_index(connection, tenant_id, user_id, gone)
+
+        await self._database.transact(tenant_id, deleted, statement_s=UNHURRIED_S)
+
+    async def _pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
+        compared = await self._compared.read(tenant_id, user_id)
+        if len(compared) < 2:  # noqa: PLR2004 — a pair
+            return []
+        before = await self._proposals.pairs.proposed(tenant_id, user_id)
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        apart = await self._database.fetch(tenant_id, sql.TAKEN_APART, values, tuple_row)
+        before |= {frozenset((Side(one), Side(other))) for one, other in apart}
+        return await self._finder.find(compared, since, before)
+
+    async def _carry_out(
+        self,
+        tenant_id: UUID,
+        user_id: UUID,
+        policy: UpkeepPolicy,
+        reason: Reason,
+        pairs: Sequence[Pair],
+        now: datetime,
+    ) -> UUID | None:
+        """Merge and let fade; return the run's id, None if the user is gone or a night found nothing."""
+        run_id = uuid7()
+        fades = policy.fading != "never"
+        values = {**_values(tenant_id, user_id, policy, reason, now), "run_id": run_id}
+        record = {**values, "action": policy.fading if fades else None}
+        record |= {} if fades else {"days": None, "importance": None}
+        merges = [pair for pair in pairs if _is_merge(pair)]
+        actor: Actor = "maintenance" if reason == "night" else "user"
+
+        async def done(connection: Connection) -> bool:
+            if await (await connection.execute(sql.LOCK_USER, values)).fetchone() is None:
+                return False
+            await connection.execute(sql.ADD_RUN, record)
+            merged = await (await connection.execute(sql.MERGE, {**values, **_columns(merges)})).fetchall()
+            changes = {"ids": [row[0] for row in merged], "kept_ids": [row[3] for row in merged]}
+            await connection.execute(sql.ADD_CHANGES, {**values, **changes, "change": "merge"})
+            await self._note(connection, values, "episode_merge", actor, [row[:3] for row in merged])
+            faded = await (await connection.execute(sql.FADE, values)).fetchall() if fades else []
+            changes = {"ids": [row[0] for row in faded], "kept_ids": [None] * len(faded)}
+            await connection.execute(sql.ADD_CHANGES, {**values, **changes, "change": policy.fading})
+            await self._note(connection, values, f"episode_{policy.fading}", actor, faded)
+            if reason == "night" and not merged and not faded:
+                await connection.execute(sql.REMOVE_RUN, values)
+                return False
+            log.info("memory is kept up", run_id=str(run_id), merged=len(merged), faded=len(faded))
+            return True
+
+        return run_id if await self._database.transact(tenant_id, done, statement_s=UNHURRIED_S) else None
+
+    async def _propose(
+        self,
+        tenant_id: UUID,
+        user_id: UUID,
+        user: str,
+        policy: UpkeepPolicy,
+        pairs: Sequence[Pair],
+        *,
+        merges: bool = False,
+    ) -> Found:
+        """Let pairs wait for the user that a run does not merge, or with `merges` all; or settle them."""
+        applied = proposed = 0
+        for pair in pairs:
+            if _is_merge(pair) and not merges:
+                continue
+            expert_id, space_id = owner_ids(pair)
+            owner = Owner(tenant_id, user_id, expert_id, space_id)
+            proposal_id = await self._proposals.pairs.add(owner, pair.kind, pair.kept.side, pair.dropped.side)
+            if proposal_id is None:
+                continue
+            proposed += 1
+            if policy.proposals == "apply" and pair.may_be_applied:
+                try:
+                    await self._proposals.settle(tenant_id, user, proposal_id, accept=True, actor="maintenance")
+                except Conflict as error:
+                    log.info("a proposal waits for the user", proposal_id=str(proposal_id), why=error.message)
+                else:
+                    applied += 1
+        return Found(proposed - applied, applied)
+
+    async def _note(
+        self,
+        connection: Connection,
+        values: dict[str, Any],
+        kind: str,
+        actor: Actor,
+        memories: Sequence[Any],
+    ) -> None:
+        """Log one operation for each expert and space whose memory changed, with ids only."""
+        changed: dict[tuple[UUID, UUID | None], list[str]] = defaultdict(list)
+        for episode_id, expert_id, space_id in memories:
+            changed[expert_id, space_id].append(str(episode_id))
+        details = {"run_id": str(values["run_id"])}
+        for (expert_id, space_id), ids in changed.items():
+            await self._log.append(
+                connection,
+                tenant_id=values["tenant_id"],
+                user_id=values["user_id"],
+                operation=Operation(kind, field=str(values["run_id"]), results=ids),
+                trigger=Trigger(actor, expert_id=expert_id, space_id=space_id, details=details),
+            )
+
+
+@dataclass(frozen=True)
+class _Unused:
+    id: UUID
+    expert: str
+    space: str | None
+    episode_type: EpisodeType
+    importance: float
+    learned_at: datetime
+    last_recalled_at: datetime | None
+    content: str
+    total: int
+
+
+def _is_merge(pair: Pair) -> bool:
+    """Whether a run may merge it: two memories, or a memory that core memory knows, in the user's words."""
+    return pair.kind == "duplicate" and not pair.dropped.in_core_memory and pair.may_be_applied
+
+
+def _merge(pair: Pair) -> Merge:
+    kept, dropped = pair.kept, pair.dropped
+    return Merge(dropped.side.id, kept.side.id, dropped.content, kept.content, kept.in_core_memory)
+
+
+def _columns(merges: Sequence[Pair]) -> dict[str, Any]:
+    return {
+        "ids": [pair.dropped.side.id for pair in merges],
+        "kept_ids": [pair.kept.side.id for pair in merges],
+        "in_core": [pair.kept.in_core_memory for pair in merges],
+        "hashes": [pair.dropped.content_hash for pair in merges],
+        "kept_hashes": [pair.kept.content_hash for pair in merges],
+    }
+
+
+def _explained(row: _Unused, policy: UpkeepPolicy, now: datetime) -> FadingMemory:
+    unused = (now - max(row.learned_at, row.last_recalled_at or row.learned_at)).days
+    used = (
+        f"last recalled on {row.last_recalled_at:%Y-%m-%d}"
+        if row.last_recalled_at
+        else f"never recalled since it was learned on {row.learned_at:%Y-%m-%d}"
+    )
+    importance = round(row.importance, 3)
+    shown = {name: value for name, value in vars(row).items() if name not in ("total", "importance")}
+    return FadingMemory(
+        **shown,
+        importance=importance,
+        unused_days=unused,
+        why=f"Importance {importance:g} is below {policy.fading_importance:g}, and it was {used}: "
+        f"{unused} days, where the policy allows {policy.fading_days}.",
+    )
+
+
+def _values(tenant_id: UUID, user_id: UUID, policy: UpkeepPolicy, reason: Reason, now: datetime) -> dict[str, Any]:
+    return {
+        "tenant_id": tenant_id,
+        "user_id": user_id,
+        "reason": reason,
+        "days": policy.fading_days,
+        "importance": policy.fading_importance,
+        "before": now - timedelta(days=policy.fading_days),
+    }

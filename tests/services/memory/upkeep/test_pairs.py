@@ -1,0 +1,246 @@
+"""Memories that say the same are merged; where a newer one takes another's place, that is proposed once."""
+
+import asyncio
+
+import pytest
+
+from services.bootstrap import Services
+from services.errors import Conflict
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.memory.episodes.episode import NewEpisode
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
+from services.memory.upkeep.policy import UpkeepPolicy
+from services.memory.upkeep.upkeep import Found
+from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import exchange
+from tests.support.upkeep import everything, judging, keep_up, living, someone, write
+
+pytestmark = pytest.mark.anyio
+
+TEA = "The user drinks green tea with honey in the morning"
+TEA_AGAIN = "The user drinks green tea with honey in the morning too"
+BERLIN, LISBON = "The user lives in Berlin", "The user lives in Lisbon"
+HANGZHOU, SHANGHAI = "用户住在杭州", "用户住在上海"
+
+
+async def _look(services: Services) -> Found:
+    return await services.upkeep.look(DEFAULT_TENANT, "u-1")
+
+
+def _judge(older: str, newer: str) -> str:
+    """Tell homes of one person from each other, and what is said twice."""
+    if older.removesuffix(" too") == newer.removesuffix(" too"):
+        return "same"
+    homes = ("lives in", "住在")
+    return "replaces" if any(home in older and home in newer for home in homes) else "apart"
+
+
+@pytest.fixture(autouse=True)
+def judge(model_server: ModelServer) -> None:
+    """A model that compares."""
+    model_server.default = judging(_judge)
+
+
+async def _waiting(services: Services) -> list[tuple[str, str, str | None]]:
+    found = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=50)
+    return sorted((each.kind, each.text, each.replaces) for each in found)
+
+
+async def test_duplicates_and_contradictions_wait_with_both_texts(services: Services) -> None:
+    owner = await someone(services)
+    await write(services, owner, TEA, BERLIN, HANGZHOU, "The user owns a red kettle", TEA_AGAIN, LISBON, SHANGHAI)
+    before = await everything(services, owner)
+    assert await _look(services) == Found(proposed=3, applied=0)
+    assert await _waiting(services) == [
+        ("contradiction", LISBON, BERLIN),
+        ("contradiction", SHANGHAI, HANGZHOU),
+        ("duplicate", TEA_AGAIN, TEA),
+    ]
+    assert await everything(services, owner) == before
+    assert await _look(services) == Found(proposed=0, applied=0)
+
+
+async def test_a_proposal_names_the_messages_of_both_memories(services: Services) -> None:
+    first = await exchange(services.turns, "I live in Berlin.", "Noted.")
+    second = await exchange(services.turns, "I live in Lisbon.", "Noted.")
+    owner = Owner(first.tenant_id, first.user_id, first.expert_id)
+    await write(services, owner, BERLIN, source_message_ids=[first.user_message_id])
+    await write(services, owner, LISBON, source_message_ids=[second.user_message_id])
+    await _look(services)
+    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
+    assert [(each.text, [said.content for said in each.messages]) for each in proposal.memories] == [
+        (LISBON, ["I live in Lisbon."]),
+        (BERLIN, ["I live in Berlin."]),
+    ]
+
+
+async def test_an_accepted_one_takes_effect_and_can_be_undone_and_none_is_made_twice(services: Services) -> None:
+    owner = await someone(services)
+    berlin, lisbon = await write(services, owner, BERLIN, LISBON)
+    before = await everything(services, owner)
+    await _look(services)
+    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
+    proposals = services.memory.proposals
+    with pytest.raises(Conflict, match="nothing that could be undone"):
+        await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+    assert await proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True) is None
+    assert await living(services, owner) == [LISBON]
+    superseded, *_ = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=5)
+    assert (superseded.type, superseded.field, superseded.trigger["proposal"]) == (
+        "episode_supersede", str(berlin), str(proposal.id),
+    )  # fmt: skip
+    (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
+    assert [each.id for each in accepted.memories] == [lisbon, berlin]
+    await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+    assert await everything(services, owner) == before
+    assert [each.id for each in await proposals.list(DEFAULT_TENANT, "u-1", state="undone", limit=5)] == [
+        proposal.id
+    ]
+    assert await _look(services) == Found(proposed=0, applied=0)
+    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+
+
+async def test_a_refused_one_is_not_made_again_but_new_pairs_are(services: Services) -> None:
+    owner = await someone(services)
+    await write(services, owner, BERLIN, LISBON)
+    await _look(services)
+    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
+    await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=False)
+    assert await _look(services) == Found(proposed=0, applied=0)
+    await write(services, owner, "The user lives in Ghent")
+    assert await _look(services) == Found(proposed=1, applied=0)
+
+
+async def test_by_policy_they_are_applied_at_once(services: Services) -> None:
+    owner = await someone(services)
+    await write(services, owner, BERLIN, LISBON)
+    before = await everything(services, owner)
+    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
+    assert await _look(services) == Found(proposed=0, applied=1)
+    assert await living(services, owner) == [LISBON]
+    assert await _waiting(services) == []
+    (applied,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
+    operation, *_ = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=5)
+    assert operation.trigger["actor"] == "maintenance"
+    await services.memory.proposals.undo(DEFAULT_TENANT, "u-1", applied.id)
+    assert await everything(services, owner) == before
+
+
+async def test_a_run_merges_what_says_the_same_and_is_undone(services: Services) -> None:
+    owner = await someone(services)
+    tea, again, berlin, lisbon = await write(services, owner, TEA, TEA_AGAIN, BERLIN, LISBON)
+    before = await everything(services, owner)
+    preview = await services.upkeep.preview(DEFAULT_TENANT, "u-1")
+    assert [(each.id, each.kept_id, each.content, each.kept_content) for each in preview.merges] == [
+        (tea, again, TEA, TEA_AGAIN)
+    ]
+    assert await everything(services, owner) == before
+    run = await keep_up(services)
+    assert (run.merged_ids, run.faded_ids, run.can_be_undone) == ([tea], [], True)
+    assert (await everything(services, owner))[tea]["superseded_by"] == again
+    assert await _waiting(services) == [("contradiction", LISBON, BERLIN)]
+    assert (await keep_up(services)).merged_ids == []
+    assert (await services.upkeep.undo(DEFAULT_TENANT, "u-1", run.id)).undone_at
+    assert await everything(services, owner) == before
+    assert {berlin, lisbon} <= set(before)
+    # What was taken apart is not merged once more.
+    assert (await keep_up(services)).merged_ids == []
+    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+
+
+async def test_without_a_model_only_equal_texts_are_merged(services: Services, model_server: ModelServer) -> None:
+    model_server.default = Reply(["no idea"])
+    owner = await someone(services)
+    old, _, new = await write(services, owner, "Owns a red kettle.", "Owns a blue kettle", "owns a  red kettle")
+    run = await keep_up(services)
+    assert run.merged_ids == [old]
+    assert (await everything(services, owner))[old]["superseded_by"] == new
+    assert await _waiting(services) == []
+
+
+async def test_what_is_removed_takes_along_what_was_merged_into_it(services: Services) -> None:
+    owner = await someone(services)
+    old, new = await write(services, owner, TEA, TEA_AGAIN)
+    await keep_up(services)
+    await services.memory.archive.remove(owner, new, Trigger("user"))
+    assert await everything(services, owner) == {}
+    assert old != new
+
+
+async def test_what_replaced_another_is_removed_and_the_other_stays_out(services: Services) -> None:
+    owner = await someone(services)
+    berlin, lisbon = await write(services, owner, BERLIN, LISBON)
+    await services.memory.archive.supersede(owner, berlin, lisbon, Trigger("filing"))
+    await services.memory.archive.remove(owner, lisbon, Trigger("user"))
+    assert await living(services, owner) == []
+    assert set(await everything(services, owner)) == {berlin}
+
+
+async def test_words_of_others_take_no_place_of_the_users_own_by_policy(services: Services) -> None:
+    owner = await someone(services)
+    await write(services, owner, BERLIN)
+    new = NewEpisode(LISBON, "context", 0.5, "document")
+    await services.memory.archive.insert(owner, new, Trigger("model"))
+    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
+    assert await _look(services) == Found(proposed=1, applied=0)
+    assert await living(services, owner) == [BERLIN, LISBON]
+
+
+async def test_pinned_memories_are_never_dropped(services: Services) -> None:
+    owner = await someone(services)
+    berlin, _, tea, _ = await write(services, owner, BERLIN, LISBON, TEA, TEA_AGAIN)
+    pins = services.memory.pins
+    await pins.set_on_episode(DEFAULT_TENANT, "u-1", tea, pinned=True)
+    assert await _look(services) == Found(proposed=2, applied=0)
+    assert ("duplicate", TEA, TEA_AGAIN) in await _waiting(services)
+    await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=True)
+    assert await _waiting(services) == [("duplicate", TEA, TEA_AGAIN)]
+    await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=False)
+    (proposal,) = [
+        each
+        for each in await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
+        if each.text == LISBON
+    ]
+    await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=True)
+    with pytest.raises(Conflict, match="pinned"):
+        await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
+
+
+async def test_what_has_gone_is_not_proposed(services: Services) -> None:
+    owner = await someone(services)
+    berlin, _ = await write(services, owner, BERLIN, LISBON)
+    await _look(services)
+    await services.memory.archive.remove(owner, berlin, Trigger("user"))
+    assert await _waiting(services) == []
+    assert await _look(services) == Found(proposed=0, applied=0)
+
+
+async def test_spaces_and_experts_are_looked_through_one_by_one(services: Services) -> None:
+    owner = await someone(services)
+    there = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default", "work", make_space=True)
+    await write(services, owner, BERLIN)
+    await write(services, there, LISBON)
+    assert await _look(services) == Found(proposed=0, applied=0)
+    await write(services, there, BERLIN)
+    assert await _look(services) == Found(proposed=1, applied=0)
+
+
+async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:
+    owner = await someone(services)
+    proposals = services.memory.proposals
+    request = ChangeRequest.outside_of_turns(owner, Trigger("filing"))
+    proposal_id = await proposals.add(request, "remember", "Plays the oboe in an orchestra")
+    accepting = (proposals.settle(DEFAULT_TENANT, "u-1", proposal_id, accept=True) for _ in range(3))
+    outcomes = await asyncio.gather(*accepting, return_exceptions=True)
+    assert sum(isinstance(each, Conflict) for each in outcomes) == 2
+    made = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=20)
+    by_it = [each for each in made if each.trigger.get("proposal") == str(proposal_id)]
+    assert len([each for each in by_it if "part_of" not in each.trigger]) == 1
+    (block,) = await services.memory.core.read(owner)
+    assert str(block.content).count("oboe") == 1
+    (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
+    assert accepted.id == proposal_id
+    await proposals.undo(DEFAULT_TENANT, "u-1", proposal_id)
+    assert "oboe" not in str(await services.memory.core.read(owner))

@@ -1,0 +1,89 @@
+"""Pinned memories neither fade nor are merged; pinned values of core memory are taken away by the user alone."""
+
+import asyncio
+
+import pytest
+
+from services.bootstrap import Services
+from services.errors import BrokenReference, NotFound
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.items import ItemChange
+from services.memory.operations import Trigger
+from services.memory.pins import PinnedValue
+from tests.support.jobs import until, waits_for_a_lock
+from tests.support.upkeep import ARCHIVE, living, someone, write, written_before
+
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+
+async def test_a_pinned_memory_stays_through_fading_merging_and_the_memory_agent(services: Services) -> None:
+    owner = await someone(services)
+    (old,) = await written_before(services, owner, "Owns a red kettle")
+    first, second = await write(services, owner, "Drinks green tea", "drinks green tea.")
+    for each in (old, first, second):
+        await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", each, pinned=True)
+    run = await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)
+    assert (run.merged_ids, run.faded_ids) == ([], [])
+    (newer,) = await write(services, owner, "Owns a blue kettle")
+    assert await services.memory.archive.supersede(owner, old, newer, Trigger("filing")) is None
+    assert len(await living(services, owner)) == 4
+    for each in (old, second):
+        await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", each, pinned=False)
+    run = await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)
+    assert (run.merged_ids, run.faded_ids) == ([second], [old])
+
+
+async def test_a_pinned_value_is_taken_away_by_the_user_alone(services: Services) -> None:
+    owner = await someone(services)
+    core, pins = services.memory.core, services.memory.pins
+    content = {"allergies": ["peanuts", "cats"], "home": "Berlin", "work": {"place": "Acme"}}
+    await core.replace(owner, "human", content, Trigger("user"))
+    for field, text in (("allergies", "peanuts"), ("home", None), ("work.place", "Acme")):
+        await pins.set_on_value(owner, "human", field, text, pinned=True)
+    (block,) = await core.read(owner)
+    assert set((await pins.values(DEFAULT_TENANT, [block]))["human"]) == {
+        PinnedValue("allergies", "peanuts"), PinnedValue("home", "Berlin"), PinnedValue("work.place", "Acme"),
+    }  # fmt: skip
+    changes = [
+        ItemChange("remove", "human", "allergies", old="peanuts"),
+        ItemChange("replace", "human", "home", value="Lisbon"),
+        ItemChange("remove", "human", "allergies", old="cats"),
+        ItemChange("add", "human", "pets", value="a dog"),
+    ]
+    result = await core.change_items(owner, changes, Trigger("filing"))
+    assert result.unmatched == changes[:2]
+    assert result.blocks[0].content == {
+        "allergies": ["peanuts"], "home": "Berlin", "work": {"place": "Acme"}, "pets": ["a dog"],
+    }  # fmt: skip
+    result = await core.change_items(owner, changes[:2], Trigger("user"))
+    assert result.unmatched == []
+    assert (await pins.values(DEFAULT_TENANT, result.blocks))["human"] == [PinnedValue("work.place", "Acme")]
+    await pins.set_on_value(owner, "human", "work.place", "Acme", pinned=False)
+    assert (await pins.values(DEFAULT_TENANT, result.blocks))["human"] == []
+
+
+async def test_what_is_not_there_cannot_be_pinned(services: Services) -> None:
+    owner = await someone(services)
+    pins = services.memory.pins
+    with pytest.raises(NotFound, match="no section 'human'"):
+        await pins.set_on_value(owner, "human", "home", None, pinned=True)
+    await services.memory.core.replace(owner, "human", {"home": "Berlin"}, Trigger("user"))
+    with pytest.raises(NotFound, match="no value 'Lisbon' in the field 'home'"):
+        await pins.set_on_value(owner, "human", "home", "Lisbon", pinned=True)
+    with pytest.raises(NotFound, match="no field 'work'"):
+        await pins.set_on_value(owner, "human", "work", None, pinned=True)
+    with pytest.raises(NotFound, match="no episode"):
+        await pins.set_on_episode(DEFAULT_TENANT, "u-1", owner.user_id, pinned=True)
+
+
+async def test_a_section_that_is_removed_at_this_moment_is_not_found(services: Services) -> None:
+    owner = await someone(services)
+    await services.memory.core.replace(owner, "human", {"home": "Berlin"}, Trigger("user"))
+    async with services.database.tenant(DEFAULT_TENANT) as removal:
+        await removal.execute("DELETE FROM core_memory_blocks")
+        pinning = asyncio.create_task(
+            services.memory.pins.set_on_value(owner, "human", "home", "Berlin", pinned=True)
+        )
+        await until(lambda: waits_for_a_lock(services.database))
+    with pytest.raises(BrokenReference):
+        await pinning
