@@ -29,6 +29,8 @@ _AROUND = 0.25
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
 _ECHO = 0.1
+_OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
+"""Unrelated units supposed beside a user's, and their cosines, so that small memories are judged alike."""
 _SPREAD = 5.0
 _LONG = 5.0
 
@@ -189,7 +191,7 @@ def shown_features(query: Query, features: Values, scores: Values) -> Values:
     of_message = (query.asks, query.of_oneself, query.wants_work)
     return np.column_stack(
         [
-            scores - (scores.mean() if size else 0.0),
+            scores - scores.sum() / (size + _OTHERS),
             features[:, FEATURES.index("words")],
             features[:, FEATURES.index("meaning")],
             *(np.full(size, float(each)) for each in of_message),
@@ -244,9 +246,11 @@ def _by_meaning(
         every = np.vstack([blended / max(float(np.linalg.norm(blended)), 1e-9), every[2:]])
     found = units.by_meaning(every)
     own = found[0][mask & ~np.isnan(found[0])]
-    if not len(own):
-        return found.max(axis=0), 0.0, 1.0
-    return found.max(axis=0), float(own.mean()), float(own.std()) + 1e-3
+    # A user with few units is supposed to have some more that are about other things.
+    size = len(own) + _OTHERS
+    average = (float(own.sum()) + _OTHERS * _USUAL) / size
+    squares = float(((own - average) ** 2).sum()) + _OTHERS * _USUAL_SPREAD**2
+    return found.max(axis=0), average, (squares / size) ** 0.5
 
 
 def _relative(values: Values) -> Values:

@@ -14,11 +14,12 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY = 0.1
-"""Probability from which a unit is shown. A model copes with a line too many, not with a missing one."""
+LIKELY, _LIKELY_FOR_WORK = 0.035, 0.1
+"""Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
+copes with a line too many, not with a missing one."""
 _CLOSE = 0.2
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST = 0.04
+_LIKELY_OF_THE_PAST = 0.02
 """The floor where the message refers to what was said before."""
 
 
@@ -39,9 +40,18 @@ class Floor:
     then: tuple[datetime, datetime] | None = None
 
     @classmethod
-    def of(cls, *, about_past: bool = False, then: tuple[datetime, datetime] | None = None) -> "Floor":
-        """Return the floor for a message, by whether it refers to what was said before, and when that was."""
-        return cls(_LIKELY_OF_THE_PAST if about_past else LIKELY, then)
+    def of(
+        cls, *, about_past: bool = False, wants_work: bool = False, then: tuple[datetime, datetime] | None = None
+    ) -> "Floor":
+        """Return the floor for a message.
+
+        Args:
+            about_past: it refers to what was said before.
+            wants_work: it orders something done or explained, and says nothing of its user.
+            then: from when until when something was said that it refers to.
+        """
+        usual = _LIKELY_FOR_WORK if wants_work else LIKELY
+        return cls(_LIKELY_OF_THE_PAST if about_past else usual, then)
 
     def admits_by_time(self, ranked: Ranked) -> bool:
         """Whether the unit was said in the time that the message refers to."""

@@ -262,6 +262,7 @@ class Recall:
         degraded.extend(name for name in found.degraded if name not in degraded)
         floor = Floor.of(
             about_past=about_past,
+            wants_work=query.wants_work,
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(

@@ -55,7 +55,7 @@ def test_everything_that_is_left_out_says_why() -> None:
         result("shown"),
         result("same", "i have a dog"),
         result("asks", "Do I have a dog?", states=False),
-        result("far", likelihood=0.05),
+        result("far", likelihood=0.02),
     )
     assert shown == [["best"]]
     assert reasons == {
@@ -81,9 +81,11 @@ def test_nothing_is_shown_where_nothing_is_likely_but_what_was_said_at_the_time_
 
 
 def test_what_the_message_refers_to_needs_less() -> None:
-    found = result("a", likelihood=0.06)
+    found = result("a", likelihood=0.025)
     assert chosen(found)[0] == []
     assert chosen(found, floor=Floor.of(about_past=True))[0] == [["a"]]
+    assert chosen(result("b", likelihood=0.06))[0] == [["b"]]
+    assert chosen(result("b", likelihood=0.06), floor=Floor.of(wants_work=True))[0] == []
 
 
 def test_items_and_tokens_are_limited_and_a_shorter_one_may_still_fit() -> None:
