@@ -126,6 +126,8 @@ async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, calle
     Unlike `memory/forget`, which hides, it cannot be undone, and a signed receipt attests it.
     """
     caller.act_for(user_id)
+    if body.preview:
+        caller.require("memory:read")  # it shows what is stored
     return await services.forgetting.forget(
         caller.tenant_id,
         user_id,

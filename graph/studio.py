@@ -15,7 +15,7 @@ from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Overwrite
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from uuid_utils.compat import uuid7
 
 from graph.builder import build_graph
@@ -24,16 +24,20 @@ from graph.turns.run import CompiledTurnGraph
 from services.bootstrap import Services, open_services
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
+from services.conversations.values import MAX_MESSAGE_CHARACTERS
 from services.engines import migrate_if_owner, open_engines
-from services.errors import Conflict, DatabaseUnavailable
+from services.errors import AnamnesisError, Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
+from services.names import RULE, is_id
 from services.platform.proxies import prepare_proxies
-from services.platform.settings import load_settings
+from services.platform.settings import Settings, load_settings
 from services.warm_up import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
 
 STUDIO_USER = "studio"
+_INPUT = TypeAdapter(TurnInput)
+_EXAMPLE = 'an input is an object such as {"message": "Hello"}'
 
 
 class StudioGraph(CompiledTurnGraph):
@@ -45,7 +49,7 @@ class StudioGraph(CompiledTurnGraph):
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
         """The form that Studio shows: what a caller sends, not the whole state."""
-        return TypeAdapter(TurnInput).json_schema()
+        return _INPUT.json_schema()
 
     async def astream(
         self,
@@ -57,10 +61,10 @@ class StudioGraph(CompiledTurnGraph):
     ) -> AsyncIterator[Any]:
         """Store the message, open the turn, and stream the graph; a resumed run is passed on."""
         given = TurnContext(**context) if isinstance(context, dict) else context or TurnContext()
-        if isinstance(input, dict) and not given.turn_id:
+        if input is not None and not isinstance(input, Command) and not given.turn_id:
             thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
             asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
-            asked.update(input)
+            asked.update(_checked(input))
             tenant_id = UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT
             # Nobody renews a lease here, and no turn waits.
             request = TurnRequest(tenant_id, asked, on_conflict="reject", lease=timedelta(seconds=LONGEST_TURN_S))
@@ -73,6 +77,9 @@ class StudioGraph(CompiledTurnGraph):
         try:
             async for part in super().astream(state, config, context=given, **options):
                 yield part
+        except AnamnesisError as error:
+            await self._end_as_failed(given)
+            raise RuntimeError(error.message) from error  # Studio shows the words of no exception of our own
         except Exception:
             await self._end_as_failed(given)
             raise
@@ -114,6 +121,37 @@ _FRESH: dict[str, Any] = {
 }
 
 
+def _checked(given: object) -> TurnInput:
+    """What is typed into Studio, as an input.
+
+    Raises:
+        ValueError: it is none; says why in one sentence.
+    """
+    if not isinstance(given, dict):
+        raise ValueError(_EXAMPLE)
+    if unknown := sorted(map(str, given.keys() - TurnInput.__annotations__.keys())):
+        raise ValueError(f"{unknown[0]} is not known here; {_EXAMPLE}")
+    message = given.get("message")
+    if not isinstance(message, str) or not message.strip() or len(message) > MAX_MESSAGE_CHARACTERS:
+        most = f"1 to {MAX_MESSAGE_CHARACTERS} characters"
+        raise ValueError(f"message must be a text of {most}; {_EXAMPLE}")
+    try:
+        checked = _INPUT.validate_python(given)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}; {_EXAMPLE}") from None
+    for name in ("user_id", "session_id"):
+        if name in checked and not is_id(str(checked.get(name))):
+            raise ValueError(f"{name} {RULE}")
+    return checked
+
+
+def _load_settings() -> Settings:
+    """The settings, their data folder absolute: to make it so later would ask the system within the event loop."""
+    settings = load_settings()
+    return settings.model_copy(update={"data_dir": settings.data_dir.resolve()})
+
+
 _lifetime = AsyncExitStack()
 _started: Services | None = None
 _starting = asyncio.Lock()
@@ -135,7 +173,7 @@ async def _services() -> Services:
     async with _starting:
         if _started is None:
             prepare_proxies()
-            settings = await asyncio.to_thread(load_settings)
+            settings = await asyncio.to_thread(_load_settings)
             engines = await _lifetime.enter_async_context(open_engines(settings))
             await migrate_if_owner(engines)
             _started = await _lifetime.enter_async_context(open_services(settings, engines))

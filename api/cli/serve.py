@@ -19,6 +19,7 @@ import uvloop
 
 from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
+from api.cli.start_warnings import warn_of_surroundings
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
 
@@ -108,6 +109,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         checking = await begin_check(services)
+        await warn_of_surroundings(services)
         stack.callback(checking.cancel)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)

@@ -8,6 +8,7 @@ import typer
 
 from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
+from api.cli.start_warnings import warn_of_surroundings
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
@@ -41,6 +42,7 @@ async def _work(settings: Settings) -> None:
         async with open_services(settings, engines) as services:
             await warm_up(settings, services.embedder)
             checking = await begin_check(services)
+            await warn_of_surroundings(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")
             stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())

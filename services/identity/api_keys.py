@@ -142,7 +142,10 @@ class ApiKeys:
         tenant_id, stored, scopes, for_headers, user = rows[0] if rows else (None, _NO_HASH, [], False, None)
         if not hmac.compare_digest(_hash(match[2]), stored) or tenant_id is None:
             raise Unauthenticated(_REFUSAL)
-        return Caller(tenant_id, known_scopes(scopes), acts_for_headers=for_headers, default_user=user)
+        known = known_scopes(scopes)
+        # A key of one user is that user's everywhere; a gateway's names users, and an admin's has the tenant.
+        own = None if for_headers or "admin" in known else user
+        return Caller(tenant_id, known, own, acts_for_headers=for_headers, default_user=user)
 
 
 def _hash(secret: str) -> bytes:

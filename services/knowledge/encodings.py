@@ -21,6 +21,7 @@ _KANA = re.compile(r"[\u3041-\u30fe]")
 _CHINESE = ("gb18030", "big5hkscs", "cp950")
 _OTHERS = {"cp932": "Shift_JIS", "euc_jp": "EUC-JP", "cp949": "EUC-KR"}
 """Encodings that pass for Chinese ones, with their usual names."""
+_TOUCHES_LATIN = re.compile(r"[A-Za-z][\u4e00-\u9fff]|[\u4e00-\u9fff][A-Za-z]")
 _ENOUGH = 0.15
 """Share of frequent characters from which bytes are taken for text; others have about a tenth."""
 _ASCII = 0x7F
@@ -66,8 +67,10 @@ def _of_other_encoding(data: bytes, declared: str) -> str:
     texts = {name: text for name in (*_CHINESE, *_OTHERS) if (text := _decode(data, name)) is not None}
     scores = {name: _share_of_frequent(text, data) for name, text in texts.items()}
     best = max(scores, key=lambda name: scores[name], default="")
-    if best in _CHINESE and (scores[best] >= _ENOUGH or _is_symbols(texts[best])):
+    if best in _CHINESE and scores[best] >= _ENOUGH:
         return texts[best]
+    if not any(scores.values()) and _is_gb2312(texts.get("gb18030", "")):
+        return texts["gb18030"]
     named = _decode(data, declared) if declared else None
     if named is not None:
         return named
@@ -85,10 +88,15 @@ def _share_of_frequent(text: str, data: bytes) -> float:
     return found / max(1.0, pairs - symbols) if found else 0.0
 
 
-def _is_symbols(text: str) -> bool:
-    """Whether all that is not ASCII are symbols of the Chinese set, such as those of a drawn frame."""
+def _is_gb2312(text: str) -> bool:
+    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare hanzi.
+
+    A hanzi that touches a Latin letter is two accented letters of another language.
+    """
     foreign = set(_NOT_ASCII.findall(text[:_SAMPLE]))
-    return all(unicodedata.category(each)[0] in "PSZN" for each in foreign)
+    if not foreign or _TOUCHES_LATIN.search(text[:_SAMPLE]):
+        return False
+    return all(unicodedata.category(each)[0] in "PSZN" or each.encode("gb2312", "ignore") for each in foreign)
 
 
 @lru_cache(maxsize=1)

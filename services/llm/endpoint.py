@@ -1,9 +1,12 @@
 """The configured endpoint, or the built-in offline model: one request, without retries."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+import structlog
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from services.llm.lean_openai import LeanChatOpenAI
 
 _CONNECT_TIMEOUT_S = 5.0
+_NOT_THERE = (404, 405)
 _LEFT_OUT = {
     "stream_options": "stream_usage",
     "reasoning": "with_reasoning",
@@ -42,6 +46,8 @@ _LEFT_OUT = {
 ESTIMATED = "usage_estimated"
 """Key of a message's metadata: whether its usage is an estimate."""
 
+
+log = structlog.get_logger(__name__)
 
 _AWAY: frozenset[ModelFailure] = frozenset(
     {"llm_unreachable", "llm_timeout", "llm_server_error", "llm_bad_response", "llm_rejected"}
@@ -63,6 +69,7 @@ class ModelEndpoint:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._base_url = settings.llm_base_url
         self._responses_api = settings.llm_api == "responses"
         self._secrets = secrets_of(settings)
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
@@ -116,9 +123,36 @@ class ModelEndpoint:
                 options["with_reasoning"] = False
             if "bare_calls" in without:
                 options["with_bare_calls"] = False
-            answer = await self._answer(model, messages, heard, tools, options, sampling or (), form)
-            call.answer = _with_usage(answer, heard.prompt)
+            ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
+            call.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
             return call.answer
+
+    async def _despite_missing_v1(self, ask: Callable[[], Awaitable[AIMessage]]) -> AIMessage:
+        """Ask, and once more below `/v1` if the address has no path and nothing is there."""
+        try:
+            return await ask()
+        except ModelFailed as failed:
+            if not _is_nothing_there(failed) or self._base_url is None or urlsplit(self._base_url).path.strip("/"):
+                raise
+            given = self._base_url
+            self._use(f"{given.rstrip('/')}/v1")
+            try:
+                answer = await ask()
+            except ModelFailed as again:
+                if not _is_nothing_there(again):
+                    self._name_v1()
+                    raise
+                self._use(given)
+                raise failed from failed.__cause__
+            self._name_v1()
+            return answer
+
+    def _use(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._runnables.clear()
+
+    def _name_v1(self) -> None:
+        log.warning("ANAMNESIS_LLM_BASE_URL lacks its /v1", used=self._base_url)
 
     def own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
         """Return the parts that a request with these messages has without being asked for."""
@@ -216,7 +250,7 @@ class ModelEndpoint:
         return LeanChatOpenAI(
             model=name,
             think_styles=self._think_styles,
-            base_url=settings.llm_base_url,
+            base_url=self._base_url,
             api_key=settings.llm_api_key or SecretStr("none"),
             use_responses_api=self._responses_api,
             use_previous_response_id=False,
@@ -254,6 +288,10 @@ def _with_usage(answer: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:
 def _images(message: BaseMessage) -> int:
     parts = message.content if isinstance(message.content, list) else ()
     return IMAGE_TOKENS * sum(1 for part in parts if isinstance(part, dict) and part.get("type") == "image_url")
+
+
+def _is_nothing_there(failed: ModelFailed) -> bool:
+    return getattr(failed.__cause__, "status_code", None) in _NOT_THERE
 
 
 def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:

@@ -60,7 +60,9 @@ async def ask_for(
             answer = await _answer(models, asked, response_format)
             return check(answer.strip())
         except BadModelOutput as error:
-            log.info("an answer could not be used", purpose=purpose, reason=error.message, tries_left=tries_left)
+            # The reason may quote what the model wrote, and with it the user.
+            log.info("an answer could not be used", purpose=purpose, tries_left=tries_left)
+            log.debug("why an answer could not be used", purpose=purpose, reason=error.message)
             if not tries_left:
                 raise
             asked = [*messages, *_what_was_wrong(answer, error, messages)]

@@ -230,7 +230,7 @@ class Filing:
             async with connection.transaction():
                 changed = await self._plans.commit(connection, owner, plan, message)
         except (InvalidInput, Conflict) as error:
-            log.warning("an operation was refused", reason=error.message)
+            log.warning("an operation was refused", reason=type(error).__name__)  # its words may be the user's
             MEMORY_FILING_OPERATIONS.labels("refused").inc()
             return False
         if changed:

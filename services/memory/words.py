@@ -47,6 +47,13 @@ class Words:
         missing = len(self.characters - other.characters)
         return bool(self.count) and self.terms <= other.terms and missing * 10 <= len(self.characters)
 
+    def resembles(self, other: "Words") -> bool:
+        """Return whether another text has all of these words, or some that begin so (“allergy”, “allergic”)."""
+        missing = len(self.characters - other.characters)
+        beginnings = {each[:_SHORTEST_STEM] for each in other.terms if len(each) >= _SHORTEST_STEM}
+        apart = [each for each in self.terms - other.terms if each[:_SHORTEST_STEM] not in beginnings]
+        return not apart and missing * 10 <= len(self.characters)
+
 
 def labelled(memory: Memory) -> str:
     """Return a memory's text, that of a value with the names of its field in both languages."""

@@ -130,7 +130,25 @@ class EmbeddedPostgres:
             self._make_reachable(self._account)
         if not (self._folder / "PG_VERSION").exists():
             self._initdb()
+        self._own()
         self.sockets = self._socket_folder()
+
+    def _own(self) -> None:
+        """Give the files the owner and mode that PostgreSQL insists on: copies and network storage change them."""
+        wanted = self._account.pw_uid if self._account else os.geteuid()
+        found = self._folder.stat()
+        try:
+            if found.st_uid != wanted and self._account:
+                for path in (self._folder, *self._folder.rglob("*")):
+                    os.chown(path, self._account.pw_uid, self._account.pw_gid, follow_symlinks=False)
+                log.warning("owner set", folder=str(self._folder), owner=ACCOUNT)
+            if found.st_mode & 0o077:
+                self._folder.chmod(0o700)
+                log.warning("mode set to 700", folder=str(self._folder))
+        except OSError as error:
+            raise _not_ours(self._folder, error) from error
+        if self._account is None and found.st_uid != wanted:
+            raise _not_ours(self._folder)
 
     def _initdb(self) -> None:
         # Under another name until it is complete, so that an interrupted start leaves nothing half-made.
@@ -255,6 +273,14 @@ def _ensure_account() -> pwd.struct_passwd:
         except (OSError, subprocess.CalledProcessError) as error:
             raise _unreachable(f"that account cannot be created ({error})") from error
         return pwd.getpwnam(ACCOUNT)
+
+
+def _not_ours(folder: Path, error: OSError | None = None) -> ConfigurationError:
+    reason = f" ({error.strerror})" if error else ""
+    return ConfigurationError(
+        f"{folder} belongs to another account than the one that runs this service{reason}: "
+        f"chown -R {os.geteuid()}:{os.getegid()} {folder.parent} && chmod 700 {folder}"
+    )
 
 
 def _unreachable(reason: str) -> ConfigurationError:

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from services.errors import ConfigurationError, DatabaseUnavailable
+from services.platform.database_away import sentence
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -68,7 +69,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
             )
             return before, newest_revision()
     except psycopg.OperationalError as error:
-        raise DatabaseUnavailable(f"The database cannot be migrated: {error}") from error
+        raise DatabaseUnavailable(sentence(str(error), owner_url, "ANAMNESIS_MIGRATION_DATABASE_URL")) from error
 
 
 def _require_direct(connection: "psycopg.Connection[tuple[Any, ...]]") -> None:

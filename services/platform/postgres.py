@@ -14,6 +14,7 @@ from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 from services.encryption.state import check_encryption
 from services.errors import DatabaseUnavailable
 from services.platform.connections import LIMITS, STATEMENT_S, WAIT_FOR_CONNECTION_S, Connection, Connections
+from services.platform.database_away import why_away
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
     DIRECT_URL_IS_POOLED,
@@ -69,6 +70,7 @@ class Database(Connections):
             vault: seals and opens users' words; None = they are stored as they are.
         """
         super().__init__(url, direct_url=direct_url, statement_s=statement_s, adapt=vault.adapt if vault else None)
+        self._url = url
         self.vault = vault
         self._set_tenant: LiteralString = _SET_TENANT + (_SET_LIMITS_LOCALLY if self._pooled else "")
         self._under_way: set[asyncio.Task[Any]] = set()
@@ -82,8 +84,14 @@ class Database(Connections):
                 connection that has to be direct leads through a pooler.
             DatabaseUnavailable: nothing answers.
         """
+        try:
+            async with driver_errors_made_ours():
+                await self.pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
+        except DatabaseUnavailable as error:
+            if reason := await asyncio.to_thread(why_away, self._url, "ANAMNESIS_DATABASE_URL"):
+                raise DatabaseUnavailable(reason) from error
+            raise
         async with driver_errors_made_ours():
-            await self.pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
             async with self.pool.connection() as connection:
                 if not self._pooled:
                     await check_direct(connection, DATABASE_URL_IS_POOLED)

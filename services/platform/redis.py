@@ -9,7 +9,7 @@ from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import ClusterError, RedisError, ResponseError, TryAgainError
+from redis.exceptions import AuthenticationError, ClusterError, RedisError, ResponseError, TryAgainError
 
 from services.errors import Unavailable
 from services.platform.redis_address import RedisAddress
@@ -77,6 +77,8 @@ async def ping(client: RedisClient) -> float:
     begun = time.perf_counter()
     try:
         await client.ping()
+    except AuthenticationError as error:
+        raise Unavailable("Redis refuses the user or the password.") from error
     except (RedisError, OSError) as error:
         raise Unavailable("Redis does not answer.") from error
     return (time.perf_counter() - begun) * 1000

@@ -15,7 +15,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from services.errors import ConfigurationError
 from services.names import RULE, is_id
-from services.platform.machine import machine_locale, machine_timezone
+from services.platform.env_encoding import encoding_of
+from services.platform.machine import machine_locale
+from services.platform.machine_zone import machine_timezone
 from services.platform.redis_address import RedisAddress
 from services.time_reference.zones import time_zone
 from state.budget import WRITTEN, RequestBudget, parse_budget
@@ -94,7 +96,7 @@ class Settings(BaseSettings):
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
     """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
-    /etc/timezone, else UTC."""
+    /etc/timezone, if it fits the machine's clock, else the zone or the offset that does."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
@@ -473,6 +475,17 @@ class Settings(BaseSettings):
     def _read_budget(cls, value: Any) -> Any:
         return parse_budget(value) if isinstance(value, str) else value
 
+    @field_validator("llm_api_key", "embedding_api_key")
+    @classmethod
+    def _can_be_a_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        key = value.get_secret_value().strip()
+        for position, character in enumerate(key, 1):
+            if not "!" <= character <= "~":
+                raise ValueError(f"holds a character that no key has, at position {position}")
+        return SecretStr(key)
+
     @field_validator("openai_default_user")
     @classmethod
     def _is_user(cls, value: str | None) -> str | None:
@@ -605,8 +618,9 @@ def load_settings(**overrides: Any) -> Settings:
         ConfigurationError: a value is wrong. Its message is one line that names the variable, the
             value (unless it is secret) and what is accepted.
     """
+    encoding = encoding_of(Path(".env"))
     try:
-        return Settings(**overrides)
+        return Settings(_env_file_encoding=encoding, **overrides)
     except ValidationError as error:
         raise ConfigurationError(_one_line(error)) from None
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal, TypeGuard
 
@@ -18,6 +19,7 @@ from dotenv import dotenv_values
 from pydantic import AliasChoices
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
+from services.platform.env_encoding import encoding_of
 from services.platform.settings import KEY_VARIABLE, PREFIX, Settings
 
 _COMMENT_COLUMNS = 118
@@ -50,7 +52,9 @@ def unknown_variables() -> list[str]:
     """One line for each `ANAMNESIS_` variable, set or in `.env`, that is no setting, with the nearest known."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {KEY_VARIABLE}
     lines = []
-    for name in sorted({*os.environ, *(each.upper() for each in dotenv_values(".env"))}):
+    for name in sorted(
+        {*os.environ, *(each.upper() for each in dotenv_values(".env", encoding=encoding_of(Path(".env"))))}
+    ):
         if name.startswith(PREFIX) and name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""

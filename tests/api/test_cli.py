@@ -81,7 +81,9 @@ def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engine
     _, written = serve.communicate(PATIENCE_S)
     for code, said in ((doctor.returncode, doctor.stderr), (serve.wait(), written)):
         assert code == 1
-        assert said == "anamnesis: The database does not answer; try again in a moment.\n"
+        assert said == (
+            "anamnesis: ANAMNESIS_DATABASE_URL: nothing listens at 127.0.0.1:1; is PostgreSQL running there?\n"
+        )
 
 
 def test_chat_without_a_service_says_how_to_start_one() -> None:

@@ -1,6 +1,7 @@
 """LangGraph Studio's server over our graph, driven by the official client."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,24 +25,22 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def studio() -> Iterator[str]:
-    """`langgraph dev` as `make studio` starts it."""
+    """`langgraph dev` as `make studio` starts it in a fresh checkout, on default settings."""
     port = free_port()
     with new_folder() as folder:
+        for name in ("api", "graph", "nodes", "services", "state", "pyproject.toml"):
+            (Path(folder) / name).symlink_to(ROOT / name)
+        shutil.copy(ROOT / "langgraph.json", folder)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANAMNESIS_")}
         process = subprocess.Popen(
             [
                 str(Path(sys.executable).with_name("langgraph")),
                 *("dev", "--no-browser", "--no-reload", "--port", str(port)),
-                *("--config", str(ROOT / "langgraph.json")),
             ],
-            env={
-                **environment,
-                "ANAMNESIS_DATA_DIR": str(Path(folder) / "data"),
-                "LANGSMITH_TRACING": "false",
-            },
+            env={**environment, "LANGSMITH_TRACING": "false"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            cwd=ROOT,
+            cwd=folder,
         )
         try:
             wait_for_port(port, 60)
@@ -96,6 +95,26 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
 
         other = await client.threads.create()
         assert (await _run(client, other["thread_id"], "What is my dog called?"))["history"]["history"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "message must be a text of 1 to 32000 characters"),
+        ({"message": " "}, "message must be a text"),
+        ({"message": 7}, "message must be a text"),
+        ({"text": "Hello"}, "text is not known here"),
+        ({"message": "Hello", "images": 1}, "images: "),
+        ({"message": "Hello", "user_id": ".."}, "user_id must be 1 to 128 printable characters"),
+        ("Hello", 'an input is an object such as {"message": "Hello"}'),
+    ],
+)
+async def test_a_wrong_input_gets_a_sentence(studio: str, given: Any, told: str) -> None:
+    async with get_client(url=studio) as client:
+        thread = await client.threads.create()
+        parts = client.runs.stream(thread["thread_id"], "anamnesis", input=given, stream_mode="updates")
+        (failed,) = [part.data async for part in parts if part.event == "error"]
+    assert told in failed["message"]
 
 
 async def test_pages_of_other_sites_may_not_read_its_answers(studio: str) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import sql
 from redis.exceptions import RedisError
 
-from services.errors import Unavailable
+from services.errors import NotFound, Unavailable
 from services.identity.tenants import user_id_of
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.removal.tables import rows_of_user
@@ -59,6 +59,9 @@ class Remainder:
     """Whether the search looks there."""
 
 
+_NOBODY = UUID(int=0)
+
+
 @dataclass
 class Search:
     """Result of a search."""
@@ -68,6 +71,8 @@ class Search:
     """The stores that were searched."""
     unreachable: list[str] = field(default_factory=list)
     """Stores that did not answer."""
+    is_sealed: bool = False
+    """Whether words of the user in PostgreSQL are encrypted, so that the search could not see them."""
     remains: Sequence[Remainder] = ()
     """Where words may stay after they were removed; with encryption nobody can read them there."""
 
@@ -101,12 +106,15 @@ class CanarySearch:
             folders: with files to search byte by byte, such as the data folder and logs.
 
         Raises:
-            NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        user_id = await user_id_of(self._database, tenant_id, user)
+        try:
+            user_id = await user_id_of(self._database, tenant_id, user)
+        except NotFound:  # erased, which is when one looks: nothing may be of this user any more
+            user_id = _NOBODY
         remains = () if self._database.vault is not None else _remains(self._events_keep_s)
         search = Search(searched=["postgresql", "queue"], remains=remains)
+        search.is_sealed = self._database.vault is not None and user_id != _NOBODY
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             search.findings += await _rows(connection, user_id, word)
         for store, looked in (("milvus", self._milvus(user_id, word)), ("redis", self._keys(word))):

@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg.rows import class_row
 
-from services.bootstrap import Services
+from services.bootstrap import Services, open_services
+from services.engines import Engines
 from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
@@ -17,6 +18,7 @@ from services.memory.finding import Stored
 from services.memory.finding_sql import MENTIONS
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from services.platform.settings import Settings
 from state.memory import MemoryChange
 from tests.support.turns import exchange
 
@@ -245,6 +247,27 @@ async def test_of_parallel_corrections_one_value_is_left(services: Services, cou
     assert all(each["operation_id"] for each in made)
 
 
+async def test_of_parallel_corrections_by_two_processes_one_value_is_left(
+    services: Services, settings: Settings, engines: Engines
+) -> None:
+    rig = await Rig.of(services)
+    await rig.changes.remember(rig.request, "My locker is number 100.")
+    async with open_services(settings, engines) as others:
+        both = (services, others)
+        made = await asyncio.gather(
+            *(
+                both[number % 2].memory.changes.correct(
+                    ChangeRequest.outside_of_turns(rig.owner, Trigger("user")),
+                    "my locker is number",
+                    f"My locker is number {200 + number}.",
+                )
+                for number in range(10)
+            )
+        )
+    assert len((await rig.core())["facts"]) == 1
+    assert all(each["operation_id"] for each in made)
+
+
 async def test_parallel_statements_are_all_kept(services: Services) -> None:
     rig = await Rig.of(services)
     await asyncio.gather(
@@ -399,16 +422,21 @@ async def test_with_encryption_all_of_it_works_alike(services: Services) -> None
 
 
 _HELD = {"allergies": ["peanuts"], "facts": ["My boat is called Isis"], "wishes": ["Keep your answers short"]}
-_SAID = ("My sister plays the tuba.", "我对虾过敏。")
+_SAID = (
+    *("My sister Ada plays the tuba.", "I'm allergic to milk.", "My cat is called Minka.", "我对虾过敏。"),
+    *("我妹妹在北京读书。", "我养了一只猫叫团子。", "My boss Ingrid is on leave until June."),
+)
 
 
 @pytest.mark.parametrize(
     "what",
     [
-        *("my brother", "my cat's name", "the marathon", "my address in Leeds", "the job at the bank"),
+        *("my brother", "my dog's food", "the marathon", "my address in Leeds", "the job at the bank"),
         *("that I'm allergic to kiwi", "my blood type", "Tom's birthday", "the yacht race in Cowes"),
+        *("my dog's name", "my nephew's tuba lessons", "that Ingrid was fired", "my neighbour's cat Tom"),
+        *("我对花生过敏", "我弟弟在上海读书", "我的狗", "我养的鱼", "我弟弟", "我妹妹的生日", "我住在北京"),
         *("I have two children", "my trip to Japan", "what I said about Otley", "my shoe size"),
-        *("我对猕猴桃过敏", "我妹妹的生日", "我的车牌号", "去日本的计划", "我养的猫", "老家的地址", "体检报告"),
+        *("我对猕猴桃过敏", "我的车牌号", "去日本的计划", "我养的乌龟", "老家的地址", "体检报告"),
     ],
 )
 async def test_unknown_things_lose_nothing_else(services: Services, what: str) -> None:

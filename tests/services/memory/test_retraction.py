@@ -41,8 +41,9 @@ in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole messa
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Showing a model little of a transcript at a time."""
-    values = {**settings.model_dump(exclude_unset=True), "memory_summary_chunk_tokens": 500}
+    """Showing a model little of a transcript at a time, and merging what is alike by half."""
+    own = {"memory_summary_chunk_tokens": 500, "memory_compression_similarity": 0.5}
+    values = {**settings.model_dump(exclude_unset=True), **own}
     return load_settings(**values)
 
 

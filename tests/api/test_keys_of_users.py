@@ -1,0 +1,73 @@
+"""A key with a user acts for that user everywhere."""
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.identity.api_keys import ApiKeys
+from services.identity.caller import Scope
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
+from tests.support.issuer import bearer
+from tests.support.model_server import ModelServer
+
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """Settings with API keys."""
+    return load_settings(
+        auth="api_key", host="0.0.0.0", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k"
+    )
+
+
+async def _key(
+    services: Services, *scopes: Scope, user: str | None = None, gateway: bool = False
+) -> dict[str, str]:
+    keys = ApiKeys(services.database)
+    _, secret = await keys.create(DEFAULT_TENANT, "k", scopes, default_user=user, acts_for_headers=gateway)
+    return bearer(secret)
+
+
+async def test_it_opens_nothing_of_others(client: httpx.AsyncClient, services: Services) -> None:
+    everybodys = await _key(services, "chat", "memory:read", "memory:write")
+    for user in ("alice", "bob"):
+        body = {"user_id": user, "session_id": "s", "message": f"I am {user}."}
+        (await client.post("/api/v1/chat", json=body, headers=everybodys)).raise_for_status()
+    alices = await _key(services, "chat", "memory:read", "memory:write", user="alice")
+    forget = {"topic": "bob", "delete_messages": True}
+    for path in ("export", "core-memory", "memory-operations", "episodes"):
+        assert (await client.get(f"/api/v1/users/alice/{path}", headers=alices)).status_code == 200, path
+        assert (await client.get(f"/api/v1/users/bob/{path}", headers=alices)).status_code == 404, path
+    assert (await client.post("/api/v1/users/bob/erasures", json=forget, headers=alices)).status_code == 404
+    body = {"user_id": "bob", "session_id": "s", "message": "Hello"}
+    assert (await client.post("/api/v1/chat", json=body, headers=alices)).status_code == 404
+    listed = (await client.get("/api/v1/conversations", headers=alices)).json()["items"]
+    assert {each["user_id"] for each in listed} == {"alice"}
+    said = {"model": "default", "user": "bob", "messages": [{"role": "user", "content": "Hi"}]}
+    assert (await client.post("/v1/chat/completions", json=said, headers=alices)).status_code == 200
+    bobs = (await client.get("/api/v1/conversations", params={"user_id": "bob"}, headers=everybodys)).json()[
+        "items"
+    ]
+    assert len(bobs) == 1
+
+
+async def test_gateways_and_admins_act_for_all(client: httpx.AsyncClient, services: Services) -> None:
+    for headers in (
+        await _key(services, "chat", "memory:read", user="alice", gateway=True),
+        await _key(services, "admin", user="alice"),
+    ):
+        body = {"user_id": "bob", "session_id": "s", "message": "Hello"}
+        assert (await client.post("/api/v1/chat", json=body, headers=headers)).status_code == 200
+
+
+async def test_a_preview_of_an_erasure_reads(client: httpx.AsyncClient, services: Services) -> None:
+    everybodys = await _key(services, "chat", "memory:read", "memory:write")
+    body = {"user_id": "alice", "session_id": "s", "message": "My locker code is qzvault."}
+    (await client.post("/api/v1/chat", json=body, headers=everybodys)).raise_for_status()
+    ask = {"since": "2000-01-01T00:00:00Z", "preview": True}
+    writes = await _key(services, "memory:write")
+    refused = await client.post("/api/v1/users/alice/erasures", json=ask, headers=writes)
+    assert (refused.status_code, "memory:read" in refused.text) == (403, True)
+    assert (await client.post("/api/v1/users/alice/erasures", json=ask, headers=everybodys)).status_code == 200
