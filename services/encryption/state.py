@@ -33,8 +33,8 @@ async def check_encryption(connection: AsyncConnection[TupleRow], vault: "Vault 
         return
     if stored is None and await _has_users(connection):
         raise ConfigurationError(
-            "ANAMNESIS_ENCRYPTION=on, and the database holds users that are not encrypted. Set it to off, or begin "
-            "with an empty one and move the users there by `anamnesis export` and `import`."
+            "ANAMNESIS_ENCRYPTION=on, and the database holds users that are not encrypted. Set it to off, or "
+            "begin with an empty database, and move users there by `anamnesis export` and `import`."
         )
     store_id = vault.keys.open(make=stored is None)
     if stored is None:
