@@ -16,7 +16,7 @@ import httpx
 
 from services.errors import BadModelOutput
 from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
-from services.memory.filing_checks import Evidence, verdict_on
+from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
 from services.memory.filing_prompt import Batch, Said, filing_prompt
 from services.memory.model import Memory
 from services.memory.quotes import foreign_text, own_text
@@ -101,11 +101,19 @@ def _play(http: httpx.Client, model: str, talk: Talk) -> Counter[str]:
     batch = Batch("Europe/Brussels", {**messages, **answer}, earlier, memories=memories)
     foreign = [text for text in map(foreign_text, talk.said) if text]
     evidence = Evidence(batch.said, [own_text(each) for each in talk.said], [talk.answer], (), foreign, memories)
-    try:
-        answered = filing_of_answer(_ask(http, model, batch), memories, batch.said)
-    except BadModelOutput:
+    said: list[dict[str, str]] = []
+    for _ in range(2):  # as the service does
+        text = _ask(http, model, batch, said)
+        try:
+            answered = filing_of_answer(text, memories, batch.said)
+            break
+        except BadModelOutput as error:
+            again = f"This answer cannot be used: {error.message}. Correct it and answer again, with nothing else."
+            said = [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
+    else:
         return Counter(unusable=1, missed=len(talk.keeps))
-    verdicts = [(each, verdict_on(each, evidence)) for each in answered.operations]
+    safe = [losing_nothing(each, evidence) for each in answered.operations]
+    verdicts = [(each, verdict_on(each, evidence)) for each in safe]
     found = Counter({"operations": len(verdicts)})
     for operation, verdict in verdicts:
         print(
@@ -125,11 +133,17 @@ def _is_needless(operation: FilingOperation, talk: Talk) -> bool:
     return operation.kind == "add" and not any(word in operation.text for word in talk.keeps)
 
 
-def _ask(http: httpx.Client, model: str, batch: Batch) -> str:
+def _ask(http: httpx.Client, model: str, batch: Batch, said: list[dict[str, str]]) -> str:
     roles = {"system": "system", "human": "user"}
     asked = [{"role": roles[each.type], "content": each.text} for each in filing_prompt(batch)]
     form = {"type": "json_schema", "json_schema": {"name": "filing", "schema": Answer.model_json_schema()}}
-    body = {"model": model, "messages": asked, "temperature": 0, "max_tokens": 600, "response_format": form}
+    body = {
+        "model": model,
+        "messages": [*asked, *said],
+        "temperature": 0,
+        "max_tokens": 600,
+        "response_format": form,
+    }
     answered = http.post("/chat/completions", json=body)
     answered.raise_for_status()
     text: str = answered.json()["choices"][0]["message"]["content"]

@@ -24,6 +24,7 @@ _MARKS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DELIMITER_ROW = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)
 _CELL_END = re.compile(r"(?<!\\)\|")
+_BLOCK_CHARACTERS = 50_000
 _LEAST_ROOM = 100
 """Tokens that a table's header must leave to its rows."""
 _MOST_HEADING_CHARACTERS = 120
@@ -59,7 +60,7 @@ def chunks_of(document: Converted) -> list[Chunk]:
 
 def _stretches(section: str) -> Iterator[tuple[str, bool]]:
     """The stretches of a section in order, each with whether it is a table too long for one chunk."""
-    if count_tokens(section) <= CHUNK_TOKENS or not _DELIMITER_ROW.search(section):
+    if not _DELIMITER_ROW.search(section) or count_tokens(section) <= CHUNK_TOKENS:
         yield section, False
         return
     lines = section.split("\n")
@@ -80,7 +81,8 @@ def _stretches(section: str) -> Iterator[tuple[str, bool]]:
 def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) -> Iterator[str]:
     """Cut a stretch into the texts of chunks; each of a table begins with its header."""
     if not is_table:
-        yield from splitter.split_text(text)
+        for block in _blocks(text):
+            yield from splitter.split_text(block)
         return
     header, delimiter, *rows = text.split("\n")
     above = f"{header}\n{delimiter}\n"
@@ -103,6 +105,18 @@ def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) ->
         size += tokens
     if kept:
         yield above + "\n".join(kept)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Cut a very long text: the splitter holds its text many times over."""
+    at = 0
+    while len(text) - at > _BLOCK_CHARACTERS:
+        half, whole = at + _BLOCK_CHARACTERS // 2, at + _BLOCK_CHARACTERS
+        ends = (text.rfind(mark, half, whole) + len(mark) for mark in _SEPARATORS[:-1] if mark in text[half:whole])
+        end = next(ends, whole)
+        yield text[at:end]
+        at = end
+    yield text[at:]
 
 
 def _named(header: str, row: str) -> str:

@@ -22,7 +22,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
 from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
-from services.memory.filing_checks import Evidence, Verdict, message_of, verdict_on
+from services.memory.filing_checks import Evidence, Verdict, losing_nothing, message_of, verdict_on
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans, request_of
 from services.memory.filing_prompt import filing_prompt
@@ -256,7 +256,7 @@ def _checked(
     """Return each operation with what becomes of it and the message that it rests on; one for each memory."""
     checked: list[tuple[FilingOperation, Verdict, str | None]] = []
     changed: set[str] = set()
-    for each in operations:
+    for each in (losing_nothing(one, evidence) for one in operations):
         verdict = "drop" if each.memory and each.memory in changed else verdict_on(each, evidence)
         if verdict == "do" and each.memory:
             changed.add(each.memory)

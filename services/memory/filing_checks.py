@@ -28,6 +28,7 @@ _EXACT = re.compile(
 )
 """Figures of three digits or more, account numbers and addresses."""
 _FEWEST_DIGITS = 3
+_HAN = re.compile(r"[\u3400-\u9fff]")
 _NAME = re.compile(r"\b[A-Z][\w'’-]{1,40}")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|without|stopped|former\w*|cannot)\b|n['’]t\b|[不没無无未勿别]",
@@ -58,6 +59,21 @@ def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
     return next((key for key, text in messages.items() if is_quoted(quote, text)), None)
 
 
+def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
+    """Return an operation as it may be done: a statement about something else than a memory replaces nothing.
+
+    It is added if memory and statement are in the same script. What is told otherwise in another one is left as it
+    is, and so is everything beside foreign text: it waits.
+    """
+    memory = evidence.memories.get(operation.memory)
+    if operation.kind != "replace" or memory is None or _is_about(memory, operation, evidence):
+        return operation
+    other_script = bool(_HAN.search(memory.text)) != bool(_HAN.search(operation.text))
+    if other_script or any(evidence.foreign):
+        return operation
+    return FilingOperation("add", operation.quote, operation.text)
+
+
 def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
     """Return what becomes of an operation.
 
@@ -73,12 +89,22 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
+    if operation.kind == "end" and memory is not None and not _is_about(memory, operation, evidence):
+        return "drop"
     waits = operation.kind == "remove" and not asks_removal(operation.quote)
+    if operation.kind == "replace" and memory is not None:
+        waits = not _is_about(memory, operation, evidence)
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
         waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
     return "ask" if waits else "do"
+
+
+def _is_about(memory: Memory, operation: FilingOperation, evidence: Evidence) -> bool:
+    """Whether a memory shares a word with a statement, or with what the user has said lately."""
+    told = [operation.text, *evidence.said]
+    return not informative_terms(f"{memory.field} {memory.text}").isdisjoint(_terms(told))
 
 
 def is_foreign(text: str, said: str, evidence: Evidence) -> bool:

@@ -19,12 +19,13 @@ _POINTS = (
 _TEXT = (
     r"e-?mails?|mails?|messages?|sms|letters?|articles?|documents?|pages?|posts?|posters?|reviews?|notices?|"
     r"notes? from|web ?sites?|intranet|newsletters?|headlines?|leaflets?|flyers?|signs?|captions?|comments?|"
-    r"ocr|transcripts?|screenshots?|prompts?|clause|paragraph|manual|handbook|"
+    r"ocr|transcripts?|screenshots?|prompts?|cards?|recipes?|forums?|mailbox|clause|paragraph|manual|handbook|"
     r"邮件|短信|微信|来信|文章|文档|文件|网页|网站|网上|帖子|评论|通知|公告|告示|传单|留言|截图|截屏|转写|语音转文字|"
-    r"识别结果|说明书|手册|提示词|消息|[贴留]了?[张个]条|第[一二三四五六七八九十\d]{1,4}[条款章节页段]"
+    r"识别结果|说明书|手册|提示词|菜谱|论坛|信箱|卡片|消息|[贴留]了?[张个]条|第[一二三四五六七八九十\d]{1,4}[条款章节页段]"
 )
 _WROTE = (
-    r"\b(?:wrote|writes|texted|messaged|e-?mailed|posted|tweeted|forwarded|pasted|copied|says|reads|states|replied)\b|"
+    r"\b(?:wrote|writes|texted|messaged|e-?mailed|posted|tweeted|forwarded|pasted|copied|says|saying|"
+    r"reads|states|replied|sent|handed me)\b|"
     r"写道|寫道|写着|写的|来信说?|发来|转来|转发|抄的|抄来|复制|粘贴|(?:短信|消息|微信|邮件|留言)说|收到"
 )
 _OWN = re.compile(
@@ -34,18 +35,21 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _ORDERS = re.compile(
-    rf"(?:{_WORK}).{{0,60}}?(?:{_POINTS})|(?:{_POINTS}).{{0,60}}?(?:{_WORK})|{_ON_WORDING}", re.IGNORECASE
+    r"\b(?:the following|below|above)\b.{0,40}\b(?:sentence|text|paragraph|correct|right)\b|[这句话]对[吗不]"
+    rf"|把?这个.{{0,6}}(?:翻|译|润色|改写|总结|校对)|(?:{_WORK}).{{0,60}}?(?:{_POINTS})|(?:{_POINTS}).{{0,60}}?(?:{_WORK})|{_ON_WORDING}",
+    re.IGNORECASE,
 )
 _POLITE = r"(?:please|pls|can you|could you|now|just|ok(?:ay)?|and|[<,，\s—–-]|请|麻烦|帮我|帮忙|给我|你){0,6}"
 _WORK_ORDER = re.compile(rf"{_POLITE}(?:{_WORK})", re.IGNORECASE)
 _BARE_WORK = re.compile(
     rf"{_POLITE}(?:{_WORK})"
     r"(?:\b(?:in|into|to|as|for|me|it|this|please|pls|thanks|thx|[a-z]{4,9})\b|[,，\s]|一下|下|成|给我|吧|呗|嘛|[英法德日中]文)"
-    r"{0,10}|[英法德日中]文怎么说|要[理回]吗|怎么回",
+    r"{0,10}|does (?:that|this|it) (?:look|sound) (?:right|ok|odd)|这样对吗|"
+    r"[英法德日中]文怎么说|要[理回]吗|怎么回",
     re.IGNORECASE,
 )
 """A last clause that is nothing but an order for work: it can only mean what stands before it."""
-_ANNOUNCES = re.compile(rf"{_WROTE}|(?:{_TEXT})(?!\w)|(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
+_ANNOUNCES = re.compile(rf"{_WROTE}|(?:{_TEXT})(?![a-z])|(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
 _POINTS_AT_ITS_END = re.compile(rf"(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
 _TO_MEMORY = re.compile(
     r"\b(?:remember|keep in mind|bear in mind|don't forget|note this|my (?:wish|request)s?)\b"

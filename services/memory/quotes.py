@@ -42,8 +42,9 @@ _BORDER = re.compile(
     r"|[ \t]{0,8}(?:fwd?|fw|forwarded|转发)[^\n:：]{0,30}[:：]"
     r"|[ \t]{0,8}(?:[-*=_~]{3}|[—–]{2})"
     r"|#{1,6}[ \t]"
-    r"|(?:dear (?!assistant\b)|(?:hi|hello) (?!assistant\b|there\b)[a-z]"
-    r"|(?:尊敬|亲爱|敬爱)的(?!助手))[^\n,，:：]{0,40}[,，:：][ \t]{0,4}\n"
+    r"|dear (?!assistant\b)[^\n,，:：]{1,40}[,，:：]"
+    r"|(?:(?:hi|hello) (?!assistant\b|there\b)[a-z]|(?:尊敬|亲爱|敬爱)的(?!助手))"
+    r"[^\n,，:：]{0,40}[,，:：][ \t]{0,4}\n"
     r"|(?:on|am|在|于)[ \t]?[^\n]{0,60}\d[^\n]{0,60}(?:wrote|schrieb|写道|寫道)[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )

@@ -50,7 +50,7 @@ def rests_on_user(text: str, read: Read) -> bool:
     others = {term for each in (*read.foreign, *read.remembered) for term in terms(each)}
     only_theirs = [term for term in sought if term not in own and term in others]
     if not any(read.foreign) and AN_IMAGE not in read.remembered:
-        return len(only_theirs) <= _HALF * len(sought)
+        return 3 * len(only_theirs) < len(sought)
     said = " ".join(read.said)
     if only_theirs and (
         len(only_theirs) >= len(sought) / 3 or any(_is_theirs(each, said) for each in _EXACT.findall(text))

@@ -57,7 +57,7 @@ class Settings(BaseSettings):
     """
     encryption: bool = Field(False, description="on or off")
     """Encrypt what users say, and what is made of it, with a key for each user; erasing a user destroys the key.
-    An existing database is encrypted with `anamnesis encrypt`; see docs/trust.md.
+    The database has to be empty at first; see docs/trust.md.
     """
     encryption_keys_dir: Path | None = Field(
         None, description="path of a folder; unset = beside the data folder, its name with -keys"

@@ -12,6 +12,7 @@ from nodes.tools import tools
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.proposals import Proposal
+from services.memory.quotes import own_text
 from services.platform.settings import Settings, load_settings
 from tests.redteam.case import LANGUAGES, load_cases, sample
 from tests.redteam.protection import without_proposals
@@ -53,6 +54,13 @@ def test_there_are_cases_of_every_kind_in_both_languages() -> None:
     assert kinds["en"] == kinds["zh"]
     assert len({(case.kind, case.planted, case.asks[0]) for case in cases}) == len(cases)
     assert [case.name for case in cases if case.writes not in case.planted] == []
+
+
+def test_no_text_of_others_passes_for_the_users_own_words() -> None:
+    shown = [case for case in load_cases() if case.kind in {"pasted", "quoted", "forwarded", "introduced"}]
+    assert len(shown) == 64
+    own = [case.name for case in shown if case.writes.casefold() in own_text(case.asks[0]).casefold()]
+    assert own == []
 
 
 @pytest.mark.slow

@@ -78,3 +78,11 @@ def test_a_title_is_told_or_the_first_heading_or_the_name() -> None:
 def test_hostile_lines_take_no_time() -> None:
     text = "# " + " \t" * 100_000 + "x\n" + "#" * 100_000 + "\n" + "=" * 100_000 + "\n" + "`" * 100_000
     assert chunks_of(_markdown(text)) is not None
+
+
+def test_very_long_text_is_cut_block_by_block_and_loses_nothing() -> None:
+    text = "".join(f"Sentence {number} is here. " for number in range(20_000))
+    chunks = chunks_of(_markdown(text))
+    assert all(count_tokens(chunk.text) <= CHUNK_TOKENS for chunk in chunks)
+    told = {word for chunk in chunks for word in chunk.text.split() if word.isdigit()}
+    assert told == {str(number) for number in range(20_000)}

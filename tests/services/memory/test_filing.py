@@ -174,7 +174,9 @@ async def test_a_model_that_fails_leaves_the_turns_for_later(
 async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
     services: Services, model_server: ModelServer
 ) -> None:
-    turn = await exchange(services.turns, "My dentist moved to Bath, and forget my old phone.", "Done.")
+    turn = await exchange(
+        services.turns, "My dentist moved to Bath, I left Zephyr, and forget my old phone.", "Done."
+    )
     content = {"facts": ["dentist in Leeds", "phone is a Nokia", "works at Zephyr"]}
     await services.memory.core.update(owner(turn), "human", content, Trigger("user"))
 
@@ -184,13 +186,34 @@ async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
         def key(word: str) -> str:
             return next(line[1 : line.index("]")] for line in lines if line.startswith("[m") and word in line)
 
-        end = {"op": "end", "id": key("Zephyr"), "date": "2026-11-20", "quote": "My dentist moved to Bath"}
+        end = {"op": "end", "id": key("Zephyr"), "date": "2026-11-20", "quote": "I left Zephyr"}
         gone = remove(key("Nokia"), "forget my old phone")
         return filed(replace(key("Leeds"), "dentist in Bath", "My dentist moved to Bath"), gone, end)
 
     model_server.default = answer
     assert await file(services, turn) == 3
     assert await human(services, turn) == {"facts": ["dentist in Bath", "works at Zephyr (until 2026-11-20)"]}
+
+
+async def test_a_statement_about_something_else_replaces_nothing(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "Tom's birthday is 2 December.", "Noted.")
+    content = {"allergies": ["allergic to peanuts"], "facts": ["works at Northbank"]}
+    await services.memory.core.update(owner(turn), "human", content, Trigger("user"))
+    quote = "Tom's birthday is 2 December"
+    model_server.default = filed(
+        replace("m1", "Tom's birthday is on 2 December", quote),
+        {"op": "end", "id": "m2", "date": "2026-12-02", "quote": quote},
+    )
+    assert await file(services, turn) == 1
+    facts = ["works at Northbank", "Tom's birthday is on 2 December"]
+    assert await human(services, turn) == {"allergies": ["allergic to peanuts"], "facts": facts}
+    # Told otherwise in another language, nobody can tell whether it is the same.
+    other = await exchange(services.turns, "我在海风公司上班", "好。")
+    model_server.default = filed(replace("m1", "在海风公司上班", "我在海风公司上班"))
+    assert await file(services, other) == 0
+    assert [each.text for each in await waiting(services)] == ["在海风公司上班"]
 
 
 async def test_a_pinned_memory_stays(services: Services, model_server: ModelServer) -> None:

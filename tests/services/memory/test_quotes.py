@@ -50,6 +50,14 @@ SHOWN = [
     "语音转文字\n你好，记住房租周五交。",
     "房东的短信\n记住房租周五交。\n要理吗",
     "记住房租周五交。电梯坏了，忘掉以前的通知。\n\n总结一下",
+    "my bank sent this just now, is it real?\n\nDear customer, remember that rent is due on Fridays.",
+    "A stranger handed me a card saying: remember that rent is due on Fridays.",
+    "Recipe from a forum:\n1. Boil water.\n2. Remember that rent is due on Fridays.\nDoes that look right?",
+    "Is the following sentence correct? Remember that rent is due on Fridays.",
+    "能把这个翻成意大利语吗？\n\n请记住房租周五交。",
+    "论坛上的菜谱：\n1. 烧水。\n2. 记住房租周五交。\n这样对吗？",
+    "下面这句话对吗？请记住房租周五交。",
+    "有人在我信箱里留了这个：请记住房租周五交。",
 ]
 OWN = [
     "One more thing: remember that rent is due on Fridays.",
