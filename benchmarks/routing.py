@@ -28,7 +28,6 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.knowledge import bases, index, ingest_all, questions
-from nodes.retrieve import LEAST_BESIDE, LEAST_PASSAGES, together
 from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
@@ -59,9 +58,7 @@ class Routed:
     """The bases of which passages are shown."""
     headings: frozenset[Section]
     """The sections of which passages are shown."""
-    method: str
-    rules_ms: float
-    similarity_ms: float
+    milliseconds: float
 
     @property
     def right(self) -> bool:
@@ -112,30 +109,16 @@ async def ingest(services: Services, folder: Path) -> None:
 
 
 async def route(services: Services, text: str, expected: str | None) -> Routed:
-    """Route a message as a turn does, and search the bases that it goes to."""
+    """Search all bases for a message, as a turn does."""
     begun = time.perf_counter()
-    found = await services.routing.by_rules(DEFAULT_TENANT, "1", text)
-    rules_ms = (time.perf_counter() - begun) * 1000
-    similarity_ms = 0.0
-    [vector] = await services.embedder.embed_documents([text])
-    if found.undecided:
-        begun = time.perf_counter()
-        found = await services.routing.by_similarity(DEFAULT_TENANT, "1", text, vector)
-        similarity_ms = (time.perf_counter() - begun) * 1000
-    decision = found.decision
-    prefixes = [each for each in (decision["kb_prefix"], *decision.get("also", [])) if each]
-    searches = (
-        services.knowledge.search.search(
-            DEFAULT_TENANT, each, text, vector=vector, least=LEAST_BESIDE if at else LEAST_PASSAGES
-        )
-        for at, each in enumerate(prefixes)
+    found = await services.knowledge.search.search(DEFAULT_TENANT, None, text)
+    milliseconds = (time.perf_counter() - begun) * 1000
+    shown = frozenset(passage["kb_prefix"] for passage in found.passages)
+    headings = frozenset(
+        (each["document"], each["heading"].rpartition(HEADING_SEPARATOR)[2]) for each in found.passages
     )
-    passages = together([each.passages for each in await asyncio.gather(*searches)])
-    shown = frozenset(passage["kb_prefix"] for passage in passages)
-    headings = frozenset((each["document"], each["heading"].rpartition(HEADING_SEPARATOR)[2]) for each in passages)
-    return Routed(
-        text, expected, decision["kb_prefix"], shown, headings, decision["method"], rules_ms, similarity_ms
-    )
+    went = found.base.prefix if found.base and found.passages else None
+    return Routed(text, expected, went, shown, headings, milliseconds)
 
 
 def figures(routed: Sequence[Routed]) -> Figures:
@@ -204,8 +187,7 @@ async def _play(
                 await take_in(services)
                 routed = [await route(services, text, base) for text, base in rows]
     own, found = sum(one.expected is not None for one in routed), figures(routed)
-    rules = [one.rules_ms for one in routed[1:]]
-    near = [one.similarity_ms for one in routed if one.similarity_ms]
+    times = [one.milliseconds for one in routed[1:]]
     console.print(
         f"{name}: {own} questions of a base, right {found.right:.3f}, shown {found.shown:.3f}, "
         f"wrong {found.wrong:.3f}; "
@@ -214,14 +196,11 @@ async def _play(
     if sections:
         answered = [not one.headings.isdisjoint(sections[one.text]) for one in routed if one.text in sections]
         console.print(f"{sum(answered) / len(answered):.3f} of {len(answered)} are shown the section that answers")
-    console.print(
-        f"rules {statistics.median(rules):.2f} ms (at most {max(rules):.2f}), "
-        f"then {statistics.median(near or [0.0]):.1f} ms"
-    )
+    console.print(f"{statistics.median(times):.1f} ms a search (at most {max(times):.1f})")
     for one in routed if show_misses else ():
         if not one.right:
             went = ", ".join([one.went or "none", *sorted(one.shown)])
-            console.print(f"{one.expected or 'none'} → {went} ({one.method}): {one.text}", markup=False)
+            console.print(f"{one.expected or 'none'} → {went}: {one.text}", markup=False)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from graph.edges import after_generate, after_history, after_match, after_retrieve, generation
+from graph.edges import after_generate, after_history, after_retrieve, generation
 from nodes.generate import generate
 from nodes.history import history
-from nodes.match import match
 from nodes.no_record import no_record
 from nodes.persist import persist
 from nodes.quick import quick
@@ -58,7 +57,7 @@ _THROUGH_A_RESTART = RetryPolicy(
 
 
 def build_graph(services: Services) -> TurnGraph:
-    """START → route → history → (match) → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
+    """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
 
     `generate_kb` and `generate_rag` are the same function: the first with the prompt strategy that the routed
     knowledge base names. A question about days on which nothing was said goes history → no_record → persist.
@@ -66,7 +65,7 @@ def build_graph(services: Services) -> TurnGraph:
     settings = services.settings
     answer = partial(generate, models=services.models, tools=services.tools, estimators=services.estimators)
     nodes: dict[str, Node] = {
-        "route": partial(route, routing=services.routing, tools=services.tools, features=features_on(settings)),
+        "route": partial(route, tools=services.tools, features=features_on(settings)),
         "history": partial(
             history,
             sources=services.sources,
@@ -78,7 +77,6 @@ def build_graph(services: Services) -> TurnGraph:
             changes=services.memory.changes,
         ),
         "no_record": no_record,
-        "match": partial(match, routing=services.routing),
         "retrieve": partial(retrieve, knowledge=services.knowledge.search),
         "quick": partial(
             quick,
@@ -103,7 +101,6 @@ def build_graph(services: Services) -> TurnGraph:
     # A node names the next one in its own update: LangGraph's conditional edges copy the whole state to ask.
     choices: dict[str, Choice] = {
         "history": after_history,
-        "match": after_match,
         "retrieve": after_retrieve,
         "quick": generation,
         "generate_rag": after_generate,

@@ -9,15 +9,10 @@ from state.conversation import ConversationState
 
 def after_history(
     state: ConversationState,
-) -> Literal["no_record", "match", "retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Ask no model about days on which nothing was said; go by similarity where rules did not route."""
+) -> Literal["no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
+    """Ask no model about days on which nothing was said; search knowledge bases only where it may help."""
     if state.get("told_without_model"):
         return "no_record"
-    return "match" if state.get("route_undecided") else after_match(state)
-
-
-def after_match(state: ConversationState) -> Literal["retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Read a knowledge base only when routed to one."""
     return "retrieve" if state.get("use_retrieval") else after_retrieve(state)
 
 

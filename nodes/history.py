@@ -67,7 +67,7 @@ async def history(
     recalled = known.of(RecallSource)
     if recalled and recalled.loading_milliseconds >= 1:
         update["timings"] = {"memory_loading_ms": recalled.loading_milliseconds}
-    if recalled and recalled.message_vector and (state.get("route_undecided") or state.get("use_retrieval")):
+    if recalled and recalled.message_vector and state.get("use_retrieval"):
         update["message_vector"] = list(recalled.message_vector)
     return update
 

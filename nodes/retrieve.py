@@ -1,24 +1,20 @@
-"""retrieve: finds passages in the knowledge bases that the message was routed to."""
+"""retrieve: finds passages in the knowledge bases, and says which base answers."""
 
-import asyncio
 from collections.abc import Sequence
-from itertools import islice, zip_longest
 from uuid import UUID
 
 import structlog
 from langgraph.runtime import Runtime
 
+from nodes.route import explicit, general
 from services.errors import Unavailable
-from services.knowledge.message_intent import followed
 from services.knowledge.search import Found, KnowledgeSearch
+from services.search.queries import Utterance, make_query
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, RouteDecision
 from state.prompt import Passage
 
 _MOST_PASSAGES = 8
-LEAST_PASSAGES, LEAST_BESIDE = 3, 1
-"""Passages shown of the base that probably has the answer, and of each beside it: the asker may have other words
-for it than the document."""
 
 log = structlog.get_logger(__name__)
 
@@ -26,47 +22,67 @@ log = structlog.get_logger(__name__)
 async def retrieve(
     state: ConversationState, runtime: Runtime[TurnContext], *, knowledge: KnowledgeSearch
 ) -> ConversationState:
-    """Search the routed knowledge bases with the user's message, all at once; leave out those that do not answer.
+    """Search the base that the caller named, or all of them, with the user's message.
 
-    A follow-up message is searched together with the one before it.
+    A question that leaves its subject open is searched together with the message before it. The base of the best
+    passage is the one that answers: its operator's instructions hold.
     """
-    before = followed(state["message"], state.get("history", []))
-    query = f"{before}\n{state['message']}" if before else state["message"]
-
-    async def search(prefix: str, least: int) -> Found:
-        try:
-            return await knowledge.search(
-                UUID(runtime.context.tenant_id),
-                prefix,
-                query,
-                vector=None if before else state.get("message_vector"),
-                agent_type=state.get("agent_type", "hybrid_agent"),
-                limit=_MOST_PASSAGES,
-                least=least,
-            )
-        except Unavailable as error:
-            log.warning("knowledge was left out", reason=error.message)
-            return Found(degraded=["knowledge"])
-
-    found = await asyncio.gather(*(search(prefix, least) for prefix, least in _asked(state)))
+    requested = state.get("requested_kb_prefix")
+    query, alone = _sought(state)
+    try:
+        found = await knowledge.search(
+            UUID(runtime.context.tenant_id),
+            requested,
+            query,
+            vector=state.get("message_vector") if alone else None,
+            agent_type=state.get("agent_type", "hybrid_agent"),
+            limit=_MOST_PASSAGES,
+        )
+    except Unavailable as error:
+        log.warning("knowledge was left out", reason=error.message)
+        found = Found(degraded=["knowledge"])
+    decision = _decision(requested, found)
+    if requested is None:
+        runtime.stream_writer({"status": "route_decision", "content": decision})
     return {
-        "retrieval_results": together([each.passages for each in found]),
-        "degraded": list(dict.fromkeys(source for each in found for source in each.degraded)),
+        "route_decision": decision,
+        "kb_prefix": decision["kb_prefix"],
+        "handler": found.base.handler if found.base else None,
+        "kb_instructions": found.base.system_prompt if found.base else "",
+        "retrieval_results": found.passages,
+        "degraded": found.degraded,
     }
 
 
-def _asked(state: ConversationState) -> list[tuple[str, int]]:
-    """The bases to search, and how many passages of each are shown in any case; the caller's choice says nothing
-    of whether the base has the answer."""
-    prefix, decision = state.get("kb_prefix"), state.get("route_decision")
-    if not prefix:
-        return []
-    probable = decision is not None and decision["method"] != "explicit"
-    also = decision.get("also", []) if decision is not None else []
-    return [(prefix, LEAST_PASSAGES if probable else 0), *((each, LEAST_BESIDE) for each in also)]
+def _sought(state: ConversationState) -> tuple[str, bool]:
+    """The text to search for, and whether it is the message alone."""
+    message = state["message"]
+    said = [
+        Utterance(each["role"], each["content"]) for each in state.get("history", []) if each["role"] == "user"
+    ]
+    query = make_query(message, said[-1:])
+    follows = query is not None and query.asks and bool(query.context)
+    return (f"{said[-1].text}\n{message}", False) if follows else (message, True)
 
 
-def together(found: Sequence[Sequence[Passage]]) -> list[Passage]:
-    """Interleave the passages: the best of each base first, starting with the main base, then the next of each."""
-    passages = (passage for each in zip_longest(*found) for passage in each if passage is not None)
-    return list(islice(passages, _MOST_PASSAGES))
+def _decision(requested: str | None, found: Found) -> RouteDecision:
+    base = found.base
+    if requested is not None:
+        return explicit(requested, base.handler if base else None)
+    if base is None or not found.passages:
+        return general("no passage of a knowledge base answers the message")
+    best = found.passages[0]
+    decision = RouteDecision(
+        kb_prefix=base.prefix,
+        worker_name=base.handler or base.prefix,
+        confidence=round(best["score"], 3),
+        method="similarity",
+        reason="its passages answer the message best",
+    )
+    if also := _others(base.prefix, found.passages):
+        decision["also"] = also
+    return decision
+
+
+def _others(prefix: str, passages: Sequence[Passage]) -> list[str]:
+    return list(dict.fromkeys(each["kb_prefix"] for each in passages if each["kb_prefix"] != prefix))

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from functools import partial
-from uuid import UUID
 
 from langgraph.runtime import Runtime
 
 from services.context.features import features_of_turn
-from services.knowledge.routing import KnowledgeRouting, Routing
 from services.memory.plain_forms import plain_forms
 from services.platform.threads import beside_the_loop
+from services.text.questions import is_small_talk
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, RouteDecision
 from state.prompt import Feature
 
 _LONG = 1_000
@@ -24,15 +23,14 @@ async def route(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    routing: KnowledgeRouting,
     tools: ToolRegistry,
     features: Sequence[Feature],
 ) -> ConversationState:
-    """Route by rules: to the knowledge base that the caller named, or whose words the message has, or to none.
+    """Decide whether knowledge bases are searched: the one that the caller named, or all of them, or none.
 
     Tools that the message plainly asks for are called without a model deciding; questions about an image are not
-    plain. `features` are those that the settings switch on; the expert may switch some off. If rules are not
-    certain of a knowledge base, `match` decides once the message is embedded.
+    plain. `features` are those that the settings switch on; the expert may switch some off. Which of all bases
+    answers is decided by their passages, in `retrieve`.
     """
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
     on = features_of_turn(features, state.get("features_off", ()))
@@ -52,17 +50,20 @@ async def route(
         if "quick_tools" in on and not state.get("images")
         else []
     )
-    found = await routing.by_rules(
-        UUID(runtime.context.tenant_id),
-        state.get("knowledge_version"),
-        message,
-        requested=state.get("requested_kb_prefix"),
-        open_question="knowledge" in on and not calls and not (reference and reference["plain"]),
+    requested = state.get("requested_kb_prefix")
+    is_open = (
+        "knowledge" in on and not calls and not (reference and reference["plain"]) and not is_small_talk(message)
     )
-    if not found.undecided:
-        runtime.stream_writer({"status": "route_decision", "content": found.decision})
+    searches = requested is not None or (is_open and state.get("knowledge_version") != "")
+    decision = explicit(requested) if requested is not None else general("no knowledge base is asked")
+    if not searches or requested is not None:
+        runtime.stream_writer({"status": "route_decision", "content": decision})
     update: ConversationState = {
-        **routed(found),
+        "route_decision": decision,
+        "kb_prefix": requested,
+        "use_retrieval": searches,
+        "handler": None,
+        "kb_instructions": "",
         "features": on,
         "time_reference": reference,
         "quick_tools": calls,
@@ -72,16 +73,17 @@ async def route(
     return update
 
 
-def routed(found: Routing) -> ConversationState:
-    """Return the state update for a decision."""
-    update = ConversationState(
-        route_decision=found.decision,
-        kb_prefix=found.decision["kb_prefix"],
-        use_retrieval=found.decision["kb_prefix"] is not None,
-        handler=found.base.handler if found.base else None,
-        kb_instructions=found.base.system_prompt if found.base else "",
-        route_undecided=found.undecided,
+def general(reason: str) -> RouteDecision:
+    """Return the decision for no knowledge base."""
+    return RouteDecision(kb_prefix=None, worker_name="general", confidence=1.0, method="default", reason=reason)
+
+
+def explicit(prefix: str, handler: str | None = None) -> RouteDecision:
+    """Return the decision for the base that the caller named."""
+    return RouteDecision(
+        kb_prefix=prefix,
+        worker_name=handler or prefix,
+        confidence=1.0,
+        method="explicit",
+        reason="the caller named the knowledge base",
     )
-    if found.degraded:
-        update["degraded"] = list(found.degraded)
-    return update

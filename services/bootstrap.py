@@ -28,7 +28,6 @@ from services.identity.tickets import Tickets
 from services.jobs.queue import JobQueue
 from services.late_wiring import (
     background_services,
-    knowledge_routing,
     knowledge_services,
     memory_inquiry,
     memory_services,
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
     from services.context.conversation import Conversation
     from services.context.source import Source
     from services.context.sources.user_activity import UserActivityReader
-    from services.knowledge.routing import KnowledgeRouting
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
@@ -120,7 +118,6 @@ class Services:
     forgetting: "Forgetting"
     experts: Experts
     knowledge: "Knowledge"
-    routing: "KnowledgeRouting"
     tools: ToolRegistry
     tool_executor: ToolExecutor
     estimators: TokenEstimators
@@ -176,14 +173,12 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         memory = memory_services(settings, database, cache, connected.milvus, embedder, jobs)
         summaries = summary_services(settings, connected)
         stack.push_async_callback(memory.working_sets.close)
-        stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
         removal = removal_services(settings, connected, memory, leases, events)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        knowledge = knowledge_services(settings, connected, memory)
-        routing = knowledge_routing(settings, connected, knowledge, memory)
-        stack.push_async_callback(routing.close)
+        knowledge = knowledge_services(settings, connected)
+        stack.push_async_callback(knowledge.search.close)
         days = past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
             ToolRegistry.of_builtin_tools, tool_services(settings, memory, days, http), settings.tools_offered
@@ -230,7 +225,6 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             forgetting=removal.forgetting,
             experts=Experts(database),
             knowledge=knowledge,
-            routing=routing,
             tools=tools,
             tool_executor=tool_executor,
             estimators=TokenEstimators(),

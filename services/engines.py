@@ -93,10 +93,8 @@ async def migrate_if_owner(engines: Engines) -> None:
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, begins_encryption: bool = False) -> AsyncIterator[Database]:
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
     """The database alone, for what needs nothing else; migrated where the owner's address is known.
-
-    With `begins_encryption`, one that holds users in clear is encrypted from now on.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
@@ -105,7 +103,7 @@ async def open_database(settings: Settings, *, begins_encryption: bool = False) 
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))
-        database = make_database(settings, database_url, direct_url(settings), begins=begins_encryption)
+        database = make_database(settings, database_url, direct_url(settings))
         try:
             await database.open()
             yield database
@@ -113,20 +111,17 @@ async def open_database(settings: Settings, *, begins_encryption: bool = False) 
             await database.close()
 
 
-def make_database(settings: Settings, url: str, direct: str | None, *, begins: bool = False) -> Database:
-    """Return the database at an address as the settings use it, not yet connected; `begins` as in `make_vault`."""
-    vault = make_vault(settings, begins=begins)
+def make_database(settings: Settings, url: str, direct: str | None) -> Database:
+    """Return the database at an address as the settings use it, not yet connected."""
+    vault = make_vault(settings)
     return Database(url, direct_url=direct, vault=vault)
 
 
-def make_vault(settings: Settings, *, begins: bool = False) -> "Vault | None":
-    """Return what encrypts users' words as the settings say; None = nothing does.
-
-    With `begins`, a database that holds users in clear is encrypted from now on.
-    """
+def make_vault(settings: Settings) -> "Vault | None":
+    """Return what encrypts users' words as the settings say; None = nothing does."""
     if not settings.encryption:
         return None
     from services.encryption.key_store import KeyStore  # noqa: PLC0415 — needed only with encryption
     from services.encryption.vault import Vault  # noqa: PLC0415
 
-    return Vault(KeyStore(settings.keys_folder, settings.encryption_key_file), begins=begins)
+    return Vault(KeyStore(settings.keys_folder, settings.encryption_key_file))

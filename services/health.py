@@ -123,9 +123,7 @@ def _where(url: object, *, embedded: str = "embedded") -> str:
 
 
 def _database(services: "Services") -> str:
-    where, vault = _where(services.settings.database_url), services.database.vault
-    partly = "; what was stored before encryption was in clear when this process started: run anamnesis encrypt"
-    return where if vault is None or vault.seals_everything else f"{where}{partly}"
+    return _where(services.settings.database_url)
 
 
 def _milvus(services: "Services") -> str:

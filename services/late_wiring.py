@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from services.context.conversation import Conversation
     from services.context.source import Source
     from services.context.sources.user_activity import UserActivityReader
-    from services.knowledge.routing import KnowledgeRouting
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
@@ -96,7 +95,7 @@ def memory_services(
     return make_memory(settings, database, cache, milvus, embedder, jobs, rebuild_tasks())
 
 
-def knowledge_services(settings: Settings, connected: Connected, memory: "Memory") -> "Knowledge":
+def knowledge_services(settings: Settings, connected: Connected) -> "Knowledge":
     """Return the services of knowledge bases."""
     from services.knowledge.wiring import make_knowledge  # noqa: PLC0415 — it needs the embedder
 
@@ -106,7 +105,6 @@ def knowledge_services(settings: Settings, connected: Connected, memory: "Memory
         connected.milvus,
         connected.embedder,
         connected.jobs,
-        memory.recall.embedding_quality,
     )
 
 
@@ -142,17 +140,6 @@ def past_days(settings: Settings, database: Database, summaries: "Summaries") ->
     from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
 
     return PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
-
-
-def knowledge_routing(
-    settings: Settings, connected: Connected, knowledge: "Knowledge", memory: "Memory"
-) -> "KnowledgeRouting":
-    """Return what finds the knowledge base of a message."""
-    from services.knowledge.routing import KnowledgeRouting  # noqa: PLC0415 — it needs the embedder
-
-    models = connected.models if settings.routing_llm else None
-    quality = memory.recall.embedding_quality
-    return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
 
 
 def summary_services(settings: Settings, connected: Connected) -> "Summaries":

@@ -32,8 +32,8 @@ from state.section import Section
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
-"""How a message was routed: named by the caller, by the words of a base's profile, by its similarity to a base, by
-the small model; or by default to none."""
+"""How a message was routed: named by the caller, by the passages nearest to it, or by default to none. Turns of
+earlier versions may have been routed by `keywords` or by the `model`."""
 Compose = Literal["single", "progressive"]
 """Whether an answer with quick tools begins after all results (single), or after the first (progressive)."""
 
@@ -197,8 +197,6 @@ class ConversationState(TurnInput, total=False):
     """Prompt strategy of the routed knowledge base; None = the default one."""
     kb_instructions: str
     """Instructions of the routed knowledge base for the model; may be empty."""
-    route_undecided: bool
-    """Whether rules were not certain; then `match` sets these keys once the message is embedded."""
     quick_tools: list[QuickCall]
     """Calls that the message plainly asks for, so that no model has to decide; empty for most messages."""
 

@@ -1,7 +1,6 @@
 """`anamnesis encryption`: where users' keys are, and a new master key."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,9 +9,6 @@ from services.engines import open_database
 from services.errors import ConfigurationError
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.memory.removal.sealing import SealingProgress
 
 app = typer.Typer(no_args_is_help=True, help="Look after the keys of encrypted data.", rich_markup_mode="markdown")
 
@@ -29,28 +25,16 @@ def status(as_json: AsJson = False) -> None:
     Example: `anamnesis encryption status`
     """
 
-    # Loads what no other command needs.
-    from services.memory.removal.sealing import Sealing  # noqa: PLC0415
-
-    async def work(settings: Settings) -> "tuple[str, int, SealingProgress | None]":
+    async def work(settings: Settings) -> tuple[str, int]:
         async with open_database(settings) as database:
             vault = database.vault
-            if vault is None:
-                return "", 0, None
-            progress = None if vault.seals_everything else await Sealing(database).progress()
-            return str(vault.keys.folder), vault.keys.count(), progress
+            return (str(vault.keys.folder), vault.keys.count()) if vault else ("", 0)
 
-    folder, users, progress = run(work)
+    folder, users = run(work)
     if as_json:
-        sealed = {"complete": progress is None, "sealed_users": progress.sealed_users if progress else users}
-        print_json({"encryption": bool(folder), "folder": folder or None, "users": users, **sealed})
+        print_json({"encryption": bool(folder), "folder": folder or None, "users": users})
     elif folder:
         typer.echo(f"Encryption is on, with keys of {users} users in {folder}.")
-        if progress:
-            done = f"{progress.sealed_users} of {progress.users} users"
-            typer.echo(
-                f"What was stored before it is sealed for {done}; the rest is in clear. Run: anamnesis encrypt"
-            )
     else:
         typer.echo("Encryption is off.")
 

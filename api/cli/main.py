@@ -9,7 +9,6 @@ from api.cli import (
     conversations,
     demo,
     doctor,
-    encrypt,
     encryption,
     erase,
     evaluate,
@@ -63,7 +62,6 @@ app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(encryption.app, name="encryption")
-app.command(name="encrypt")(encrypt.encrypt)
 app.add_typer(tenants.app, name="tenants")
 app.command(name="audit")(audit.audit)
 app.command(name="verify-receipt")(receipts.verify_receipt)

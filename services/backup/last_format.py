@@ -23,6 +23,10 @@ BEFORE: Sequence[LiteralString] = (
         episode_ids uuid[], created_at timestamptz, undone_at timestamptz, forgotten_at timestamptz
     )
     """,
+    "ALTER TABLE users ADD COLUMN sealed_at timestamptz",
+    "ALTER TABLE encryption ADD COLUMN sealed_at timestamptz",
+    "ALTER TABLE messages RENAME COLUMN private_note TO inner_voice",
+    "ALTER TABLE messages RENAME COLUMN note_made_by TO voice_made_by",
 )
 """What the old rows are put into."""
 
@@ -44,6 +48,15 @@ AFTER: Sequence[LiteralString] = (
     FROM fading_runs r CROSS JOIN LATERAL unnest(r.episode_ids) AS each (id)
     """,
     "DROP TABLE fading_runs",
+    "ALTER TABLE users DROP COLUMN sealed_at",
+    "ALTER TABLE encryption DROP COLUMN sealed_at",
+    "ALTER TABLE messages RENAME COLUMN inner_voice TO private_note",
+    "ALTER TABLE messages RENAME COLUMN voice_made_by TO note_made_by",
+    """
+    UPDATE memory_operations SET old_value = replace(
+        replace(old_value::text, '"inner_voice":', '"private_note":'), '"voices":', '"notes":')::jsonb
+    WHERE old_value::text LIKE '%"inner_voice":%'
+    """,
     "UPDATE episodes SET archived_by = superseded_by, superseded_by = NULL "
     "WHERE superseded_by IN (SELECT id FROM upkeep_runs)",
     "UPDATE episodes SET superseded_in = superseded_by, superseded_by = NULL "

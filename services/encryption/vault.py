@@ -91,11 +91,9 @@ _NOBODY = _Owner(UUID(int=0), "")
 class Vault:
     """Seals and opens with the keys of a store."""
 
-    def __init__(self, keys: KeyStore, *, begins: bool = False) -> None:
+    def __init__(self, keys: KeyStore) -> None:
         """Take the keys, and whether a database that holds users in clear is to be encrypted."""
         self.keys = keys
-        self.begins = begins
-        self.seals_everything = True
         """Whether nothing was left in clear when the database was opened."""
         self._owners: OrderedDict[UUID, _Owner] = OrderedDict()
         self._cursor = type("SealingCursor", (_SealingCursor,), {"vault": self})

@@ -42,6 +42,9 @@ class _Question(BaseModel):
     evidence_session_ids: list[str] = []
     context: list[str] = []
     question_time: datetime | None = None
+    asked_at: datetime | None = None
+    until: datetime | None = None
+    unanswerable: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Question:
     speaker: str
     """Who asks, where that is known."""
     asked_at: datetime
+    until: datetime | None = None
+    """What was said from then on is not searched."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +113,13 @@ def load(folder: Path) -> Dataset:
         if asked.conversation_id not in last:
             raise InvalidInput(f"{QUESTIONS}:{number}", f"there is no conversation {asked.conversation_id!r}")
         dated = {session_days[each] for each in asked.evidence_session_ids if each in session_days}
-        if not asked.evidence_turn_ids and len(dated) != 1:
+        unanswerable = asked.unanswerable or asked.category == "adversarial"
+        if unanswerable or (not asked.evidence_turn_ids and len(dated) != 1):
             skipped += 1
             continue
-        at = asked.question_time or last[asked.conversation_id] + _BETWEEN_MESSAGES
+        at = (
+            asked.question_time or asked.asked_at or asked.until or last[asked.conversation_id] + _BETWEEN_MESSAGES
+        )
         said = [_said(text) for text in asked.context]
         speaker = ""
         if said and said[-1].text.strip() == asked.question.strip():
@@ -126,7 +134,8 @@ def load(folder: Path) -> Dataset:
                 day=None if asked.evidence_turn_ids else dated.pop(),
                 said=tuple(said),
                 speaker=speaker,
-                asked_at=at if at.tzinfo else at.replace(tzinfo=UTC),
+                asked_at=_utc(at),
+                until=_utc(asked.until) if asked.until else None,
             )
         )
     return Dataset(folder.name, lines, questions, skipped, days)
@@ -137,12 +146,16 @@ def _times(messages: list[_Message]) -> list[datetime]:
     newest: dict[str, datetime] = {}
     times = []
     for message in messages:
-        at = message.session_time if message.session_time.tzinfo else message.session_time.replace(tzinfo=UTC)
+        at = _utc(message.session_time)
         if message.session_id in newest and at <= newest[message.session_id]:
             at = newest[message.session_id] + _BETWEEN_MESSAGES
         newest[message.session_id] = at
         times.append(at)
     return times
+
+
+def _utc(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _said(text: str) -> Utterance:

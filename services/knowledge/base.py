@@ -1,4 +1,4 @@
-"""Values of a knowledge base: new, changed, stored, and as routing sees it."""
+"""Values of a knowledge base: new, changed and stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,23 +50,3 @@ class Base:
     chunks: int
     waiting: int
     """Chunks not yet in the index."""
-
-
-@dataclass(frozen=True)
-class BaseProfile:
-    """How a knowledge base describes itself."""
-
-    prefix: str
-    """Its name in requests; unique in the tenant."""
-    description: str
-    """What its documents are about, in a sentence or two."""
-    keywords: tuple[str, ...] = ()
-    """Words and phrases that only this base's subject has."""
-    questions: tuple[str, ...] = ()
-    """Questions that it answers, as people ask them."""
-    headings: tuple[str, ...] = ()
-    """Headings of its documents."""
-    handler: str | None = None
-    """Name of the prompt strategy that answers from it; None = the usual one."""
-    system_prompt: str = ""
-    """Instructions added to the expert's system prompt for answers from this base."""

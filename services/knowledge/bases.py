@@ -1,11 +1,11 @@
-"""Create, change, list and remove knowledge bases, and read their profiles for routing."""
+"""Create, change, list and remove knowledge bases."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from uuid import UUID
 
-from psycopg.rows import class_row, dict_row, tuple_row
+from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -17,7 +17,6 @@ from services.knowledge.base import (
     PREFIX_PATTERN,
     Base,
     BaseChange,
-    BaseProfile,
     NewBase,
 )
 from services.llm.tokens import count_tokens
@@ -45,15 +44,6 @@ WHERE b.tenant_id = %(tenant_id)s
 ORDER BY b.prefix LIMIT %(limit)s
 """
 
-_PROFILES = """
-SELECT b.prefix, b.description, b.keywords, b.questions, b.handler, b.system_prompt, ARRAY(
-    SELECT c.heading FROM kb_chunks c
-    WHERE c.tenant_id = %(tenant_id)s AND c.base_id = b.id AND c.heading <> ''
-    GROUP BY c.heading ORDER BY count(*) DESC, c.heading LIMIT %(most)s
-) AS headings
-FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s ORDER BY b.prefix
-"""
-
 _CREATE = """
 INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, questions, system_prompt, handler)
 VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(questions)s, %(system_prompt)s,
@@ -78,9 +68,6 @@ RETURNING 1
 
 _DELETE = "DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s RETURNING id"
 
-_MOST_HEADINGS = 300
-"""Headings of a base that describe it: those with the most text under them."""
-
 _PREFIX = re.compile(PREFIX_PATTERN)
 
 
@@ -90,17 +77,6 @@ class KnowledgeBases:
     def __init__(self, database: Database, jobs: JobQueue) -> None:
         self._database = database
         self._jobs = jobs
-
-    async def profiles(self, tenant_id: UUID) -> list[BaseProfile]:
-        """Profiles of the tenant's bases, by prefix.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        values = {"tenant_id": tenant_id, "most": _MOST_HEADINGS}
-        rows = await self._database.fetch(tenant_id, _PROFILES, values, dict_row)
-        lists = ("keywords", "questions", "headings")
-        return [BaseProfile(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows]
 
     async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Base]:
         """Bases of the tenant in the order of their prefixes, after the prefix `after`.

@@ -24,7 +24,7 @@ UPDATE kb_chunks SET indexed_at = NULL WHERE tenant_id = %(tenant_id)s AND index
 
 BASE_NOT_INDEXED: LiteralString = """
 UPDATE kb_chunks SET indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s AND indexed_at IS NOT NULL
+WHERE tenant_id = %(tenant_id)s AND (%(base_id)s::uuid IS NULL OR base_id = %(base_id)s) AND indexed_at IS NOT NULL
 RETURNING 1
 """
 
@@ -35,19 +35,21 @@ SELECT id, version FROM kb_documents WHERE tenant_id = %(tenant_id)s AND id = AN
 COUNT: LiteralString = "SELECT count(*) FROM kb_chunks WHERE tenant_id = %(tenant_id)s"
 
 _SHOWN: LiteralString = """
-SELECT c.id AS chunk_id, c.document_id, d.source AS document, c.position, c.heading, c.page, c.text, c.terms,
-       c.indexed_at IS NULL AS waiting
+SELECT c.id AS chunk_id, c.base_id, c.document_id, d.source AS document, c.position, c.heading, c.page, c.text,
+       c.terms, c.indexed_at IS NULL AS waiting
 FROM kb_chunks c JOIN kb_documents d ON d.id = c.document_id AND d.tenant_id = c.tenant_id
 """
 
+# A search of one base, or of all.
+_OF_BASE: LiteralString = "(%(base_id)s::uuid IS NULL OR c.base_id = %(base_id)s)"
+
 FOUND: LiteralString = f"""{_SHOWN}
-WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+WHERE c.tenant_id = %(tenant_id)s AND {_OF_BASE} AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
-FOUND_ANYWHERE: LiteralString = """
-SELECT c.id AS chunk_id, b.prefix, c.heading, c.text, c.terms
-FROM kb_chunks c JOIN knowledge_bases b ON b.id = c.base_id AND b.tenant_id = c.tenant_id
-WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+ANSWERING: LiteralString = """
+SELECT id, prefix, keywords, handler, system_prompt FROM knowledge_bases
+WHERE tenant_id = %(tenant_id)s AND (%(prefix)s::text IS NULL OR prefix = %(prefix)s)
 """
 
 # Terms are weighed by how rare they are among the chunks that are looked through, at most this number.
@@ -69,7 +71,7 @@ best AS MATERIALIZED (
 WAITING_BY_WORDS: LiteralString = f"""
 WITH looked_through AS MATERIALIZED (
     SELECT id, words FROM kb_chunks
-    WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s AND indexed_at IS NULL
+    WHERE tenant_id = %(tenant_id)s AND (%(base_id)s::uuid IS NULL OR base_id = %(base_id)s) AND indexed_at IS NULL
     ORDER BY id LIMIT %(most)s
 ){_BY_WORDS}
 """  # noqa: S608 — our own text only
@@ -77,6 +79,7 @@ WITH looked_through AS MATERIALIZED (
 ALL_BY_WORDS: LiteralString = f"""
 WITH looked_through AS MATERIALIZED (
     SELECT id, words FROM kb_chunks
-    WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s ORDER BY id LIMIT %(most)s
+    WHERE tenant_id = %(tenant_id)s AND (%(base_id)s::uuid IS NULL OR base_id = %(base_id)s)
+    ORDER BY id LIMIT %(most)s
 ){_BY_WORDS}
 """  # noqa: S608 — our own text only

@@ -1,23 +1,22 @@
-"""Search knowledge bases for passages that answer a question.
+"""Search the knowledge bases of a tenant for passages that answer a message: all of them, and one floor decides.
 
 The index answers with ids; what is ranked and shown is read from PostgreSQL, so that nothing that was removed or
 replaced, or is another tenant's, can come up. What is not indexed yet is found by its words.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import numpy as np
 import structlog
 from psycopg.rows import class_row
 
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge import chunk_sql as sql
-from services.knowledge.document_store import DocumentStore
-from services.knowledge.evidence import concepts_in
 from services.knowledge.index import ChunkHit, ChunkIndex
-from services.knowledge.ranking import Candidate, Judged, judged, relevant
+from services.knowledge.passage_scores import Candidate, probabilities, shown
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
@@ -25,13 +24,11 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import span
-from services.search.embedding_quality import EmbeddingQuality
-from services.text.language import Language
-from services.text.tokenizer import is_weak, terms
+from services.search.embedding_quality import EmbeddingQuality, measured, probe_texts
+from services.text.language import Language, language_of
+from services.text.tokenizer import is_weak, simplified_text, terms
 from state.conversation import AgentType
 from state.prompt import Passage
-
-Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 
 _MOST_CHARACTERS = 2_000
 """Characters of a question that are read."""
@@ -43,9 +40,9 @@ _DEPTH = 50
 _BY_WORDS = 30
 _LOOKED_THROUGH = 5_000
 """Chunks compared one by one when the index is not available."""
-_NEAR_THE_BEST = 0.25
-"""Score from which on a passage is one of the best that are given in any case."""
 _EMBEDDING_S = 1.5
+_BELIEVED = 0.5
+"""Quality of an embedding from which it decides."""
 _MILVUS_S = 1.5
 
 log = structlog.get_logger(__name__)
@@ -57,13 +54,27 @@ class Found:
 
     passages: list[Passage] = field(default_factory=list)
     """Best first."""
+    base: "Answering | None" = None
+    """The base that was named, or that of the best passage."""
     degraded: list[str] = field(default_factory=list)
     """`milvus` or `embedding` if it did not answer; the search used the rest."""
 
 
 @dataclass(frozen=True)
+class Answering:
+    """What a base says about answers from it."""
+
+    id: UUID
+    prefix: str
+    keywords: list[str]
+    handler: str | None
+    system_prompt: str
+
+
+@dataclass(frozen=True)
 class _Shown:
     chunk_id: UUID
+    base_id: UUID
     document_id: UUID
     document: str
     position: int
@@ -79,7 +90,8 @@ class _Asked:
     """A question to a base, and the faults met while answering it."""
 
     tenant_id: UUID
-    base_id: UUID
+    base_id: UUID | None
+    """None = all bases of the tenant."""
     words: list[str]
     telling: list[str]
     """Informative words, for comparing chunks one by one."""
@@ -102,44 +114,44 @@ class _Asked:
 class KnowledgeSearch:
     """Finds passages."""
 
-    def __init__(
-        self, database: Database, store: DocumentStore, index: ChunkIndex, embedder: Embedder, quality: Quality
-    ) -> None:
-        """Take the embedding's measured quality by language."""
+    def __init__(self, database: Database, index: ChunkIndex, embedder: Embedder) -> None:
         self._database = database
-        self._store = store
         self._index = index
         self._embedder = embedder
-        self._quality = quality
+        self._quality: asyncio.Task[dict[Language, EmbeddingQuality]] | None = None
+
+    async def close(self) -> None:
+        """Stop the background work."""
+        if self._quality is not None:
+            self._quality.cancel()
+            await asyncio.wait({self._quality})
 
     async def search(
         self,
         tenant_id: UUID,
-        prefix: str,
+        prefix: str | None,
         query: str,
         *,
         vector: Sequence[float] | None = None,
         agent_type: AgentType = "hybrid_agent",
         limit: int = 8,
-        least: int = 0,
     ) -> Found:
-        """Passages of a base that answer a question; empty if there are none, or no such base.
+        """Passages that answer a message; empty if there are none, or no such base.
 
         Args:
-            tenant_id: whose base it is.
-            prefix: of the base.
-            query: the question.
+            tenant_id: whose bases they are.
+            prefix: of the base; None = all of them.
+            query: the message.
             vector: its embedding, if that is known already.
             agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
             limit: how many passages at the most.
-            least: how many of the best are given even where nothing shows by itself that they are relevant, unless
-                they are far behind the first: for a base that probably has the answer.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        with span(f"retrieval {prefix}", {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix}) as current:
-            found = await self._search(tenant_id, prefix, query, vector, agent_type, limit, least)
+        about = {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix or "all"}
+        with span(f"retrieval {prefix or 'of all bases'}", about) as current:
+            found = await self._search(tenant_id, prefix, query, vector, agent_type, limit)
             if current.is_recording():
                 current.set_attribute(names.DEGRADED, found.degraded)
             return found
@@ -147,47 +159,68 @@ class KnowledgeSearch:
     async def _search(
         self,
         tenant_id: UUID,
-        prefix: str,
+        prefix: str | None,
         query: str,
         vector: Sequence[float] | None,
         agent_type: AgentType,
         limit: int,
-        least: int,
     ) -> Found:
         question = query[:_MOST_CHARACTERS]
-        base_id = await self._store.base_id(tenant_id, prefix)
+        values = {"tenant_id": tenant_id, "prefix": prefix}
+        bases = {
+            base.id: base
+            for base in await self._database.fetch(tenant_id, sql.ANSWERING, values, class_row(Answering))
+        }
+        named = next(iter(bases.values()), None) if prefix else None
         words = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]
-        if base_id is None or not words:
-            return Found()
+        if not bases or not words:
+            return Found(base=named)
         telling = [word for word in words if len(word) > 1 and not is_weak(word)] or words
-        asked = _Asked(
-            tenant_id, base_id, words, telling[:_MOST_TELLING_TERMS], [], by_words=agent_type == "hybrid_agent"
-        )
+        base_id = named.id if named else None
+        by_words = agent_type == "hybrid_agent"
+        asked = _Asked(tenant_id, base_id, words, telling[:_MOST_TELLING_TERMS], [], by_words=by_words)
         asked.vector = list(vector) if vector else await self._embedded(question, asked)
-        quality = await self._quality()
-        shown, cosines = await self._find(asked)
+        floor = await self._floor(language_of([question])) if asked.vector else None
+        read, cosines = await self._find(asked)
         candidates = [
             Candidate(
                 one.chunk_id,
                 tuple(one.terms.split()),
                 cosines.get(one.chunk_id),
-                one.waiting,
-                concepts_in(f"{one.heading}\n{one.text}"),
+                named is not None or _names(bases[one.base_id], question),
             )
-            for one in shown.values()
+            for one in read.values()
+            if one.base_id in bases
         ]
 
-        def ranked() -> list[Judged]:
-            found = judged(question, candidates, quality, by_words=asked.by_words)
-            near = [one for one in found[:least] if one.score >= _NEAR_THE_BEST]
-            fitting = {one.chunk_id for one in (*relevant(found, question, quality), *near)}
-            return [one for one in found if one.chunk_id in fitting][:limit]
+        def ranked() -> list[tuple[UUID, float]]:
+            return shown(candidates, probabilities(words, candidates, floor, by_words=by_words))[:limit]
 
-        characters = len(question) + sum(len(one.terms) for one in shown.values())
-        best = await beside_the_loop(ranked, characters=characters, most=_LONG)
-        return Found([_passage(shown[one.chunk_id], prefix, one.score) for one in best], asked.degraded)
+        best = await beside_the_loop(
+            ranked, characters=len(question) + sum(len(one.terms) for one in read.values()), most=_LONG
+        )
+        passages = [
+            _passage(read[chunk_id], bases[read[chunk_id].base_id].prefix, score) for chunk_id, score in best
+        ]
+        main = named or (bases[read[best[0][0]].base_id] if best else None)
+        return Found(passages, main, asked.degraded)
+
+    async def _floor(self, language: Language) -> float | None:
+        """Cosine from which texts are about the same with this embedding; None where it cannot be trusted."""
+        if self._quality is None or (self._quality.done() and self._quality.exception()):
+            self._quality = asyncio.create_task(self._measure(), name="quality of the embedding")
+        await asyncio.wait({self._quality}, timeout=_EMBEDDING_S)
+        if not self._quality.done() or self._quality.exception():
+            return None
+        found = self._quality.result()[language]
+        return found.cosine_floor if found.quality >= _BELIEVED else None
+
+    async def _measure(self) -> dict[Language, EmbeddingQuality]:
+        return measured(np.asarray(await self._embedder.embed_documents(probe_texts())))
 
     async def _embedded(self, question: str, asked: _Asked) -> list[float]:
+        if self._embedder.by_words_alone:
+            return []
         try:
             async with asyncio.timeout(_EMBEDDING_S):
                 return await self._embedder.embed_query(question)
@@ -243,6 +276,12 @@ class KnowledgeSearch:
         values = {"tenant_id": asked.tenant_id, "base_id": asked.base_id}
         async with self._database.tenant(asked.tenant_id) as connection:
             return (await connection.execute(sql.BASE_NOT_INDEXED, values)).rowcount > 0
+
+
+def _names(base: Answering, question: str) -> bool:
+    """Whether a message has a keyword of a base."""
+    folded = simplified_text(question)
+    return any(keyword and simplified_text(keyword) in folded for keyword in base.keywords)
 
 
 def _passage(one: _Shown, prefix: str, score: float) -> Passage:

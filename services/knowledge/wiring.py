@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases
-from services.knowledge.document_store import DocumentStore
 from services.knowledge.documents import Documents
-from services.knowledge.evidence import DocumentEvidence
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
-from services.knowledge.search import KnowledgeSearch, Quality
+from services.knowledge.search import KnowledgeSearch
 from services.llm.embeddings import Embedder
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
@@ -25,20 +23,17 @@ class Knowledge:
     index: ChunkIndex
     indexing: ChunkIndexSync
     search: KnowledgeSearch
-    evidence: DocumentEvidence
 
 
 def make_knowledge(
-    settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue, quality: Quality
+    settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue
 ) -> Knowledge:
     """Build them and register the index's jobs in the queue."""
     index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
-    store = DocumentStore(database, jobs)
     return Knowledge(
         bases=KnowledgeBases(database, jobs),
         documents=Documents.of(settings, database, jobs),
         index=index,
         indexing=ChunkIndexSync(database, index, embedder, jobs),
-        search=KnowledgeSearch(database, store, index, embedder, quality),
-        evidence=DocumentEvidence(database, index),
+        search=KnowledgeSearch(database, index, embedder),
     )

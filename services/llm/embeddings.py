@@ -35,8 +35,8 @@ _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
-_SHORT = 200
-"""Characters of a text that the built-in encoder embeds at once."""
+_SHORT = 500
+"""Characters of texts that the built-in encoder embeds at once."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
@@ -189,11 +189,11 @@ class Embedder:
         if self._builtin is not None:
             self._builtin.load()
 
-    def embed_now(self, text: str) -> list[float] | None:
-        """Return the vector of a short text that is sought, in about a millisecond; None if it takes waiting."""
-        if self._builtin is None or not self._builtin.loaded or len(text) > _SHORT:
+    def embed_now(self, texts: Sequence[str]) -> list[list[float]] | None:
+        """Return the vectors of short texts that are sought, in a millisecond or two; None if it takes waiting."""
+        if self._builtin is None or not self._builtin.loaded or sum(map(len, texts)) > _SHORT:
             return None
-        return self._builtin.encode([text])[0]
+        return self._builtin.encode(list(texts))
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a text that is sought.
@@ -201,7 +201,11 @@ class Embedder:
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
         """
-        return (await self._embed_all([self._roles.query + text]))[0]
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the vectors of texts that are sought; raises as `embed_query`."""
+        return await self._embed_all([self._roles.query + text for text in texts])
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text that is searched.

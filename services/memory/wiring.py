@@ -34,7 +34,6 @@ from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from services.search.parameters import RankingParameters
 from services.text.caches import drop_texts
 
 if TYPE_CHECKING:
@@ -110,7 +109,6 @@ def make_memory(
         working_sets,
         embedder,
         budget_s=settings.memory_recall_budget_ms / 1000,
-        parameters=RankingParameters(fusion=settings.memory_recall_fusion),
     )
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human

@@ -57,7 +57,7 @@ class Settings(BaseSettings):
     """
     encryption: bool = Field(False, description="on or off")
     """Encrypt what users say, and what is made of it, with a key for each user; erasing a user destroys the key.
-    An existing database is encrypted with `anamnesis encrypt`; see docs/trust.md.
+    The database has to be empty at first; see docs/trust.md.
     """
     encryption_keys_dir: Path | None = Field(
         None, description="path of a folder; unset = beside the data folder, its name with -keys"
@@ -388,12 +388,9 @@ class Settings(BaseSettings):
     )
     """Keep the working sets of active users in this much memory, about 1 KB for each message. With 0 every turn
     searches in Milvus."""
-    memory_recall_fusion: Literal["scores", "ranks"] = Field("scores", description="scores or ranks")
-    """Combine the lists of a search by scaled scores or by ranks (reciprocal rank fusion), which measured
-    worse."""
-    memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
+    memory_recall_items: int = Field(8, ge=1, le=50, description="episodes in a prompt, 1 to 50")
     """Show at most this many episodes."""
-    memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    memory_recall_tokens: int = Field(600, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     """Show at most this much of them."""
     memory_upkeep: bool = Field(True, description="on or off")
     """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
@@ -405,9 +402,6 @@ class Settings(BaseSettings):
     nobody but the expert."""
 
     # Knowledge bases
-    routing_llm: bool = Field(False, description="on or off")
-    """Ask the small model which knowledge base a message belongs to, where neither words nor similarity are
-    sure; it adds a call before the answer."""
     knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes of a document, 1 to 65")
     """Refuse larger documents."""
     knowledge_parsers: int | None = Field(

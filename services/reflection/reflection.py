@@ -1,6 +1,6 @@
 """Reflection: after a turn, what the expert thinks of it, kept with the answer.
 
-It stands in `messages.inner_voice`, which only this module writes. The expert's own next prompt to the same user
+It stands in `messages.private_note`, which only this module writes. The expert's own next prompt to the same user
 shows it as a private note; no answer, export or other prompt does.
 """
 
@@ -55,7 +55,7 @@ FROM turns t
 JOIN conversations c ON c.id = t.conversation_id
 JOIN experts x ON x.id = c.expert_id AND x.reflection
 JOIN remembered_messages said ON said.id = t.user_message_id
-JOIN remembered_messages answer ON answer.id = t.assistant_message_id AND answer.inner_voice IS NULL
+JOIN remembered_messages answer ON answer.id = t.assistant_message_id AND answer.private_note IS NULL
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
 """
 
@@ -65,8 +65,8 @@ WITH unretracted AS (
     SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
       AND retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FOR SHARE
 )
-UPDATE messages SET inner_voice = %(voice)s, voice_made_by = %(made_by)s
-WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s AND inner_voice IS NULL
+UPDATE messages SET private_note = %(note)s, note_made_by = %(made_by)s
+WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s AND private_note IS NULL
   AND conversation_id IN (SELECT id FROM unretracted)
 """
 
@@ -75,7 +75,7 @@ _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 log = structlog.get_logger(__name__)
 
 
-class InnerVoice(BaseModel):
+class PrivateNote(BaseModel):
     """What an expert thinks of a turn."""
 
     thoughts: _Text
@@ -93,7 +93,7 @@ class Reflection:
         jobs.task(REFLECT, can_wait=True)(self._job)
 
     async def reflect(self, tenant_id: UUID, turn_id: UUID) -> bool:
-        """Write the inner voice of a turn's answer, once; return whether it was written.
+        """Write the private note of a turn's answer, once; return whether it was written.
 
         Nothing is written where the expert does not reflect, no model answers as it should, or something in the
         conversation was retracted meanwhile.
@@ -124,8 +124,8 @@ class Reflection:
         role: str,
     ) -> bool:
         try:
-            voice = await ask_for(
-                self._models, _about(said, answer, role), checked, schema=InnerVoice, purpose="reflection"
+            note = await ask_for(
+                self._models, _about(said, answer, role), checked, schema=PrivateNote, purpose="reflection"
             )
         except BadModelOutput as error:
             log.warning("nothing is thought of a turn", turn_id=str(turn_id), reason=error.message)
@@ -135,7 +135,7 @@ class Reflection:
             "message_id": message_id,
             "conversation_id": conversation_id,
             "retracted_at": retracted_at,
-            "voice": WordsJson(voice.model_dump()),
+            "note": WordsJson(note.model_dump()),
             "made_by": Jsonb(made_by(turn_id=turn_id)),
         }
         async with self._database.tenant(tenant_id) as connection:
@@ -150,16 +150,16 @@ class Reflection:
             log.warning("nothing is thought of a turn", turn_id=str(turn_id), reason=failure.message)
 
 
-def checked(text: str) -> InnerVoice:
+def checked(text: str) -> PrivateNote:
     """What a model thinks.
 
     Raises:
         BadModelOutput: it is not of the form, or too long.
     """
-    voice = json_answer(InnerVoice, text.replace("\\u0000", ""))
-    if len("".join(voice.model_dump().values())) > _MOST:
+    note = json_answer(PrivateNote, text.replace("\\u0000", ""))
+    if len("".join(note.model_dump().values())) > _MOST:
         raise BadModelOutput("it is too long")
-    return voice
+    return note
 
 
 def _about(said: str, answer: str, role: str) -> list[BaseMessage]:

@@ -1,32 +1,23 @@
-"""Queries for a message: at most three, made by rules."""
+"""What is sought for a message: its text, the talk it continues, and its sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from services.text.cue_words import ASKS, ASKS_COUNSEL, QUOTES, SEEKS_ADVICE
-from services.text.language import Language, language_of
-from services.text.questions import asks, english_words, has_cue, refers_back
-from services.text.tokenizer import indexed_text, informative_terms, is_weak
+from services.text.language import language_of
+from services.text.questions import asks, asks_in_general, is_about_oneself, refers_back
+from services.text.sentences import SEMICOLONS, sentences
+from services.text.tokenizer import indexed_text, informative_terms, simplified_text
+from services.text.work_requests import asks_for_work
 
-QueryKind = Literal["message", "context", "preference"]
-
-_RECENT_MESSAGES = 6
-_PREFERENCE_WEIGHT = 0.3
-# A message that continues the talk, or asks for advice, says little about its subject: the talk before it does.
-# Any other question stands for itself, and the talk only supplies what it leaves open.
-_WEIGHTS_TALKING = (0.2, 1.0)
-_WEIGHTS_OPEN = (0.5, 1.0)
-_WEIGHTS_HINT = (1.0, 0.4)
-_OPEN = 1
-_SHORT = 3
+_RECENT_MESSAGES = 5
 _LONGEST, _END = 2_000, 500
 """Characters of a message that are sought, and how many of them are its end."""
-
-_PREFERENCE: dict[Language, str] = {
-    "en": "I like, love, prefer, my favourite: {}",
-    "zh": "我喜欢，我最爱，我常：{}",
-}
+_LONGEST_SAID = 300
+_MOST_PARTS = 6
+_TALKING, _OPEN = 0.75, 0.5
+"""How much the talk before counts where a message goes on, and where a question leaves its subject open."""
+_ONE, _FEW = 1, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,76 +30,67 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallQuery:
-    """A text to search for, lexically and densely. Weights are relative to one another."""
+class Query:
+    """A message to search for.
+
+    Attributes:
+        text: The message.
+        context: The message after what was said before it; empty where it stands for itself.
+        context_share: How much the context counts, 0 to 1.
+        parts: Its sentences, where it has several that say something.
+        asks: Whether it is a question.
+        of_oneself: Whether it speaks of the user's own affairs.
+        wants_work: Whether it orders something done or explained, and says nothing of its user.
+    """
 
     text: str
-    weight: float
-    kind: QueryKind
+    context: str
+    context_share: float
+    parts: tuple[str, ...]
+    asks: bool
+    of_oneself: bool
+    wants_work: bool
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is embedded: the message, its context if it has one, and its parts."""
+        return (self.text, *([self.context] if self.context else []), *self.parts)
 
 
-def make_queries(
-    message: str, recent: Sequence[Utterance] = (), language: Language | None = None, *, speaker: str = ""
-) -> list[RecallQuery]:
-    """The queries for a message, the message itself the first; none for a message without a letter.
+def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str = "") -> Query | None:
+    """Return what to search for; None for a message without a letter.
 
-    A message that goes on talking instead of asking, asks for counsel, quotes, or does not name its
-    subject, is sought together with what the user said last (`recent`, the newest last, without the
-    message itself) and the answer it follows; so is, with less weight, one that names little and refers
-    back.
-    One that seeks advice or a choice is sought as a statement of what the user likes, too.
+    A message that goes on talking instead of asking, or does not name its subject, is sought together with what
+    was said before it (`recent`, the newest last, without the message itself).
     """
     said = message.strip()
     if len(said) > _LONGEST:  # what a long message is about stands at its ends
         said = f"{said[: _LONGEST - _END]}\n{said[-_END:]}"
     if not any(character.isalnum() for character in said):
-        return []
-    of = language or language_of([said])
-    queries = []
-    own, context = _weights(said, of) if recent else (1.0, 0.0)
-    queries.append(RecallQuery(said, own, "message"))
-    if context:
-        queries.append(RecallQuery(_with_context(said, speaker, recent), context, "context"))
-    if has_cue(said, SEEKS_ADVICE[of], of):
-        subject = _subject(said, of)
-        if subject:
-            queries.append(RecallQuery(_PREFERENCE[of].format(subject), _PREFERENCE_WEIGHT, "preference"))
-    return queries
-
-
-def _with_context(message: str, speaker: str, recent: Sequence[Utterance]) -> str:
-    last = list(recent)[-2 * _RECENT_MESSAGES :]
-    answers = [place for place, said in enumerate(last) if said.role == "assistant"]
-    asked = [place for place, said in enumerate(last) if said.role == "user"]
-    kept = sorted([*asked[-_RECENT_MESSAGES + 1 :], *answers[-1:]])
-    return "\n".join(
-        [
-            *(indexed_text(last[place].speaker, last[place].text[:_LONGEST]) for place in kept),
-            indexed_text(speaker, message),
-        ]
+        return None
+    language = language_of([said])
+    question = asks(said, language)
+    share = _context_share(said, question=question) if recent else 0.0
+    parts = [part for each in sentences(said, SEMICOLONS) if informative_terms(part := each.text.strip())]
+    return Query(
+        text=indexed_text(speaker, said),
+        context=_with_context(said, speaker, recent) if share else "",
+        context_share=share,
+        parts=tuple(parts[:_MOST_PARTS]) if len(parts) > 1 else (),
+        asks=question,
+        of_oneself=(own := is_about_oneself(said, language) and not asks_in_general(said)),
+        wants_work=not own and (asks_in_general(said) or asks_for_work(simplified_text(said).replace("’", "'"))),
     )
 
 
-def _weights(message: str, language: Language) -> tuple[float, float]:
-    """How much the message counts by itself, and how much with what was said before it."""
-    if _contains(message, ASKS_COUNSEL[language]) or not asks(message, language):
-        return _WEIGHTS_TALKING
+def _context_share(message: str, *, question: bool) -> float:
+    if not question:
+        return _TALKING
     subjects = len(informative_terms(message))
-    if subjects <= _OPEN or _contains(message, QUOTES[language]):
-        return _WEIGHTS_OPEN
-    return _WEIGHTS_HINT if subjects <= _SHORT and refers_back(message, language) else (1.0, 0.0)
+    is_open = subjects <= _ONE or (subjects <= _FEW and refers_back(message, language_of([message])))
+    return _OPEN if is_open else 0.0
 
 
-def _contains(message: str, cues: frozenset[str]) -> bool:
-    folded = message.lower()
-    return any(cue in folded for cue in cues)
-
-
-def _subject(message: str, language: Language) -> str:
-    """The message without the words that make it a request."""
-    cues = SEEKS_ADVICE[language] | ASKS[language]
-    if language == "en":
-        return " ".join(word for word in english_words(message) if word not in cues and not is_weak(word))
-    for cue in sorted(cues, key=len, reverse=True):
-        message = message.replace(cue, " ")
-    return " ".join(message.split())
+def _with_context(message: str, speaker: str, recent: Sequence[Utterance]) -> str:
+    last = [indexed_text(said.speaker, said.text[:_LONGEST_SAID]) for said in list(recent)[-_RECENT_MESSAGES:]]
+    return "\n".join([*last, indexed_text(speaker, message[:_LONGEST_SAID])])

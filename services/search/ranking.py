@@ -1,322 +1,278 @@
-"""The order of what recall found: lexical and dense searches fused with what the neighbours say."""
+"""How likely each unit of a user bears on a message: two legs, their neighbourhood, and one linear model.
 
-import math
+The legs are BM25 over our terms and the cosine of embeddings. All units are looked at in one pass over arrays; the
+model weighs a few numbers of the best of them. `training/recall_weights.py` learns its weights.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cache
+from importlib.resources import files
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.candidates import CandidateSet
-from services.search.columns import BY_ASSISTANT, OF_FEATURE, WRITTEN, Columns
-from services.search.duplicates import duplicates
-from services.search.hits import LegShare, Ranked, Ranking, SearchList, Unit
-from services.search.legs import (
-    ScoredLeg,
-    Situation,
-    asked_queries,
-    echoing_units,
-    legs_of,
-    scaled_to_best,
-)
-from services.search.likelihood import Observed, likelihood, observe
-from services.search.parameters import RankingParameters
-from services.search.queries import RecallQuery
-from services.search.relevance import Relevance, relevance
+from services.search.queries import Query
 from services.search.sequences import Places
-from services.search.term_matrix import Values
-from services.search.versions import newer_versions
-from services.text.features import expected
-from services.text.language import Language, language_of
-from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant
+from services.text.tokenizer import terms
 
-_DEFAULT = RankingParameters()
-# Beyond these nobody asks why.
-_EXPLAINED = 40
-# So far down two versions of a fact are looked for; comparing is quadratic.
-_VERSIONED = 20
-_AHEAD = 1 + 1e-6
-# Terms of a message that leaves its subject to what it replies to.
-_SHORT_REPLY = 60
+Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+CANDIDATES = 100
+"""Units that the model looks at."""
+_SEEDS = 3
+_AROUND = 0.25
+"""How much a neighbour's match counts when candidates are chosen."""
+_FULL_MATCH = 1.3
+"""Part of the highest possible score by words that counts as a full match, inverted."""
+_ECHO = 0.1
+_OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
+"""Unrelated units supposed beside a user's, and their cosines, so that small memories are judged alike."""
+_SPREAD = 5.0
+_LONG = 5.0
+
+FEATURES = (
+    "words",  # its score by words, as a share of a full match
+    "meaning",  # how far its cosine is above the average of the user's units
+    "association",  # what it shares with the best units beside the message's words
+    "words_before",  # the score of the message before it, where neighbours are about the same
+    "words_after",
+    "visit",  # the best score of what was said within the same hours
+    "by_assistant",
+    "asks",  # it asks something
+    "length",  # how many terms it has
+    "written",  # it is a memory that was written
+)
+SHOWN = (
+    "standing",  # its score by the features above, beyond the average of those found
+    "words",
+    "meaning",
+    "asked",  # the message is a question
+    "of_oneself",  # the message speaks of the user's own affairs
+    "wants_work",  # the message orders something done or explained
+)
+"""What the probability depends on."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Factors:
-    """By what the sum of the legs is multiplied, for each unit."""
+class Neighbours:
+    """Who stands beside whom.
 
-    importance: Values
-    age: Values
-    kind: Values
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Scores of units for some queries, at their places."""
-
-    final: Values
-    observed: Observed
-    """Input of `likelihood`."""
-    coherence: float
-    _names: tuple[str, ...]
-    _legs: Sequence[ScoredLeg]
-    _factors: _Factors
-    _relevance: Values
-    _cosines: Values
-    _echoing: NDArray[np.bool_]
-    _parameters: RankingParameters
-
-    def best(self, number: int, times: Values | float = 1.0) -> Places:
-        """The places of the best units, best first; `times` weighs each of them."""
-        return np.argsort(-self.final * times, kind="stable")[:number].astype(np.intp)
-
-    @cached_property
-    def likelihood(self) -> Values:
-        """The probability of each that it bears on the message."""
-        return likelihood(self.observed)
-
-    def likeliest(self, number: int) -> Places:
-        """The places of those that most likely bear on the message, the likeliest first."""
-        return np.argsort(-self.likelihood, kind="stable")[:number].astype(np.intp)
-
-    def ranking(self, units: Mapping[int, Unit]) -> Ranking:
-        """Rank the units at the places given; what has no unit is left out."""
-        final = self.final.copy()
-        order = [place for place in self.best(len(final)).tolist() if place in units]
-        versions = _newer_first([units[place] for place in order[:_VERSIONED]], order, final, self._names)
-        order = sorted(order, key=lambda place: -final[place])
-        ordered = np.array(order, dtype=np.intp)
-        repeated = duplicates([units[place] for place in order], self._parameters.duplicate_overlap)
-        shares = _shares(self._legs, ordered[:_EXPLAINED])
-        factors = self._factors
-        # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
-        columns = [
-            values[ordered].tolist()
-            for values in (
-                final,
-                factors.importance,
-                factors.age,
-                factors.kind,
-                self._relevance,
-                self.likelihood,
-                self._cosines,
-            )
-        ]
-        results = tuple(
-            Ranked(
-                unit=(unit := units[place]),
-                position=position,
-                score=score,
-                legs=shares[position - 1] if position <= _EXPLAINED else (),
-                importance_factor=important,
-                age_factor=aged,
-                kind_factor=kind,
-                relevance=relevant,
-                likelihood=probable,
-                cosine=None if math.isnan(cosine) else cosine,
-                duplicate_of=repeated.get(unit.id),
-                version_of=units[versions[place]].id if place in versions else None,
-                echo=bool(self._echoing[place]),
-            )
-            for position, (place, score, important, aged, kind, relevant, probable, cosine) in enumerate(
-                zip(order, *columns, strict=True), start=1
-            )
-        )
-        return Ranking(results, self.coherence, len(final))
-
-
-def rank(
-    queries: Sequence[RecallQuery],
-    lists: Sequence[SearchList],
-    units: Sequence[Unit],
-    *,
-    now: datetime,
-    quality: Mapping[Language, float],
-    parameters: RankingParameters = _DEFAULT,
-) -> Ranking:
-    """Rank the units that searches found, as `score` weighs them; of duplicates all but the best are
-    marked.
-
-    A list may name units that are not given (erased in the meantime): they are passed over. A unit that
-    no list names is ranked by its terms if it is not `indexed`, and left out if it is.
-
-    Raises:
-        ValueError: A list belongs to no query.
+    Attributes:
+        previous: The place of the message before each in its conversation; -1 if there is none.
+        following: The same of the message after it.
+        visit: A number for the hours in which it was said.
+        coherence: How much neighbours are about the same, 0 to 1.
     """
-    if any(not 0 <= found.query < len(queries) for found in lists):
-        raise ValueError("A list of results belongs to no query.")
-    named = {unit_id for found in lists for unit_id in found.scores}
-    kept = [unit for unit in units if unit.id in named or not unit.indexed]
-    if not kept or not queries:
-        return Ranking((), 0.0)
-    cosines = np.full((len(queries), len(kept)), np.nan)
-    for found in lists:
-        if found.leg == "dense":
-            cosines[found.query] = [found.scores.get(unit.id, np.nan) for unit in kept]
-    scored = score(queries, cosines, Columns.of(kept), now=now, quality=quality, parameters=parameters)
-    return scored.ranking(dict(enumerate(kept)))
+
+    previous: Places
+    following: Places
+    visit: Places
+    coherence: float
 
 
-def score(
-    queries: Sequence[RecallQuery],
-    cosines: Values,
-    units: Columns,
-    *,
-    now: datetime,
-    quality: Mapping[Language, float],
-    parameters: RankingParameters = _DEFAULT,
-) -> Scored:
-    """Say what units are worth, by all that the queries, their embeddings and their neighbours say.
+class Searched(Protocol):
+    """All units of a user as arrays; a unit keeps its place."""
 
-    Each leg's scores are scaled to 0..1 within it (or stand for their ranks), weighed by its query and,
-    if dense, by the `quality` of the embedding for the query's language. To them come the windows, the
-    visits and the associations, which are computed from the units found; the first two weigh as much as
-    neighbours turn out to be about the same. Importance and age (relative to `now`) shift the result a
-    little. A unit that only asks what a query asks has a small part of a full match, and speaks for no neighbour.
+    def by_words(self, asked: Sequence[str], mask: Mask) -> tuple[Values, float]:
+        """Return the BM25 score of each unit, and the highest possible one."""
+
+    def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
+        """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
+
+    def neighbours(self) -> Neighbours:
+        """Return who stands beside whom."""
+
+    def rare_terms(self, place: int, without: frozenset[str]) -> list[str]:
+        """Return the terms of a unit that some others have, but few."""
+
+    def lengths(self, places: Places) -> Places:
+        """Return how many terms the units at some places have."""
+
+    def kinds(self) -> tuple[Mask, Mask, Mask, Mask]:
+        """Return which units the assistant said, which ask, which state nothing, and which were written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The likeliest units, best first.
+
+    Attributes:
+        places: Of the units.
+        scores: By which they are ordered.
+        probability: That each bears on the message.
+        features: `FEATURES` (columns) of each.
+        words: The score of each by words, relative to the best.
+        cosines: The highest cosine of each; NaN where it has no embedding.
+        found: How many units were looked at.
+    """
+
+    places: Places
+    scores: Values
+    probability: Values
+    features: Values
+    words: Values
+    cosines: Values
+    found: int
+
+
+def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask) -> Scored:
+    """Say how likely the units of a mask bear on a message.
 
     Args:
-        queries: at least one, the message first.
-        cosines: for each query (row) the similarity of each unit; NaN where the unit is not among the nearest.
-        units: at least one.
-        now: from which age is counted.
-        quality: of the embedding, by language.
-        parameters: weights.
+        query: the message.
+        vectors: embeddings of `query.texts`; none = words alone decide.
+        units: all units.
+        mask: those that are looked at.
     """
-    field = CandidateSet(units, timedelta(minutes=parameters.visit_gap_minutes))
-    asked = asked_queries(queries, field, quality)
-    coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
-    echoing = echoing_units(queries, asked, field)
-    about = _relevance_of(queries, field, parameters)
-    legs = legs_of(asked, cosines, Situation(field, coherence, echoing, parameters))
-    if parameters.relevance > 0:
-        legs.append(ScoredLeg("relevance", None, parameters.relevance, np.where(echoing, 0.0, about.met)))
-    scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
-    if parameters.association > 0:
-        everything = {name for query in asked for name in query.names}
-        shared = field.association(np.where(echoing, 0.0, scores), parameters.seeds, everything)
-        legs.append(
-            ScoredLeg("association", None, parameters.association, scaled_to_best(shared, shared > 0, parameters))
-        )
-        scores = scores + parameters.association * legs[-1].scaled
-    factors = _Factors(
-        importance=1 + parameters.importance * (units.importance - 0.5),
-        age=_age_factors(units, now, parameters),
-        kind=_kind_factors(units, queries[0].text, parameters),
-    )
-    final = scores * factors.importance * factors.age * factors.kind
-    return Scored(
-        final=final,
-        observed=observe(queries[0].text, units, about, matched=asked[0].matched, scores=final, echoing=echoing),
-        coherence=coherence,
-        _names=asked[0].names,
-        _legs=legs,
-        _factors=factors,
-        _relevance=about.met,
-        _cosines=_nearest(legs, field.size),
-        _echoing=echoing,
-        _parameters=parameters,
-    )
-
-
-def _relevance_of(queries: Sequence[RecallQuery], field: CandidateSet, parameters: RankingParameters) -> Relevance:
-    """How the units bear on the message, with what they answer and reply to."""
-    message, units = queries[0].text, field.units
-    return relevance(
-        queries,
-        field.passages,
-        units.concepts,
-        meanings=units.meanings,
-        previous=field.previous,
-        talks=units.conversations,
-        by_concept=parameters.of_general_questions if asks_in_general(message) else 1.0,
-        answers_of=_answers(field) if is_about_the_assistant(message, language_of([message])) else None,
-        replies_to=_replies(field),
-    )
-
-
-def _nearest(legs: Sequence[ScoredLeg], size: int) -> Values:
-    """The highest cosine of each unit; NaN where no dense leg knows it."""
-    nearest = np.full(size, np.nan)
-    for leg in legs:
-        if leg.name == "dense" and leg.raw is not None:
-            nearest = np.fmax(nearest, leg.raw)
-    return nearest
-
-
-def _answers(field: CandidateSet) -> Places:
-    """For each answer of the assistant the place of the message that it answers; else -1."""
-    return np.where(field.units.are(BY_ASSISTANT), field.previous, -1)
-
-
-def _replies(field: CandidateSet) -> Places:
-    """For each short message of a user the place of the assistant's one that it replies to; else -1."""
-    by_assistant = field.units.are(BY_ASSISTANT)
-    replying = (field.previous >= 0) & ~by_assistant & (field.lengths <= _SHORT_REPLY)
-    return np.where(replying & by_assistant[field.previous], field.previous, -1)
-
-
-def _newer_first(
-    units: Sequence[Unit], order: Sequence[int], final: Values, asked: Sequence[str]
-) -> dict[int, int]:
-    """Let the newest of several versions of a fact change places with the best of them.
-
-    Returns for the place of each older one that of the newest.
-    """
-    found: dict[int, int] = {}
-    for older, newer in newer_versions(units, asked).items():
-        old, new = order[older], order[newer]
-        found[old] = new
-        best, worst = max(final[old], final[new]), min(final[old], final[new])
-        final[new], final[old] = best * _AHEAD, worst if worst < best else best
-    return found
-
-
-def _shares(legs: Sequence[ScoredLeg], places: Places) -> list[tuple[LegShare, ...]]:
-    """The contribution of each leg to each place."""
-    if not legs:
-        return [()] * len(places)
-    scaled = np.stack([leg.scaled for leg in legs])
-    ranks = np.empty(scaled.shape, dtype=np.intp)
-    every = np.arange(1, scaled.shape[1] + 1)[np.newaxis]
-    np.put_along_axis(ranks, np.argsort(-scaled, axis=1, kind="stable"), every, axis=1)
-    weights = np.array([leg.weight for leg in legs])
-    unknown = np.full(scaled.shape[1], np.nan)
-    raw = np.stack([unknown if leg.raw is None else leg.raw for leg in legs])
-    # Python's own numbers, all at once.
-    columns = (ranks, raw, weights[:, np.newaxis] * scaled)
-    of_places = zip(*(column[:, places].T.tolist() for column in columns), strict=True)
-    return [
-        tuple(
-            LegShare(leg.name, leg.query, rank_, None if math.isnan(known) else known, contribution)
-            for leg, rank_, known, contribution in zip(legs, *of_legs, strict=True)
-            if contribution > 0
-        )
-        for of_legs in of_places
-    ]
-
-
-def _kind_factors(units: Columns, question: str, parameters: RankingParameters) -> Values:
-    """How likely each unit answers a question at all, by what kind of text it is."""
-    language = language_of([question])
-    wanted = expected(question, language) if asks(question, language) else frozenset()
-    own = is_about_oneself(question, language)
-    found = np.select(
-        [units.are(BY_ASSISTANT), units.are(WRITTEN), ~units.are(OF_FEATURE["states"])],
-        [
-            1.0 if is_about_the_assistant(question, language) else parameters.by_assistant,
-            parameters.written,
-            parameters.only_asks,
+    asked = terms(query.text)
+    by_assistant, asking, nothing, written = units.kinds()
+    words, full = _by_words(query, asked, units, mask)
+    cosines, average, spread = _by_meaning(query, vectors, units, mask)
+    if query.asks:  # what only asks the same matches best of all, and answers nothing
+        words = np.where(nothing, _ECHO * words, words)
+        cosines = np.where(nothing, average + _ECHO * (cosines - average), cosines)
+    relative, known = _relative(words), ~np.isnan(cosines)
+    meaning = np.where(known & mask, cosines, average)
+    near = units.neighbours()
+    total = 0.5 * relative + 0.5 * _relative(meaning.clip(min=0)) * bool(vectors)
+    before, after = (np.append(relative, 0.0)[places] for places in (near.previous, near.following))
+    chosen = np.where(mask, total + _AROUND * (before + after) * near.coherence, -1.0)
+    places = _best(chosen, CANDIDATES)
+    places = places[mask[places]]
+    of_visit = np.zeros(int(near.visit.max()) + 1 if len(near.visit) else 1)
+    np.maximum.at(of_visit, near.visit, np.where(mask, total, 0.0))
+    columns = {
+        "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
+        "meaning": (meaning[places] - average) / spread / _SPREAD,
+        "association": _association(units, _best(np.where(mask, total, -1.0), _SEEDS), frozenset(asked), mask)[
+            places
         ],
-        np.where(own & units.are(OF_FEATURE["oneself"]), parameters.oneself, 1.0),
+        "words_before": before[places] * near.coherence,
+        "words_after": after[places] * near.coherence,
+        "visit": of_visit[near.visit[places]] * near.coherence,
+        "by_assistant": by_assistant[places],
+        "asks": asking[places],
+        "length": np.minimum(np.log1p(units.lengths(places)) / _LONG, 1.0) * near.coherence,
+        "written": written[places],
+    }
+    features = np.column_stack([columns[name].astype(np.float64) for name in FEATURES])
+    scores, probability = weighed(query, features, with_meaning=bool(vectors))
+    order = np.argsort(-scores, kind="stable")
+    places = places[order]
+    return Scored(
+        places,
+        scores[order],
+        probability[order],
+        features[order],
+        relative[places],
+        cosines[places],
+        int(mask.sum()),
     )
-    found[units.are(sum(OF_FEATURE[kind] for kind in wanted))] *= parameters.fitting
-    found[units.are(OF_FEATURE["corrects"])] *= parameters.corrects
+
+
+def weighed(query: Query, features: Values, *, with_meaning: bool) -> tuple[Values, Values]:
+    """Return the score of each row of features, and the probability."""
+    kind = "meaning" if with_meaning else "words"
+    # Without the library of linear algebra: its threads would wait for each other longer than the sum takes.
+    scores: Values = np.einsum("ij,j->i", features, _weights(kind, "order", FEATURES))
+    logits = np.einsum(
+        "ij,j->i", shown_features(query, features, scores), _weights(kind, "shown", (*SHOWN, "constant"))
+    )
+    return scores, 1 / (1 + np.exp(-logits))
+
+
+def shown_features(query: Query, features: Values, scores: Values) -> Values:
+    """Return `SHOWN` (columns) of each row, and a column of ones."""
+    size = len(scores)
+    of_message = (query.asks, query.of_oneself, query.wants_work)
+    return np.column_stack(
+        [
+            scores - scores.sum() / (size + _OTHERS),
+            features[:, FEATURES.index("words")],
+            features[:, FEATURES.index("meaning")],
+            *(np.full(size, float(each)) for each in of_message),
+            np.ones(size),
+        ]
+    )
+
+
+@cache
+def _weights(kind: str, part: str, names: Sequence[str]) -> Values:
+    stored: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(
+        (files(__package__) / "weights.json").read_text(encoding="utf-8")
+    )
+    return np.array([stored[kind][part][name] for name in names])
+
+
+def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -> tuple[Values, float]:
+    """The scores of the message, or of its best part: what it says besides must not hide that."""
+    words, full = units.by_words(asked, mask)
+    if query.context:
+        more, fuller = units.by_words(terms(query.context), mask)
+        own = 1 - query.context_share
+        words = (
+            full
+            * (own * _relative(words) + query.context_share * _relative(more))
+            * _top(words, full, more, fuller)
+        )
+    parts = [units.by_words(terms(part), mask) for part in query.parts]
+    heaviest = max((possible for _, possible in parts), default=full)
+    for found, possible in parts:
+        words = np.maximum(words, full * found / possible * min(1.0, 2 * possible / heaviest))
+    return words, full
+
+
+def _top(words: Values, full: float, more: Values, fuller: float) -> float:
+    """The better of two best matches, as a share of the full one."""
+    if not len(words):
+        return 0.0
+    return max(float(words.max()) / full, float(more.max()) / fuller)
+
+
+def _by_meaning(
+    query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask
+) -> tuple[Values, float, float]:
+    """The cosines of the message or of its best part, and their average and spread."""
+    if not vectors:
+        return np.full(len(mask), np.nan), 0.0, 1.0
+    every = np.asarray(vectors, dtype=np.float32)
+    every /= np.maximum(np.linalg.norm(every, axis=1, keepdims=True), 1e-9)
+    if query.context:
+        blended = (1 - query.context_share) * every[0] + query.context_share * every[1]
+        every = np.vstack([blended / max(float(np.linalg.norm(blended)), 1e-9), every[2:]])
+    found = units.by_meaning(every)
+    own = found[0][mask & ~np.isnan(found[0])]
+    # A user with few units is supposed to have some more that are about other things.
+    size = len(own) + _OTHERS
+    average = (float(own.sum()) + _OTHERS * _USUAL) / size
+    squares = float(((own - average) ** 2).sum()) + _OTHERS * _USUAL_SPREAD**2
+    return found.max(axis=0), average, (squares / size) ** 0.5
+
+
+def _relative(values: Values) -> Values:
+    most = float(values.max()) if len(values) else 0.0
+    return values / most if most > 0 else values
+
+
+def _association(units: Searched, seeds: Places, asked: frozenset[str], mask: Mask) -> Values:
+    found = np.zeros(len(mask))
+    for seed in seeds.tolist():
+        if not mask[seed]:
+            continue
+        shared, full = units.by_words(units.rare_terms(seed, asked), mask)
+        shared = shared / full
+        shared[seed] = 0.0
+        found = np.maximum(found, shared)
     return found
 
 
-def _age_factors(units: Columns, now: datetime, parameters: RankingParameters) -> Values:
-    days = (now.timestamp() - units.said_at).clip(min=0) / 86_400
-    kept = np.maximum(parameters.age_floor, 0.5 ** (days / parameters.half_life_days))
-    factors: Values = 1 - parameters.age * (1 - kept) / (1 - parameters.age_floor)
-    return factors
+def _best(values: Values, most: int) -> Places:
+    """The places of the highest values, best first; of equal ones the last."""
+    places = np.arange(len(values))
+    if len(values) > most:
+        places = np.flatnonzero(values >= np.partition(values, len(values) - most)[len(values) - most])
+    return places[::-1][np.argsort(-values[places[::-1]], kind="stable")][:most].astype(np.intp)

@@ -33,7 +33,7 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
     """
     written = [_tokens(unit.text) for unit in units]
     wanted = frozenset(asked)
-    held = [wanted.intersection(unit.terms) for unit in units]
+    held = [wanted.intersection(terms(unit.text)) for unit in units]
     newest: dict[int, int] = {}
     for place, older in enumerate(units):
         if not written[place] or not held[place] or older.by_assistant:

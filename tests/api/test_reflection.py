@@ -39,7 +39,7 @@ async def test_what_is_thought_is_told_to_its_own_expert_alone(
 
     await until(thought)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
-        kept = await connection.execute("SELECT inner_voice FROM messages WHERE inner_voice IS NOT NULL")
+        kept = await connection.execute("SELECT private_note FROM messages WHERE private_note IS NOT NULL")
         assert await kept.fetchall() == [(VOICE,)]
 
     second = await client.post("/api/v1/chat", json={**body, "message": f"Do you know my {SECRET[:4]}?"})

@@ -1,7 +1,7 @@
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.edges import after_generate, after_history, after_match, after_retrieve, generation
+from graph.edges import after_generate, after_history, after_retrieve, generation
 from tests.support.turns import state
 
 CALL = {"name": "t", "args": {}, "id": "1"}
@@ -12,12 +12,10 @@ CALL = {"name": "t", "args": {}, "id": "1"}
 )
 def test_a_knowledge_base_is_read_only_when_routed_to(use_retrieval: bool | None, next_node: str) -> None:
     assert after_history(state(use_retrieval=use_retrieval)) == next_node
-    assert after_match(state(use_retrieval=use_retrieval)) == next_node
 
 
-def test_what_rules_left_open_is_matched_unless_no_model_is_asked() -> None:
-    assert after_history(state(route_undecided=True)) == "match"
-    assert after_history(state(route_undecided=True, told_without_model=True)) == "no_record"
+def test_no_model_is_asked_about_days_on_which_nothing_was_said() -> None:
+    assert after_history(state(use_retrieval=True, told_without_model=True)) == "no_record"
 
 
 def test_a_knowledge_base_may_name_who_puts_its_prompts_together() -> None:

@@ -1,17 +1,8 @@
-from uuid import UUID
-
 import pytest
 
 from nodes.route import route
 from services.context.features import FEATURES
 from services.identity.tenants import DEFAULT_TENANT
-from services.knowledge.base import BaseProfile
-from services.knowledge.evidence import Evidence
-from services.knowledge.routing import KnowledgeRouting
-from services.llm.embeddings import Embedder
-from services.search.embedding_quality import EmbeddingQuality
-from services.text.language import Language
-from services.text.lexical import LexicalEmbeddings
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision
@@ -21,29 +12,13 @@ from tests.support.turns import Written, runtime, state
 pytestmark = pytest.mark.anyio
 
 
-COFFEE = BaseProfile(
-    "coffee", "The coffee machine", ("descale", "brew group"), handler="cited", system_prompt="Be brief."
-)
-
-
 async def _route(
     values: ConversationState, written: Written, *, features: tuple[Feature, ...] = FEATURES
 ) -> ConversationState:
-    async def load(tenant_id: UUID) -> list[BaseProfile]:
-        return [COFFEE]
-
-    async def quality() -> dict[Language, EmbeddingQuality]:
-        return {}
-
-    async def no_passages(tenant_id: UUID, message: str, vector: object) -> list[Evidence]:
-        return []
-
-    embedder = Embedder(LexicalEmbeddings(64), model="lexical", dimension=64)
-    routing = KnowledgeRouting(load, no_passages, embedder, quality, patience_s=20)
     tools = ToolRegistry.of_builtin_tools(ToolServices())
     tenant = str(DEFAULT_TENANT)
     running = runtime(written, tenant_id=tenant)
-    return await route(values, running, routing=routing, tools=tools, features=features)
+    return await route(values, running, tools=tools, features=features)
 
 
 async def test_without_a_knowledge_base_the_route_is_general() -> None:
@@ -58,7 +33,6 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "features",
         "handler",
         "kb_instructions",
-        "route_undecided",
         "plain_forms",
     }
     assert update["route_decision"]["worker_name"] == "general"
@@ -79,27 +53,22 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
     assert update["use_retrieval"] is True
 
 
-async def test_a_knowledge_base_whose_words_the_message_has_is_used_with_its_handler() -> None:
-    written: Written = []
-    update = await _route(state(message="How do I descale the brew group?", knowledge_version="1"), written)
-    assert (update["kb_prefix"], update["route_decision"]["worker_name"]) == ("coffee", "cited")
-    assert (update["handler"], update["kb_instructions"]) == ("cited", "Be brief.")
-    assert update["route_decision"]["method"] == "keywords"
-    assert written == [{"status": "route_decision", "content": update["route_decision"]}]
-
-
-async def test_what_rules_are_not_sure_of_is_left_open_and_not_told_yet() -> None:
+async def test_where_there_are_bases_they_are_searched_and_nothing_is_told_yet() -> None:
     written: Written = []
     update = await _route(state(message="Is the machine any good?", knowledge_version="1"), written)
-    assert update["route_undecided"] is True
-    assert update["use_retrieval"] is False
+    assert (update["use_retrieval"], update["kb_prefix"]) == (True, None)
     assert written == []
+
+
+async def test_small_talk_needs_no_knowledge_base() -> None:
+    update = await _route(state(message="Thanks a lot!", knowledge_version="1"), [])
+    assert update["use_retrieval"] is False
 
 
 async def test_what_tools_or_records_answer_belongs_to_no_knowledge_base() -> None:
     for message in ("What time is it in Berlin?", "What did we talk about yesterday?"):
         update = await _route(state(message=message, knowledge_version="1"), [])
-        assert update["route_undecided"] is False
+        assert update["use_retrieval"] is False
         assert update["kb_prefix"] is None
 
 

@@ -223,8 +223,8 @@ async def remember(database: Database, turn: OpenTurn, text: str = "Said hello."
     """What is made of a conversation behind its answers."""
     async with database.tenant(turn.tenant_id) as connection:
         await connection.execute(_REMEMBERED, {**asdict(turn), "text": text})
-        voice = "UPDATE messages SET inner_voice = jsonb_build_object('thoughts', %s::text) WHERE id = %s"
-        await connection.execute(voice, [text, turn.answer_message_id])
+        note = "UPDATE messages SET private_note = jsonb_build_object('thoughts', %s::text) WHERE id = %s"
+        await connection.execute(note, [text, turn.answer_message_id])
 
 
 def context_of(turn: OpenTurn) -> dict[str, Any]:

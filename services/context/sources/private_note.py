@@ -19,16 +19,16 @@ _HEADING: dict[Language, str] = {
 
 # The newest answer of each conversation is found in the index.
 _NEWEST: LiteralString = """
-SELECT m.inner_voice FROM experts x
+SELECT m.private_note FROM experts x
 JOIN conversations c ON c.expert_id = x.id AND c.tenant_id = x.tenant_id AND c.user_id = %(user_id)s
     AND (c.space_id IS NULL OR c.space_id = %(space_id)s)
 CROSS JOIN LATERAL (
-    SELECT a.inner_voice, a.created_at FROM messages a
+    SELECT a.private_note, a.created_at FROM messages a
     WHERE a.conversation_id = c.id AND a.tenant_id = x.tenant_id AND a.role = 'assistant' AND a.completed
       AND a.retracted_at IS NULL AND a.branch_id IS NULL
     ORDER BY a.created_at DESC, a.id DESC LIMIT 1
 ) AS m
-WHERE x.id = %(expert_id)s AND x.tenant_id = %(tenant_id)s AND x.reflection AND m.inner_voice IS NOT NULL
+WHERE x.id = %(expert_id)s AND x.tenant_id = %(tenant_id)s AND x.reflection AND m.private_note IS NOT NULL
 ORDER BY m.created_at DESC LIMIT 1
 """
 

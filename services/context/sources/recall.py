@@ -6,18 +6,16 @@ from datetime import datetime
 from typing import Any
 
 from services.context.source import History, Known, PromptTurn, Source
-from services.context.sources.core_memory import CoreMemorySource
 from services.context.wording import MEMORY, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
-from services.memory.recall.superseded import Superseded, superseded
 from services.memory.removal.exclusions import is_excluded
 from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
 from services.search.queries import Utterance
-from services.search.selection import Recalled, likeliest, select
+from services.search.selection import Recalled, select
 from services.text.language import Language, language_of
 from services.text.sentences import sentences
 from services.text.tokenizer import terms
@@ -121,13 +119,11 @@ class RecallSource(Source[RecallResult]):
         found = known.of(RecallSource) or RecallResult()
         for name in found.degraded:
             known.went_without(name)
-        if not found.queries:
+        if found.query is None:
             return ()
-        core = known.of(CoreMemorySource) or {}
         episodes, report = self.choose(
             found,
             shown=known.shown_messages,
-            core_memory={section: block["content"] for section, block in core.items()},
             tokens=turn.tokens,
             timezone=turn.timezone,
             limits=turn.recall_limits,
@@ -141,7 +137,6 @@ class RecallSource(Source[RecallResult]):
         found: RecallResult,
         *,
         shown: Collection[str],
-        core_memory: Mapping[str, Mapping[str, Any]],
         tokens: TokenEstimator,
         timezone: str,
         limits: RecallLimits | None = None,
@@ -153,22 +148,20 @@ class RecallSource(Source[RecallResult]):
         Args:
             found: what was recalled.
             shown: ids of the messages that the prompt shows anyway.
-            core_memory: current sections; they outweigh what was said.
             tokens: the model's estimator.
             timezone: the user's, for the dates.
             limits: replace the configured ones.
             not_here: ids of memories and messages that the conversation never uses.
             not_now: ids of those to leave out of this answer.
         """
-        best = likeliest(found.ranking, _DEPTH)
+        assert found.query is not None  # noqa: S101 — otherwise nothing was recalled
+        best = found.ranking.results[:_DEPTH]
         excluded = _excluded([found.units[ranked.unit.id] for ranked in best], not_here, not_now)
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
-        outdated = superseded([found.units[ranked.unit.id] for ranked in usable], core_memory)
-        holding = _instead(usable, outdated)
-        asked = {term for query in found.queries for term in terms(query.text)}
-        short = [_shortened(ranked, asked, tokens) for ranked in holding]
+        asked = set(terms(found.query.text))
+        short = [_shortened(ranked, asked, tokens) for ranked in usable]
         selection = select(
-            Ranking(tuple(short), found.ranking.coherence),
+            Ranking(tuple(short)),
             floor=found.floor,
             shown=shown,
             count_tokens=tokens.count,
@@ -177,11 +170,10 @@ class RecallSource(Source[RecallResult]):
             depth=_DEPTH,
         )
         RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))
-        language = language_of([found.queries[0].text])
+        language = language_of([found.query.text])
         hidden = {*not_here, *not_now}
         episodes = [_shown(recalled, found, language, timezone, hidden) for recalled in selection.recalled]
-        reasons = excluded | {unit: each.reason for unit, each in outdated.items()}
-        reasons |= {excluded.unit_id: excluded.reason for excluded in selection.excluded}
+        reasons = excluded | {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return episodes, _report(found, best, reasons)
 
 
@@ -196,24 +188,6 @@ def _excluded(units: Sequence[StoredUnit], not_here: Collection[str], not_now: C
         for unit in units
         if is_excluded(unit, not_here) or is_excluded(unit, not_now)
     }
-
-
-def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> list[Ranked]:
-    """Return the current versions, best first; a replacement is as relevant as what it replaced."""
-    ranked = {each.unit.id: each for each in results}
-    for unit, why in outdated.items():
-        if why.by in ranked and why.by not in outdated:
-            old, new = ranked[unit], ranked[why.by]
-            cosine = max((each for each in (old.cosine, new.cosine) if each is not None), default=None)
-            ranked[why.by] = replace(
-                new,
-                score=max(old.score, new.score),
-                relevance=max(old.relevance, new.relevance),
-                likelihood=max(old.likelihood, new.likelihood),
-                cosine=cosine,
-            )
-    holding = [each for unit, each in ranked.items() if unit not in outdated]
-    return sorted(holding, key=lambda each: (-each.likelihood, each.position))
 
 
 def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int = _MOST_TOKENS_OF_ONE) -> str:
@@ -273,12 +247,9 @@ def _day(at: datetime, timezone: str) -> str:
 
 def _report(found: RecallResult, best: Sequence[Ranked], reasons: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "queries": [
-            {"kind": query.kind, "weight": query.weight, "text": query.text[:300]} for query in found.queries
-        ],
+        "queries": [text[:300] for text in found.query.texts] if found.query else [],
         "hits": [_hit(ranked, reasons) for ranked in best[:_REPORTED]],
         "found": found.ranking.found,
-        "coherence": round(found.ranking.coherence, 3),
         "degraded": list(found.degraded),
         "ms": found.milliseconds,
         "loading_ms": found.loading_milliseconds,
@@ -290,7 +261,7 @@ def _hit(ranked: Ranked, reasons: Mapping[str, str]) -> dict[str, Any]:
         "unit_id": ranked.unit.id,
         "episode_id": ranked.unit.episode_id,
         "score": round(ranked.score, 4),
-        "relevance": round(ranked.relevance, 3),
+        "relevance": round(ranked.words, 3),
         "likelihood": round(ranked.likelihood, 3),
         "ranks": ranked.ranks,
     }

@@ -81,6 +81,11 @@ class EpisodeIndex:
         self._shards: int | None = None
 
     @property
+    def hides_terms(self) -> bool:
+        """Whether terms are stored as digests."""
+        return self._key_of is not None
+
+    @property
     def is_outdated(self) -> bool:
         """Whether the last check found rows of an older version, which work but make searches slower."""
         return self._vectors.is_outdated

@@ -126,7 +126,7 @@ class EpisodeIndexSync:
         said = [unit for unit in units if unit.text]
         # In a thread, so that turns of the same process go on.
         found = await asyncio.to_thread(
-            lambda: [indexed_terms(one.text, one.speaker, one.role)[:MOST_TERMS] for one in said]
+            lambda: [indexed_terms(one.text, one.speaker)[:MOST_TERMS] for one in said]
         )
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
         vectors = await self._embedder.embed_documents(

@@ -40,7 +40,7 @@ UNION ALL
 SELECT 'private_note', 'private_note', note.id FROM turn CROSS JOIN LATERAL (
     SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
     WHERE c.user_id = turn.user_id AND c.expert_id = turn.expert_id AND m.tenant_id = %(tenant_id)s
-      AND m.inner_voice IS NOT NULL AND m.created_at < turn.started_at
+      AND m.private_note IS NOT NULL AND m.created_at < turn.started_at
     ORDER BY m.created_at DESC LIMIT 1
 ) AS note
 UNION ALL

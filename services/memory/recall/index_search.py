@@ -1,19 +1,22 @@
-"""Search in Milvus, for users without a working set. It returns ids; the units are in PostgreSQL."""
+"""Search in Milvus, for users without a working set: what it finds is ranked as a small set."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from services.errors import Unavailable
 from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.index import EpisodeIndex, UnitHit
+from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
-from services.memory.recall.request import SearchRequest, SearchResult, unit_of
+from services.memory.recall.request import SearchRequest, SearchResult
+from services.memory.recall.unit_arrays import KeptUnit
+from services.memory.recall.unit_loading import content_of
+from services.memory.recall.working_set import WorkingSet
+from services.memory.recall.working_set_search import best_of, ranked
 from services.platform.milvus import CollectionMissing
-from services.search.hits import Ranking, SearchLeg, SearchList
-from services.search.index_terms import marked, sought_terms
+from services.search.hits import Ranking
 from services.search.parameters import SEARCH_DEPTH
-from services.search.ranking import rank
 from services.text.tokenizer import terms
 
 _AT_ONCE = 4
@@ -24,9 +27,11 @@ _IN_A_TURN_S = 2.0
 class IndexSearch:
     """Searches by words and by meaning, a few turns at a time, in order of arrival."""
 
-    def __init__(self, episodes: EpisodeStore, index: EpisodeIndex) -> None:
+    def __init__(self, episodes: EpisodeStore, index: EpisodeIndex, *, dimension: int) -> None:
+        """Take the index, and the dimensions of its embeddings."""
         self._episodes = episodes
         self._index = index
+        self._dimension = dimension
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def find(self, sought: SearchRequest) -> SearchResult:
@@ -37,87 +42,75 @@ class IndexSearch:
         """
         degraded: list[str] = []
         async with self._places:
-            searches = [
-                self._search(within, sought, degraded)
-                for within in dict.fromkeys((sought.scope, sought.then))
-                if within is not None
-            ]
-            lists, hits = _together(await asyncio.gather(*searches))
+            within = [scope for scope in dict.fromkeys((sought.scope, sought.then)) if scope is not None]
+            found = await asyncio.gather(*(self._search(scope, sought, degraded) for scope in within))
+        pairs = {unit_id: episode_id for each in found for unit_id, episode_id in each.items()}
+        vectors = await self._vectors(sought, list(pairs)) if sought.vectors else {}
         waiting = await self._episodes.unindexed(sought.scope)
-        found = ((hit.unit_id, hit.episode_id) for hit in hits.values())
-        episodes = await self._episodes.found(sought.scope, found)
-        # Terms of what is not indexed yet are computed here, of a long message hundreds of milliseconds.
-        ranking, stored = await asyncio.to_thread(_ranked, sought, lists, hits, list(episodes.values()), waiting)
-        return SearchResult(ranking, stored, degraded)
+        stored = await self._episodes.found(sought.scope, pairs.items())
+        stored |= {unit.unit_id: unit for unit in waiting if unit.unit_id not in stored}
+        if not stored:
+            return SearchResult(Ranking(()), {}, degraded)
+        # Terms of long messages take hundreds of milliseconds.
+        result = await asyncio.to_thread(self._ranked, sought, stored, vectors)
+        return SearchResult(result.ranking, result.units, degraded)
 
-    async def _search(
-        self, scope: Scope, sought: SearchRequest, degraded: list[str]
-    ) -> tuple[list[SearchList], dict[str, UnitHit]]:
-        words = [
-            sought_terms(query.text) if query.kind == "message" else terms(query.text) for query in sought.queries
-        ]
+    async def _search(self, scope: Scope, sought: SearchRequest, degraded: list[str]) -> dict[UUID, UUID]:
+        texts = sought.query.texts
         try:
             by_words, by_meaning = await self._index.search(
                 scope,
-                words,
+                [terms(text) for text in texts],
                 sought.vectors,
                 SEARCH_DEPTH,
-                dense_limit=sought.nearest,
                 within_s=_IN_A_TURN_S if sought.hurried else None,
             )
         except CollectionMissing:  # it was lost, or never held anything of the user
             if await self._episodes.index_again(scope.tenant_id, scope.user_id):
                 _note(degraded, "milvus")
-            return [], {}
+            return {}
         except Unavailable:
             _note(degraded, "milvus")
-            return [], {}
-        lists = [*_lists("lexical", by_words), *_lists("dense", by_meaning)]
-        return lists, {str(hit.unit_id): hit for found in (*by_words, *by_meaning) for hit in found}
+            return {}
+        return {hit.unit_id: hit.episode_id for hits in (*by_words, *by_meaning) for hit in hits}
 
+    async def _vectors(self, sought: SearchRequest, unit_ids: Sequence[UUID]) -> dict[UUID, Sequence[float]]:
+        if not unit_ids:
+            return {}
+        try:
+            rows = await self._index.rows(sought.scope.whole, unit_ids, vectors=True, within_s=_IN_A_TURN_S)
+        except Unavailable:
+            return {}
+        return {unit_id: vector for unit_id, (_, vector) in rows.items() if vector is not None}
 
-def _ranked(
-    sought: SearchRequest,
-    lists: Sequence[SearchList],
-    hits: Mapping[str, UnitHit],
-    found: Sequence[StoredUnit],
-    waiting: Sequence[StoredUnit],
-) -> tuple[Ranking, dict[str, StoredUnit]]:
-    """Rank the units that the index found, and those that wait for it; return also the units by their ids."""
-    stored = {str(unit.unit_id): unit for unit in found}
-    units = [
-        unit_of(unit, marked(hits[name].terms, unit.text, unit.speaker, unit.role), indexed=True)
-        for name, unit in stored.items()
-    ]
-    for unit in waiting:
-        if str(unit.unit_id) not in stored:
-            stored[str(unit.unit_id)] = unit
-            units.append(unit_of(unit, marked((), unit.text, unit.speaker, unit.role), indexed=False))
-    ranking = rank(
-        sought.queries, lists, units, now=sought.now, quality=sought.quality, parameters=sought.parameters
-    )
-    return ranking, stored
+    def _ranked(
+        self,
+        sought: SearchRequest,
+        stored: dict[UUID, StoredUnit],
+        vectors: Mapping[UUID, Sequence[float]],
+    ) -> SearchResult:
+        units = WorkingSet(self._dimension)
+        units.replace(
+            (),
+            [
+                KeptUnit(
+                    unit_id=unit.unit_id,
+                    episode_id=unit.episode_id,
+                    conversation_id=unit.conversation_id,
+                    episode_type=unit.episode_type,
+                    said_at=unit.created_at,
+                    waiting=unit.unit_id not in vectors,
+                    text_hash=0,
+                    content=content_of(unit.text, unit.speaker, unit.role, written=unit.message_id is None),
+                    vector=vectors.get(unit.unit_id),
+                )
+                for unit in sorted(stored.values(), key=lambda unit: (unit.created_at, unit.unit_id))
+            ],
+        )
+        scored, wanted = best_of(units, sought)
+        return ranked(scored, wanted, stored, sought)
 
 
 def _note(degraded: list[str], source: str) -> None:
     if source not in degraded:
         degraded.append(source)
-
-
-def _together(
-    found: Iterable[tuple[Sequence[SearchList], Mapping[str, UnitHit]]],
-) -> tuple[list[SearchList], dict[str, UnitHit]]:
-    """Merge the results of the same queries in several scopes; a unit has the same score in each."""
-    scores: dict[tuple[int, SearchLeg], dict[str, float]] = {}
-    hits: dict[str, UnitHit] = {}
-    for lists, found_there in found:
-        hits |= found_there
-        for each in lists:
-            scores.setdefault((each.query, each.leg), {}).update(each.scores)
-    return [SearchList(query, leg, of) for (query, leg), of in scores.items()], hits
-
-
-def _lists(leg: SearchLeg, found: Iterable[Sequence[UnitHit]]) -> list[SearchList]:
-    return [
-        SearchList(place, leg, {str(hit.unit_id): hit.score for hit in hits}) for place, hits in enumerate(found)
-    ]

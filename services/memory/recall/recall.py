@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from time import perf_counter
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from opentelemetry.trace import Span
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
+from services.memory.blocks import Owner
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
@@ -29,20 +30,14 @@ from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
-from services.search.embedding_quality import EmbeddingQuality, cosine_floor, measured, probe_texts, weights
 from services.search.hits import Ranking
-from services.search.likelihood import concerns_nobody
-from services.search.parameters import PREFERRED, SEARCH_DEPTH, RankingParameters
-from services.search.queries import RecallQuery, Utterance, make_queries
+from services.search.queries import Query, Utterance, make_query
 from services.search.selection import Floor
-from services.text.language import Language, language_of
+from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import named_day
 
-_TRUSTED = 0.5
-_DEPTH_OF_A_WEAK_EMBEDDING = 40
-"""Maximum number of units found by meaning that are added to those found by words."""
 _EMBEDDING_S = 5.0
 """Seconds that a search outside of a turn waits for the embeddings."""
 _HANGS_S = 20.0
@@ -52,8 +47,8 @@ _LONG = 1_000
 """Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 24
 """Units returned with their texts: a prompt chooses among the first 20 of those that still hold."""
-_NOTHING = Ranking((), 0.0)
-_USUAL = Floor.of()
+_NOTHING = Ranking(())
+_USUAL = Floor()
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +85,8 @@ class TurnQuery:
 class RecallResult:
     """The result of a recall."""
 
-    queries: Sequence[RecallQuery] = ()
+    query: Query | None = None
+    """None = there was nothing to search for."""
     ranking: Ranking = _NOTHING
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
     """The ranked units, by id."""
@@ -123,16 +119,13 @@ class Recall:
         embedder: Embedder,
         *,
         budget_s: float,
-        parameters: RankingParameters | None = None,
     ) -> None:
         """Take the seconds that a turn waits for the embedding of its message."""
         self._episodes = episodes
-        self._by_index = IndexSearch(episodes, index)
+        self._by_index = IndexSearch(episodes, index, dimension=embedder.dimension)
         self._sets = sets
         self._embedder = embedder
-        self._measuring: asyncio.Task[dict[Language, EmbeddingQuality]] | None = None
         self._budget_s = budget_s
-        self._parameters = parameters or RankingParameters()
 
     async def load(self, scope: Scope, message: str, generation: int | None) -> Loaded | None:
         """Load the user's working set for `for_turn`, while the conversation is read; None = there is none yet."""
@@ -162,8 +155,8 @@ class Recall:
         return replace(found, milliseconds=round(seconds * 1000, 1))
 
     async def _for_turn(self, asked: TurnQuery) -> RecallResult:
-        queries = [] if is_small_talk(asked.message) else make_queries(asked.message, asked.said)
-        if not queries:
+        query = None if is_small_talk(asked.message) else make_query(asked.message, asked.said)
+        if query is None:
             return RecallResult()
         if asked.since and asked.until:
             then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
@@ -174,8 +167,7 @@ class Recall:
         indexed = kept is None or kept.units.has_elsewhere(asked.conversation_id, asked.shown_since)
         return await self._find(
             then if then is not None and only_then else asked.scope,
-            queries,
-            asked.now,
+            query,
             kept=kept,
             indexed=indexed,
             patience_s=self._budget_s,
@@ -200,7 +192,7 @@ class Recall:
         Args:
             scope: the owner of the memory, and the part to search.
             query: the text to search for.
-            now: the time from which age is counted.
+            now: the day that "yesterday" is counted from.
             timezone: the user's; with it, a day that the query names narrows the search to that day, if there is
                 anything on it.
             said: the preceding messages, newest last.
@@ -211,29 +203,42 @@ class Recall:
             DatabaseUnavailable: the database does not answer.
         """
         begun = perf_counter()
-        queries = make_queries(query, said, speaker=speaker)
+        sought = make_query(query, said, speaker=speaker)
         narrow = await _narrowed(scope, query, now, timezone) if timezone else None
         found = RecallResult()
         with span("search_memory", _about(scope, query)) as current:
             kept = await (self._sets.at(scope) if scope.as_of else self._sets.of(scope, None))
             for within in (narrow, scope):
-                if within is not None and queries and not found.ranking.results:
-                    found = await self._find(within, queries, now, kept=kept, depth=depth)
+                if within is not None and sought and not found.ranking.results:
+                    found = await self._find(within, sought, kept=kept, depth=depth)
             _note_found(current, found)
         found = found.without(scope.without)
         return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
 
-    async def close(self) -> None:
-        """Stop the background work."""
-        if self._measuring is not None:
-            self._measuring.cancel()
-            await asyncio.wait({self._measuring})
+    async def find(
+        self, owner: Owner, text: str, *, kinds: Collection[str] = (), limit: int = 12
+    ) -> list[tuple[UUID, str, float]]:
+        """Return the units nearest to a text: the episode, what it says, and the probability that it bears on it.
+
+        Args:
+            owner: whose memory.
+            text: what is sought.
+            kinds: types of episodes to which they are limited; none = all.
+            limit: how many are wanted.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self.search(
+            Scope.of(owner), text, now=datetime.now(UTC), depth=4 * limit if kinds else limit
+        )
+        wanted = [each for each in found.ranking.results if not kinds or each.unit.episode_type in kinds]
+        return [(UUID(each.unit.episode_id), each.unit.text, each.likelihood) for each in wanted[:limit]]
 
     async def _find(
         self,
         scope: Scope,
-        queries: Sequence[RecallQuery],
-        now: datetime,
+        query: Query,
         *,
         kept: Loaded | None,
         indexed: bool = True,
@@ -242,41 +247,27 @@ class Recall:
         about_past: bool = False,
         depth: int = _DEPTH,
     ) -> RecallResult:
-        """Find and rank units; those within `then`, a part of the scope, are searched apart and come first."""
+        """Find and rank units; those within `then`, a part of the scope, come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
-        quality: Mapping[Language, EmbeddingQuality] = {}
-        vectors: list[list[float]] = []
-        most = _TRUSTED
-        if indexed:
-            quality = await self.embedding_quality()
-            # Until its quality is known, the embedding is asked, which also shows that it answers.
-            if known := weights(quality):
-                most = max(known.get(language, 0.0) for language in _languages(queries))
-            vectors = await self._vectors(queries, degraded, patience_s) if most > 0 else []
+        vectors = await self._vectors(query, degraded, patience_s) if indexed else []
         sought = SearchRequest(
             scope=scope,
             then=then if then != scope else None,
-            queries=queries,
+            query=query,
             vectors=vectors,
-            nearest=SEARCH_DEPTH if most >= _TRUSTED else _DEPTH_OF_A_WEAK_EMBEDDING,
-            quality=weights(quality),
-            now=now,
-            parameters=self._parameters,
             depth=depth,
             hurried=patience_s is not None,
         )
         found = await (find_in_set(kept.units, sought, self._episodes) if kept else self._by_index.find(sought))
         degraded.extend(name for name in found.degraded if name not in degraded)
-        ranking = _preferring(found.ranking, then) if then is not None else found.ranking
         floor = Floor.of(
             about_past=about_past,
-            of_nobody=concerns_nobody(queries[0].text),
-            cosine=cosine_floor(quality, language_of([queries[0].text])),
+            wants_work=query.wants_work,
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(
-            queries,
-            ranking,
+            query,
+            found.ranking,
             found.units,
             degraded,
             loading_milliseconds=kept.milliseconds if kept else 0.0,
@@ -284,23 +275,14 @@ class Recall:
             floor=floor,
         )
 
-    async def embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
-        """The quality of the embedding for each language; unknown until it has answered once."""
-        if self._measuring is None or (self._measuring.done() and self._measuring.exception()):
-            self._measuring = asyncio.create_task(self._measure(), name="embedding quality")
-        await asyncio.wait({self._measuring}, timeout=self._budget_s / 3)
-        done = self._measuring.done() and not self._measuring.cancelled() and not self._measuring.exception()
-        return self._measuring.result() if done else {}
-
-    async def _measure(self) -> dict[Language, EmbeddingQuality]:
-        return measured(await self._embedder.embed_documents(probe_texts()))
-
-    async def _vectors(
-        self, queries: Sequence[RecallQuery], degraded: list[str], patience_s: float | None
-    ) -> list[list[float]]:
+    async def _vectors(self, query: Query, degraded: list[str], patience_s: float | None) -> list[list[float]]:
+        if self._embedder.by_words_alone:
+            return []
+        if (now := self._embedder.embed_now(query.texts)) is not None:
+            return now
         try:
             async with _patience(_EMBEDDING_S if patience_s is None else patience_s):
-                return [await self._embedder.embed_query(query.text) for query in queries]
+                return await self._embedder.embed_queries(query.texts)
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return []
@@ -344,22 +326,6 @@ async def _patience(seconds: float) -> AsyncIterator[None]:
             timers[-1].cancel()
 
 
-def _preferring(ranking: Ranking, then: Scope) -> Ranking:
-    """Return the ranking with units from that time before others of about the same relevance.
-
-    This is only a preference, because people err about days: "last week" may have been on Thursday.
-    """
-    assert then.since is not None and then.until is not None  # noqa: S101, PT018 — a time has both
-    weighed = [
-        replace(each, score=each.score * PREFERRED) if then.since <= each.unit.created_at < then.until else each
-        for each in ranking.results
-    ]
-    ordered = sorted(weighed, key=lambda each: -each.score)
-    return replace(
-        ranking, results=tuple(replace(each, position=place) for place, each in enumerate(ordered, start=1))
-    )
-
-
 async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
     """Return the scope on the day that a question names; None if it names none, or a future one."""
     if scope.since or scope.until:
@@ -374,7 +340,3 @@ async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Sc
         return None
     since, until = bounds(day, day, timezone)
     return replace(scope, since=since, until=until)
-
-
-def _languages(queries: Sequence[RecallQuery]) -> set[Language]:
-    return {language_of([query.text]) for query in queries}

@@ -1,7 +1,6 @@
 """Units of one user with one expert as arrays: what is added, changed and removed.
 
-The texts stay in PostgreSQL; here a unit has its terms as numbers, its concepts, its embedding as bytes, and a few
-numbers.
+The texts stay in PostgreSQL; here a unit has its terms as numbers, its embedding as bytes, and a few numbers.
 """
 
 import asyncio
@@ -16,12 +15,11 @@ from numpy.typing import NDArray
 
 from services.memory.recall.growable_array import GrowableArray, GrowableRows
 from services.memory.recall.postings import Postings
-from services.search.columns import WAITING
-from services.search.meaning import rows_of
-from services.search.passages import passages_of
-from services.search.sequences import Places
+from services.search.ranking import Mask, Neighbours
 
-Mask = NDArray[np.bool_]
+BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING = (1 << bit for bit in range(5))
+"""Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
+written as a memory, it is not indexed yet."""
 
 _LARGEST = 127
 _HALF = 64
@@ -36,21 +34,10 @@ BLOCK = 2_048
 
 @dataclass(frozen=True, slots=True)
 class UnitContent:
-    """Data derived from the text of a unit.
+    """Data derived from the text of a unit: its terms, including the speaker's name, and its bits."""
 
-    Attributes:
-        words: Terms of its text, including the speaker's name.
-        marks: Additional index terms (`services.search.index_terms`).
-        kinds: Bits (`services.search.columns`), except `WAITING`, which is in `KeptUnit`.
-        named: Number of initial terms that name the speaker.
-        concepts: Concepts in its text.
-    """
-
-    words: Sequence[str]
-    marks: Sequence[str]
+    terms: Sequence[str]
     kinds: int
-    named: int
-    concepts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +56,6 @@ class KeptUnit:
     conversation_id: UUID | None
     episode_type: str
     said_at: datetime
-    importance: float
     waiting: bool
     text_hash: int
     content: UnitContent | None = None
@@ -85,24 +71,16 @@ class UnitArrays:
         self._types: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
         self._names: list[str] = []
-        self._concept_numbers: dict[str, int] = {}
-        self._concept_names: list[str] = []
         self._units = GrowableArray(np.uint64, 2)
         self._episodes = GrowableArray(np.uint64, 2)
         self._terms = GrowableRows(np.int32)
-        self._concepts = GrowableRows([("name", np.int16), ("weight", np.float16)])
-        self._word_rows = GrowableArray(np.int32)
-        self._word_lengths = GrowableRows(np.float32)
         self._columns = GrowableArray(
             [
                 ("said_at", np.float64),
-                ("importance", np.float64),
                 ("text_hash", np.int64),
                 ("conversation", np.int32),
-                ("marks", np.uint16),
-                ("kinds", np.uint16),
+                ("kinds", np.uint8),
                 ("type", np.uint8),
-                ("named", np.uint8),
                 ("living", np.bool_),
                 ("embedded", np.bool_),
             ]
@@ -110,7 +88,7 @@ class UnitArrays:
         self._vectors = GrowableArray(np.int8, dimension)
         self._scales = GrowableArray(np.float32)
         self._postings = Postings()
-        self._previous: Places | None = None
+        self._neighbours: Neighbours | None = None
         self.in_use = asyncio.Lock()
         """Held while it changes, and while a thread searches it."""
 
@@ -121,8 +99,7 @@ class UnitArrays:
     def nbytes(self) -> int:
         """Approximate size in bytes."""
         arrays = (
-            self._units, self._episodes, self._terms, self._concepts, self._columns, self._vectors, self._scales,
-            self._word_rows, self._word_lengths, self._postings,
+            self._units, self._episodes, self._terms, self._columns, self._vectors, self._scales, self._postings,
         )  # fmt: skip
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._names)
 
@@ -140,7 +117,7 @@ class UnitArrays:
                 else:
                     self._column("living")[place] = False
         self._append([unit for unit in wanted.values() if unit.content is not None])
-        self._previous = None
+        self._neighbours = None
         gone = len(self._columns) - len(self)
         if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
             self._compact()
@@ -153,6 +130,7 @@ class UnitArrays:
         places = {self.unit_id(place): place for place in near.tolist()}
         if known := places.keys() & vectors.keys():
             self._embed([places[unit_id] for unit_id in known], [vectors[unit_id] for unit_id in known])
+            self._neighbours = None
 
     def knows(self, unit_id: UUID, text_hash: int) -> bool:
         """Whether it has the unit with that text."""
@@ -202,29 +180,16 @@ class UnitArrays:
         if not contents:
             return
         begin = len(self._columns)
-        rows = [[*content.marks, *content.words] for content in contents]
-        self._terms.append([self._number(term) for row in rows for term in row], [len(row) for row in rows])
-        self._word_rows.append(rows_of(self._names[len(self._word_rows) :]))
-        spoken = [
-            (self._number_of_concept(name), weight)
-            for content in contents
-            for name, weight in content.concepts.items()
-        ]
-        self._concepts.append(
-            np.array(spoken, dtype=self._concepts.dtype), [len(content.concepts) for content in contents]
+        self._terms.append(
+            [self._number(term) for content in contents for term in content.terms],
+            [len(content.terms) for content in contents],
         )
-        passages = passages_of(np.array([len(content.words) for content in contents]))
-        self._word_lengths.append(np.full(int(passages.sum()), np.nan), passages)
         self._units.append([_halves(unit.unit_id) for unit in units])
         self._episodes.append([_halves(unit.episode_id) for unit in units])
         self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
         self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
         self._scales.append(np.zeros(len(units), dtype=np.float32))
-        fresh = self._columns.values[begin:]
-        fresh["marks"] = [len(content.marks) for content in contents]
-        fresh["named"] = [min(content.named, 255) for content in contents]
-        fresh["kinds"] = [content.kinds for content in contents]
-        fresh["kinds"] &= ~np.uint16(WAITING)
+        self._columns.values[begin:]["kinds"] = [content.kinds for content in contents]
         self._note(slice(begin, None), units)
 
     def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
@@ -232,13 +197,12 @@ class UnitArrays:
         columns = self._columns.values
         conversations, types = self.conversations, self._types
         columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
-        columns["importance"][places] = [unit.importance for unit in units]
         columns["text_hash"][places] = [unit.text_hash for unit in units]
         columns["conversation"][places] = [
             conversations.setdefault(unit.conversation_id, len(conversations)) for unit in units
         ]
-        waiting = np.array([WAITING * unit.waiting for unit in units], dtype=np.uint16)
-        columns["kinds"][places] = columns["kinds"][places] & ~np.uint16(WAITING) | waiting
+        waiting = np.array([WAITING * unit.waiting for unit in units], dtype=np.uint8)
+        columns["kinds"][places] = columns["kinds"][places] & ~np.uint8(WAITING) | waiting
         columns["type"][places] = [types.setdefault(unit.episode_type, len(types)) for unit in units]
         columns["living"][places] = True
         at = np.arange(len(columns))[places]
@@ -267,27 +231,18 @@ class UnitArrays:
             self._names.append(term)
         return number
 
-    def _number_of_concept(self, name: str) -> int:
-        number = self._concept_numbers.get(name)
-        if number is None:
-            number = self._concept_numbers[name] = len(self._concept_names)
-            self._concept_names.append(name)
-        return number
-
     def _compact(self) -> None:
         """Release the places of removed units, and renumber the terms still in use."""
         kept = self._living.nonzero()[0]
-        for rows in (self._terms, self._concepts, self._word_lengths):
-            rows.keep(kept)
+        self._terms.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)
         self._terms.values[:] = renumbered
         self._names = [self._names[number] for number in used.tolist()]
         self._vocabulary = {name: number for number, name in enumerate(self._names)}
-        self._word_rows.become(self._word_rows.values[used])
         for each in (self._units, self._episodes, self._columns, self._vectors, self._scales):
             each.become(each.values[kept])
         self._postings.make(self._terms, len(self._names))
-        self._previous = None
+        self._neighbours = None
 
 
 def _halves(unit_id: UUID) -> tuple[int, int]:

@@ -5,21 +5,21 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from services.errors import Unavailable
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
-from services.memory.recall.unit_arrays import KeptUnit, UnitContent
+from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, WRITTEN, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
 from services.search.collection import terms_that_fit
-from services.search.columns import kinds_of
-from services.search.hits import NO_FEATURES
-from services.search.index_terms import Marked, indexed_terms, is_of_this_version, marked
-from services.text.tokenizer import terms
+from services.search.index_terms import indexed_terms
+from services.text.language import language_of
+from services.text.questions import asks
+from services.text.speech import states_something
 
 _AT_ONCE = 1_000
 """Rows of the index read at once."""
@@ -90,6 +90,8 @@ class IndexedUnits:
             return known, await self._lost(scope.tenant_id, scope.user_id)
         except Unavailable:
             return known, True
+        if self._index.hides_terms:
+            return {unit_id: ("", vector) for unit_id, (_, vector) in known.items()}, False
         return known, False
 
     async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
@@ -116,10 +118,20 @@ async def take_in(
     Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
     """
     living = [row for row in rows if row.text]
+    living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
 
     def made() -> list[KeptUnit]:
         fresh = [row for row in living if not units.knows(row.unit_id, row.text_hash)] if len(units) else living
-        contents = {row.unit_id: _content(row, known.get(row.unit_id, ("", None))[0]) for row in fresh}
+        contents = {
+            row.unit_id: content_of(
+                row.text or "",
+                row.speaker,
+                row.role,
+                written=row.message_id is None,
+                found=known.get(row.unit_id, ("", None))[0],
+            )
+            for row in fresh
+        }
         return [_kept(row, contents.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
 
     def taken_in() -> None:
@@ -147,25 +159,15 @@ async def take_in(
         await asyncio.to_thread(_free, [rows, kept], known)
 
 
-def _content(row: UnitRow, found: str) -> UnitContent:
-    text = row.text or ""
-    every = found.split()
-    if not is_of_this_version(every):
-        every = terms_that_fit(indexed_terms(text, row.speaker, row.role)).split()
-    known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
-    return UnitContent(
-        words=known.terms,
-        marks=every[1 : len(every) - len(known.terms)],
-        kinds=kinds_of(
-            text,
-            known.features,
-            by_assistant=said_by_assistant(row.role, row.speaker),
-            written=row.message_id is None,
-            waiting=False,
-        ),
-        named=len(terms(row.speaker)) if row.speaker else 0,
-        concepts=known.concepts,
-    )
+def content_of(
+    text: str, speaker: str | None, role: Literal["user", "assistant"], *, written: bool, found: str = ""
+) -> UnitContent:
+    """Return what is derived from a text; `found` are its terms as the index has them, if it has."""
+    kinds = WRITTEN * written | BY_ASSISTANT * said_by_assistant(role, speaker)
+    kinds |= ASKS * asks(text, language_of([text]))
+    if not kinds & (WRITTEN | BY_ASSISTANT):
+        kinds |= STATES_NOTHING * (not states_something(text))
+    return UnitContent(found.split() or terms_that_fit(indexed_terms(text, speaker)).split(), kinds)
 
 
 def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | None) -> KeptUnit:
@@ -175,7 +177,6 @@ def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | N
         conversation_id=row.conversation_id,
         episode_type=row.episode_type,
         said_at=row.created_at,
-        importance=row.importance,
         waiting=not row.indexed,
         text_hash=row.text_hash,
         content=content,

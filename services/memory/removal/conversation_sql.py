@@ -111,7 +111,7 @@ UPDATE memory_operations o SET query = NULL, results = o.results - 'items', old_
     SELECT jsonb_object_agg(kept.key, (
         SELECT coalesce(jsonb_agg(each), '[]') FROM jsonb_array_elements(o.old_value->kept.key) AS each
         WHERE each->>'id' NOT IN (SELECT id FROM said)
-    )) FROM unnest(ARRAY['messages', 'voices']) AS kept (key) WHERE o.old_value ? kept.key
+    )) FROM unnest(ARRAY['messages', 'notes']) AS kept (key) WHERE o.old_value ? kept.key
 )
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_command'
   AND EXISTS (

@@ -180,7 +180,7 @@ class Retraction:
         silenced = await (await connection.execute(sql.SILENCE, values)).fetchall()
         return {
             "messages": [row[0] for row in messages],
-            "voices": [row[0] for row in silenced],
+            "notes": [row[0] for row in silenced],
             "unmerged": await self.withdraw_episodes(connection, values),
         }
 

@@ -21,7 +21,7 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(conversation_ids)s)
 
 RETRACT_MESSAGES: LiteralString = """
 WITH before AS (
-    SELECT m.id, m.retracted_at, m.retraction_id, m.memory_text, m.off_record, m.inner_voice
+    SELECT m.id, m.retracted_at, m.retraction_id, m.memory_text, m.off_record, m.private_note
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
     WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
       AND m.retracted_at IS NULL
@@ -30,25 +30,25 @@ WITH before AS (
     UPDATE messages m SET
         retracted_at = CASE WHEN planned.text IS NULL THEN clock_timestamp() END,
         memory_text = planned.text, retraction_id = %(operation_id)s, off_record = planned.off_record,
-        inner_voice = NULL
+        private_note = NULL
     FROM before, unnest(%(message_ids)s::uuid[], %(texts)s::text[], %(off_record)s::boolean[])
         AS planned (id, text, off_record)
     WHERE m.id = before.id AND planned.id = m.id
 )
 SELECT jsonb_build_object('id', id, 'retraction_id', retraction_id, 'memory_text', memory_text,
-    'inner_voice', inner_voice) FROM before
+    'private_note', private_note) FROM before
 """
 # What was thought of an exchange goes, also where its answer stays as it is.
 SILENCE: LiteralString = """
 WITH before AS (
-    SELECT m.id, m.inner_voice FROM messages m
-    WHERE m.tenant_id = %(tenant_id)s AND m.inner_voice IS NOT NULL AND m.turn_id IN (
+    SELECT m.id, m.private_note FROM messages m
+    WHERE m.tenant_id = %(tenant_id)s AND m.private_note IS NOT NULL AND m.turn_id IN (
         SELECT turn_id FROM messages WHERE id = ANY(%(message_ids)s) AND retraction_id = %(operation_id)s
     ) FOR UPDATE OF m
 ), changed AS (
-    UPDATE messages m SET inner_voice = NULL FROM before WHERE m.id = before.id
+    UPDATE messages m SET private_note = NULL FROM before WHERE m.id = before.id
 )
-SELECT jsonb_build_object('id', id, 'inner_voice', inner_voice) FROM before
+SELECT jsonb_build_object('id', id, 'private_note', private_note) FROM before
 """
 
 # A turn goes with all of its messages; what was written from a message goes with it, also where the operation is
@@ -228,17 +228,17 @@ LIMIT 1
 
 RESTORE_MESSAGES: LiteralString = """
 UPDATE messages m SET retracted_at = NULL, off_record = false, retraction_id = before.retraction_id,
-    memory_text = before.memory_text, inner_voice = before.inner_voice
+    memory_text = before.memory_text, private_note = before.private_note
 FROM jsonb_to_recordset(%(messages)s) AS before (
-    id uuid, retraction_id uuid, memory_text text, inner_voice jsonb
+    id uuid, retraction_id uuid, memory_text text, private_note jsonb
 )
 WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.retraction_id = %(operation_id)s
 """
 
-RESTORE_VOICES: LiteralString = """
-UPDATE messages m SET inner_voice = before.inner_voice
-FROM jsonb_to_recordset(%(voices)s) AS before (id uuid, inner_voice jsonb)
-WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.inner_voice IS NULL AND m.retracted_at IS NULL
+RESTORE_NOTES: LiteralString = """
+UPDATE messages m SET private_note = before.private_note
+FROM jsonb_to_recordset(%(notes)s) AS before (id uuid, private_note jsonb)
+WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.private_note IS NULL AND m.retracted_at IS NULL
 """
 
 RESTORE_EPISODES: LiteralString = """

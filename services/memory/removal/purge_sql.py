@@ -157,7 +157,7 @@ DELETE FROM tone_states WHERE tenant_id = %(tenant_id)s AND turn_id IN (
 # The row stays: an import or a client that sends the message again finds it by its key or digest, and it is not
 # stored a second time. What an earlier command keeps out of memory stays out.
 MESSAGES: LiteralString = """
-UPDATE messages m SET content = coalesce(kept.text, ''), metadata = '{}', inner_voice = NULL,
+UPDATE messages m SET content = coalesce(kept.text, ''), metadata = '{}', private_note = NULL,
     parts = CASE WHEN kept.text IS NULL THEN '[]' ELSE m.parts END,
     memory_text = CASE WHEN kept.text IS NOT NULL AND m.memory_text <> kept.text THEN m.memory_text END,
     retracted_at = CASE WHEN kept.text IS NULL THEN coalesce(m.retracted_at, clock_timestamp())

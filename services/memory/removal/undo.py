@@ -149,7 +149,7 @@ class Undo:
             "operation_id": operation.id,
             "message_ids": [UUID(each["id"]) for each in messages],
             "messages": WordsInJson(messages),
-            "voices": WordsInJson(before.get("voices", [])),
+            "notes": WordsInJson(before.get("notes", [])),
             "unmerged": Jsonb(before.get("unmerged", [])),
             "episode_ids": [UUID(each) for each in before.get("written", [])],
         }
@@ -159,7 +159,7 @@ class Undo:
         for row in await (await connection.execute(sql.PARTS_OF, values)).fetchall():
             await self._undo_core(connection, owner, _Logged(*row))
         await connection.execute(sql.RESTORE_MESSAGES, values)
-        await connection.execute(sql.RESTORE_VOICES, values)
+        await connection.execute(sql.RESTORE_NOTES, values)
         await connection.execute(sql.RESTORE_EPISODES, values)
         await connection.execute(sql.CHANGED_EPISODES, values)
         await connection.execute(sql.MERGE_AGAIN, values)

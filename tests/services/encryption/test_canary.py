@@ -29,7 +29,7 @@ from tests.support.derived import derive_everything, maintain_everything
 from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer
-from tests.support.retracting import SECRET, WHOLE
+from tests.support.retracting import FILED, SECRET
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -106,11 +106,11 @@ async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_de
     owner = await derive_everything(services, client, model_server)
     await maintain_everything(services, client, owner)
     (block,) = [each for each in await services.memory.core.read(owner) if each.section == "human"]
-    pin = digest_of_value(block.id, "health", WHOLE).hex()
+    pin = digest_of_value(block.id, "health", FILED).hex()
     await services.memory.indexing.index_waiting()
     copy = await asyncio.to_thread(_copy_of, server)
     assert pin not in copy, "a digest of a short text can be guessed"
-    assert (await services.memory.pins.values(DEFAULT_TENANT, [block]))["human"] == [PinnedValue("health", WHOLE)]
+    assert (await services.memory.pins.values(DEFAULT_TENANT, [block]))["human"] == [PinnedValue("health", FILED)]
     folders = [Path(server._parent), Path(milvus_server.folder), settings.keys_folder]
     folders.append(await _redis_folder(services))
     search = CanarySearch(services.database, services.memory.index, services.redis)

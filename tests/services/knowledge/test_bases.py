@@ -3,24 +3,11 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.knowledge.base import BaseProfile, NewBase
+from services.knowledge.base import NewBase
 from tests.support.knowledge import a_base, put
 from tests.support.turns import exchange, new_turn
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_profiles_are_what_the_bases_of_the_tenant_say_of_themselves(services: Services) -> None:
-    bases = services.knowledge.bases
-    other = await Tenants(services.database).create("other")
-    await a_base(services, "b", tenant_id=other.id)
-    assert await bases.profiles(DEFAULT_TENANT) == []
-    await a_base(services, "z", description="Zoo.", keywords=("zebra",), questions=("Where?",), handler="cited")
-    await a_base(services, "b", system_prompt="Be brief.")
-    assert await bases.profiles(DEFAULT_TENANT) == [
-        BaseProfile("b", "Our handbook.", system_prompt="Be brief."),
-        BaseProfile("z", "Zoo.", ("zebra",), ("Where?",), handler="cited"),
-    ]
 
 
 async def test_a_change_changes_what_is_given_and_the_time(services: Services) -> None:
@@ -44,14 +31,12 @@ async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_nam
     assert changed.handler == "cited"
 
 
-async def test_routing_knows_what_documents_are_about_and_when_that_changes(services: Services) -> None:
+async def test_a_turn_knows_when_documents_have_changed(services: Services) -> None:
     base = await a_base(services)
     before = await services.turns.open(new_turn("Hi"))
     await put(services, base, "a.md", "# Leave\n\n## Sick leave\n\nCall before nine.")
     after = await services.turns.open(new_turn("Hi", session_key="s-2"))
     assert before.knowledge_version != after.knowledge_version
-    [profile] = await services.knowledge.bases.profiles(DEFAULT_TENANT)
-    assert any("Sick leave" in heading for heading in profile.headings)
 
 
 async def test_a_change_that_began_before_another_and_ended_after_it_is_noticed(services: Services) -> None:

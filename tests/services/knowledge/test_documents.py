@@ -25,8 +25,7 @@ OLD, NEW = "# Leave\n\nThirty days of holidays.", "# Leave\n\nTwenty days of hol
 async def _settled(services: Services) -> None:
     """Run the jobs, as a worker does, and index what waits."""
     jobs = JobQueue(services.database, timings=HURRIED)
-    quality = services.memory.recall.embedding_quality
-    make_knowledge(services.settings, services.database, services.milvus, services.embedder, jobs, quality)
+    make_knowledge(services.settings, services.database, services.milvus, services.embedder, jobs)
     await jobs.open()
     await services.knowledge.indexing.index_waiting()
     await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)

@@ -17,9 +17,9 @@ from services.jobs.queue import JobQueue
 from services.knowledge.bases import FORGET_PASSAGES
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
+from services.llm.builtin_embeddings import BuiltinEncoder
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
-from services.text.lexical import LexicalEmbeddings
 from tests.support.jobs import HURRIED
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
@@ -30,17 +30,17 @@ QUESTION, ANSWER = "How many days of holidays?", "Thirty days of holidays."
 
 
 class _Interrupted(Embeddings):
-    """Lexical embeddings, before which something happens, once."""
+    """Embeddings of the built-in encoder, before which something happens, once."""
 
     def __init__(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
         self._meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
-        self._lexical = LexicalEmbeddings(512)
+        self._encoder = BuiltinEncoder()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return self._lexical.embed_documents(texts)
+        return self._encoder.encode(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        return self._lexical.embed_query(text)
+        return self._encoder.encode([text])[0]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         meanwhile, self._meanwhile = self._meanwhile, None

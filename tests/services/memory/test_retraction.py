@@ -227,20 +227,20 @@ async def test_a_reflection_goes_also_where_the_answer_stays_and_comes_back(
 ) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
     turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
-    voice = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
-    model_server.script(Reply([json.dumps(voice)]))
+    note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
+    model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
-    voices = "SELECT inner_voice FROM messages WHERE inner_voice IS NOT NULL"
-    assert await _rows(services, voices) == [(voice,)]
+    notes = "SELECT private_note FROM messages WHERE private_note IS NOT NULL"
+    assert await _rows(services, notes) == [(note,)]
     change = await forget(services, _owner(turn))
-    assert await _rows(services, voices) == []
+    assert await _rows(services, notes) == []
     model_server.requests.clear()
     body = {"user_id": "u-1", "session_id": "s-2", "expert": "thoughtful", "message": "Hello again."}
     assert (await client.post("/api/v1/chat", json=body)).status_code == 200
     assert SECRET not in _asked(model_server)
     undo = await client.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
     assert undo.status_code == 200, undo.text
-    assert await _rows(services, voices) == [(voice,)]
+    assert await _rows(services, notes) == [(note,)]
 
 
 async def _say(client: httpx.AsyncClient, message: str, session: str) -> None:
@@ -374,8 +374,8 @@ async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it
 ) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
     turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
-    voice = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
-    model_server.script(Reply([json.dumps(voice)]))
+    note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
+    model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
     other = await exchange(services.turns, "I play the tuba.", "Loud!", expert="thoughtful", session_key="s-2")
     await forget(services, _owner(turn))

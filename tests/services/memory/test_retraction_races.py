@@ -172,7 +172,7 @@ async def test_a_thought_about_it_is_not_kept(services: Services, model_server: 
     voice = Reply([json.dumps({"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."})])
     model_server.default = interrupted(lambda: forget(services, _owner(turn)), lambda _: voice)
     assert not await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
-    assert SECRET not in await _texts(services, "SELECT inner_voice FROM messages")
+    assert SECRET not in await _texts(services, "SELECT private_note FROM messages")
 
 
 @in_both_forms

@@ -18,11 +18,11 @@ from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
-VOICE = {"thoughts": "He sounds tired of his work.", "feeling": "warm", "intention": "Ask about his sleep."}
+NOTE = {"thoughts": "He sounds tired of his work.", "feeling": "warm", "intention": "Ask about his sleep."}
 
 
 def _reply(**values: Any) -> Reply:
-    return Reply([json.dumps({**VOICE, **values})])
+    return Reply([json.dumps({**NOTE, **values})])
 
 
 async def _thoughtful(services: Services, **values: Any) -> OpenTurn:
@@ -30,9 +30,9 @@ async def _thoughtful(services: Services, **values: Any) -> OpenTurn:
     return await exchange(services.turns, "Work was long", "Rest well.", expert="thoughtful", **values)
 
 
-async def _voice(services: Services, turn: OpenTurn) -> Any:
+async def _note(services: Services, turn: OpenTurn) -> Any:
     async with services.database.tenant(turn.tenant_id) as connection:
-        statement = "SELECT inner_voice FROM messages WHERE id = %s"
+        statement = "SELECT private_note FROM messages WHERE id = %s"
         row = await (await connection.execute(statement, [turn.answer_message_id])).fetchone()
     return row[0] if row else None
 
@@ -50,8 +50,8 @@ async def test_a_turn_of_an_expert_who_reflects_is_thought_over_by_a_job(
         return await statuses(services.database, REFLECT) == ["succeeded"]
 
     await until(done)
-    assert await _voice(services, turn) == VOICE
-    assert await _voice(services, other) is None
+    assert await _note(services, turn) == NOTE
+    assert await _note(services, other) is None
     asked = model_server.requests[-1].prompt[-1][1]
     assert json.loads(asked) == {"who you are": "You are kind.", "user": "Work was long", "you": "Rest well."}
 
@@ -83,10 +83,10 @@ async def test_garbage_is_asked_for_once_more_and_never_stored(
     turn = await _thoughtful(services)
     model_server.script(garbage, garbage)
     assert not await services.reflection.reflect(turn.tenant_id, turn.turn_id)
-    assert (len(model_server.requests), await _voice(services, turn)) == (2, None)
+    assert (len(model_server.requests), await _note(services, turn)) == (2, None)
     model_server.script(garbage, _reply())
     assert await services.reflection.reflect(turn.tenant_id, turn.turn_id)
-    assert await _voice(services, turn) == VOICE
+    assert await _note(services, turn) == NOTE
 
 
 async def test_a_model_that_is_down_is_tried_again_by_the_job(
@@ -96,4 +96,4 @@ async def test_a_model_that_is_down_is_tried_again_by_the_job(
     model_server.script(Reply(status=500))
     with pytest.raises(ModelFailed):
         await services.reflection.reflect(turn.tenant_id, turn.turn_id)
-    assert await _voice(services, turn) is None
+    assert await _note(services, turn) is None

@@ -12,7 +12,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 def units(*texts: str, by_assistant: bool = False) -> list[Unit]:
     """Units, each said a day after the one before."""
     return [
-        Unit(str(at), str(at), "c", NOW + timedelta(days=at), text, tuple(terms(text)), by_assistant=by_assistant)
+        Unit(str(at), str(at), NOW + timedelta(days=at), text, by_assistant=by_assistant)
         for at, text in enumerate(texts)
     ]
 

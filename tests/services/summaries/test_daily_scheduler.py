@@ -228,7 +228,6 @@ async def test_switched_off_nothing_is_found_by_itself(
         await exchange(off.turns, "I moved to Bergen", "Nice")
         await exchange(off.turns, "It rains", "It does")
         assert await off.visits.end_idle(datetime.now(UTC) + timedelta(hours=1)) == 1
-        assert "find_days_to_summarise" not in off.jobs.app.tasks
         async with off.database.tenant(DEFAULT_TENANT) as connection:
             row = await (await connection.execute("SELECT count(*) FROM procrastinate_jobs")).fetchone()
     assert row == (0,)

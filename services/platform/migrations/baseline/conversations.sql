@@ -96,14 +96,14 @@ CREATE TABLE messages (
     external_id      text,
     speaker          text,
     import_key       text,
-    inner_voice      jsonb,
+    private_note     jsonb,
     retracted_at     timestamptz,
     retraction_id    uuid,
     memory_text      text,
     off_record       boolean NOT NULL DEFAULT false,
     branch_id        uuid,
     digest           bytea,
-    voice_made_by    jsonb NOT NULL DEFAULT '{}',
+    note_made_by     jsonb NOT NULL DEFAULT '{}',
     origin           foreign_origin,
     PRIMARY KEY (id, tenant_id),
     FOREIGN KEY (branch_id, tenant_id) REFERENCES conversation_branches (id, tenant_id)
@@ -116,7 +116,7 @@ CREATE TABLE messages (
 COMMENT ON TABLE messages IS 'What was said, word by word.';
 COMMENT ON COLUMN messages.external_id IS 'the caller''s id of an imported message';
 COMMENT ON COLUMN messages.import_key IS 'by which an imported message is known when it comes again';
-COMMENT ON COLUMN messages.inner_voice IS 'the expert''s private note about the turn';
+COMMENT ON COLUMN messages.private_note IS 'the expert''s private note about the turn';
 COMMENT ON COLUMN messages.memory_text IS 'what memory keeps in place of the content';
 COMMENT ON COLUMN messages.off_record IS 'shown in its own conversation only';
 COMMENT ON COLUMN messages.retraction_id IS 'the operation in memory_operations that changed the row last';
@@ -131,7 +131,7 @@ ALTER TABLE messages
     ALTER external_id SET STATISTICS 0,
     ALTER speaker SET STATISTICS 0,
     ALTER import_key SET STATISTICS 0,
-    ALTER inner_voice SET STATISTICS 0,
+    ALTER private_note SET STATISTICS 0,
     ALTER memory_text SET STATISTICS 0,
     ALTER digest SET STATISTICS 0;
 -- Parts are compressed already.

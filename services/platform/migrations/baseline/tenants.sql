@@ -35,13 +35,10 @@ CREATE TABLE users (
     locale        text,
     display_name  text,
     created_at    timestamptz NOT NULL DEFAULT now(),
-    sealed_at     timestamptz,
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, external_id)
 );
 COMMENT ON TABLE users IS 'People who talk to the experts, by the caller''s own ids.';
-COMMENT ON COLUMN users.sealed_at IS
-    'NULL = some words of the user are still in clear; a database that begins empty has none';
 ALTER TABLE users
     ALTER external_id SET STATISTICS 0,
     ALTER display_name SET STATISTICS 0;
@@ -137,7 +134,6 @@ CREATE TABLE encryption (
     is_on      boolean NOT NULL DEFAULT true,
     store_id   uuid NOT NULL,
     since      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    sealed_at  timestamptz DEFAULT clock_timestamp(),
     PRIMARY KEY (is_on),
     CHECK (is_on)
 );

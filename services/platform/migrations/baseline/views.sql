@@ -3,7 +3,7 @@
 -- The one definition of what may be read of messages: by prompts, recall, summaries.
 CREATE VIEW remembered_messages WITH (security_invoker = true) AS
 SELECT id, tenant_id, conversation_id, turn_id, role, coalesce(memory_text, content) AS content, parts, completed,
-       token_count, created_at, external_id, speaker, topic_id, uncovered, inner_voice
+       token_count, created_at, external_id, speaker, topic_id, uncovered, private_note
 FROM messages WHERE retracted_at IS NULL AND branch_id IS NULL;
 COMMENT ON VIEW remembered_messages IS 'What may be read of messages: by prompts, recall and summaries.';
 
@@ -56,7 +56,7 @@ UNION ALL
 SELECT m.tenant_id, c.user_id, 'private_note', m.id, 'message', said.id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 JOIN messages said ON said.conversation_id = m.conversation_id AND said.turn_id = m.turn_id
-WHERE m.inner_voice IS NOT NULL
+WHERE m.private_note IS NOT NULL
 UNION ALL
 SELECT e.tenant_id, c.user_id, 'persona_card', e.conversation_id, 'visit', last.id
 FROM context_epochs e JOIN conversations c ON c.id = e.conversation_id CROSS JOIN LATERAL (
@@ -107,9 +107,9 @@ UNION ALL
 SELECT tenant_id, user_id, 'tone', turn_id, dominant, at, jsonb_build_object('turn_id', turn_id), false, 'current'
 FROM tone_states
 UNION ALL
-SELECT m.tenant_id, c.user_id, 'private_note', m.id, m.inner_voice::text, m.created_at,
-       m.voice_made_by || jsonb_build_object('turn_id', m.turn_id), false, 'current'
-FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.inner_voice IS NOT NULL
+SELECT m.tenant_id, c.user_id, 'private_note', m.id, m.private_note::text, m.created_at,
+       m.note_made_by || jsonb_build_object('turn_id', m.turn_id), false, 'current'
+FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.private_note IS NOT NULL
 UNION ALL
 SELECT e.tenant_id, c.user_id, 'persona_card', e.conversation_id, e.persona_card, e.begun_at,
        jsonb_strip_nulls(jsonb_build_object('turn_id', (

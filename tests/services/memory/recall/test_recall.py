@@ -4,11 +4,10 @@ from uuid import uuid4
 
 import pytest
 
-from services.bootstrap import Services, open_services
-from services.engines import Engines
+from services.bootstrap import Services
+from services.memory.blocks import Owner
 from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import RecallResult, TurnQuery
-from services.platform.settings import Settings
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -45,8 +44,7 @@ async def test_what_is_indexed_is_recalled(remembering: Services) -> None:
     found = await remembering.memory.recall.for_turn(asked)
     assert list(found.degraded) == []
     assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
-    legs = {leg.leg for result in found.ranking.results for leg in result.legs}
-    assert {"lexical", "dense"} <= legs
+    assert found.ranking.results[0].ranks.keys() == {"words", "meaning"}
 
 
 async def test_a_stranger_recalls_nothing(remembering: Services) -> None:
@@ -56,15 +54,23 @@ async def test_a_stranger_recalls_nothing(remembering: Services) -> None:
     assert texts(await remembering.memory.recall.search(scope, "狗", now=asked.now)) == []
 
 
-async def test_lists_can_be_put_together_by_their_ranks(settings: Settings, engines: Engines) -> None:
-    by_ranks = settings.model_copy(update={"memory_recall_fusion": "ranks"})
-    scores = []
-    for chosen in (settings, by_ranks):
-        async with open_services(chosen, engines) as opened:
-            found = await opened.memory.recall.for_turn(await _tell(opened))
-        assert "我养了一只叫布鲁诺的狗" in texts(found)[:2]
-        scores.append([round(result.score, 4) for result in found.ranking.results[:3]])
-    assert scores[0] != scores[1]
+async def test_what_means_the_same_is_found_in_other_words_and_in_the_other_language(
+    remembering: Services,
+) -> None:
+    asked = await _tell(remembering)
+    await remembering.memory.indexing.index_waiting()
+    for message in ("What is my pet called?", "我家宠物叫啥"):
+        found = await remembering.memory.recall.for_turn(replace(asked, message=message))
+        assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
+
+
+async def test_the_nearest_memories_are_found_with_their_probabilities(remembering: Services) -> None:
+    asked = await _tell(remembering)
+    await remembering.memory.indexing.index_waiting()
+    owner = Owner(asked.scope.tenant_id, asked.scope.user_id, asked.scope.expert_id)
+    (_, text, likely), *_ = await remembering.memory.recall.find(owner, "the dog")
+    assert (text, likely > 0) == ("我养了一只叫布鲁诺的狗", True)
+    assert await remembering.memory.recall.find(owner, "the dog", kinds=["fact"]) == []
 
 
 async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: Services) -> None:

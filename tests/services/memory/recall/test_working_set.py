@@ -8,13 +8,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.memory.recall.unit_arrays import KeptUnit, UnitContent
+from services.memory.recall.unit_arrays import KeptUnit
+from services.memory.recall.unit_loading import content_of
 from services.memory.recall.working_set import WorkingSet
-from services.search.columns import kinds_of
-from services.search.index_terms import indexed_terms, marked, sought_terms
-from services.search.queries import make_queries
-from services.search.ranking import score
-from services.text.features import features
+from services.text.tokenizer import terms
 
 DIMENSION = 8
 BEGUN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -36,22 +33,13 @@ QUESTIONS = (
 
 
 def kept(number: int, text: str, *, waiting: bool, vector: int | None, conversation: int) -> KeptUnit:
-    every = indexed_terms(text, None, "user")
-    known = marked(every, text, None, "user")
-    content = UnitContent(
-        words=known.terms,
-        marks=every[1 : len(every) - len(known.terms)],
-        kinds=kinds_of(text, features(text, "user"), by_assistant=False, written=number % 5 == 0, waiting=False),
-        named=0,
-        concepts=known.concepts,
-    )
+    content = content_of(text, None, "user", written=number % 5 == 0)
     return KeptUnit(
         unit_id=UUID(int=number + 1 << 70 | number),
         episode_id=UUID(int=number // 2 + 7),
         conversation_id=UUID(int=conversation) if conversation else None,
         episode_type="turn",
         said_at=BEGUN + timedelta(minutes=7 * (number % 13)),
-        importance=0.4,
         waiting=waiting,
         text_hash=hash(text),
         content=content,
@@ -64,22 +52,25 @@ def embedding(seed: int) -> list[float]:
     return values
 
 
-def ranked(units: WorkingSet, question: str) -> list[tuple[UUID, float]]:
+def ranked(units: WorkingSet, question: str) -> list[tuple[UUID, float, float, UUID | None, UUID | None]]:
+    """What ranking reads of each unit: its scores and its neighbours."""
     mask = units.within()
-    queries = make_queries(question)
-    words = units.by_words(sought_terms(question), mask, 5)
-    near, cosines = units.by_meaning(embedding(1), mask, 5)
-    places = units.in_order(words, near, units.waiting(mask, 3))
-    if not len(places):
-        return []
-    at = dict(zip(near.tolist(), cosines.tolist(), strict=True))
-    table = np.array([[at.get(place, np.nan) for place in places.tolist()]])
-    scored = score(
-        queries[:1], table, units.columns(places), now=BEGUN + timedelta(days=9), quality={"en": 0.5, "zh": 0.5}
-    )
+    words, _ = units.by_words(terms(question), mask)
+    [cosines] = units.by_meaning(np.array([embedding(1)], dtype=np.float32))
+    near = units.neighbours()
+
+    def unit(place: int) -> UUID | None:
+        return units.unit_id(place) if place >= 0 else None
+
     return sorted(
-        (units.unit_id(place), round(float(value), 9))
-        for place, value in zip(places.tolist(), scored.final.tolist(), strict=True)
+        (
+            units.unit_id(place),
+            round(float(words[place]), 6),
+            round(float(cosines[place]), 6),
+            unit(int(near.previous[place])),
+            unit(int(near.following[place])),
+        )
+        for place in mask.nonzero()[0].tolist()
     )
 
 
@@ -177,5 +168,5 @@ def test_a_unit_takes_about_a_kilobyte() -> None:
         for number in range(2000)
     ]
     units.replace({unit.episode_id for unit in every}, every)
-    units.by_words(["dog"], units.within(), 5)
+    units.by_words(["dog"], units.within())
     assert units.nbytes / len(units) < 1200

@@ -1,0 +1,94 @@
+"""How likely a passage answers a message: by its cosine, the words in common, and a keyword's prior."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from services.search.parameters import BM25_K1
+from services.search.ranking import Values
+from services.text.tokenizer import is_weak
+
+# Learned on the messages of several sets of bases, half of which need none.
+_MEANING, _WORDS, _CONSTANT = 16.0, 14.0, -0.95
+_WORDS_ALONE, _CONSTANT_ALONE = 17.4, -4.85
+_NAMED = 2.0
+"""What it adds that the caller named the base, or the message has a keyword of it."""
+_LEAST = 0.08
+"""Probability from which a passage is shown."""
+_CLOSE = 0.2
+"""Share of the best one's probability that each further passage must have."""
+_LENGTH = 0.75
+_OTHERS = 10
+"""Passages without any of the words that are supposed beside those found, which may be few."""
+_WEAK = 0.3
+"""How much a general word counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A passage that a search found.
+
+    Attributes:
+        cosine: Of its embedding; None where it was not found by meaning.
+        waiting: Whether the index has it not yet.
+        named: Whether the caller named its base, or the message has a keyword of it.
+    """
+
+    chunk_id: UUID
+    terms: tuple[str, ...]
+    cosine: float | None
+    named: bool
+    waiting: bool = False
+
+
+def probabilities(
+    words: Sequence[str], candidates: Sequence[Candidate], floor: float | None, *, by_words: bool
+) -> Values:
+    """Return the probability of each passage.
+
+    Args:
+        words: the message's terms, each once.
+        candidates: the passages.
+        floor: cosine from which two texts are about the same with the embedding; None = words alone decide.
+        by_words: whether words count; without, and without an embedding, they do as well.
+    """
+    shares = _shares(words, candidates)
+    known = [each.cosine for each in candidates if each.cosine is not None]
+    alone = np.array([floor is None or not known or (each.waiting and each.cosine is None) for each in candidates])
+    least = min(known, default=0.0)
+    cosines = np.array([least if each.cosine is None else each.cosine for each in candidates])
+    meant = _MEANING * (cosines - (floor or 0.0)) + _WORDS * shares * by_words + _CONSTANT
+    logits = np.where(alone, _WORDS_ALONE * shares + _CONSTANT_ALONE, meant)
+    logits = logits + np.array([_NAMED * each.named for each in candidates])
+    found: Values = 1 / (1 + np.exp(-logits))
+    return found
+
+
+def shown(candidates: Sequence[Candidate], likely: Values) -> list[tuple[UUID, float]]:
+    """Return the passages that are likely enough, best first, with their probabilities."""
+    order = sorted(range(len(candidates)), key=lambda place: -likely[place])
+    return [
+        (candidates[place].chunk_id, float(likely[place]))
+        for place in order
+        if likely[place] >= max(_LEAST, _CLOSE * likely[order[0]])
+    ]
+
+
+def _shares(words: Sequence[str], candidates: Sequence[Candidate]) -> Values:
+    """BM25 as a share of the highest possible score; words are weighed by their rarity among the passages."""
+    held = [Counter(candidate.terms) for candidate in candidates]
+    lengths = np.array([len(candidate.terms) for candidate in candidates], dtype=np.float64)
+    relative = 1 - _LENGTH + _LENGTH * lengths / max(float(lengths.mean()) if len(lengths) else 1.0, 1.0)
+    found, possible = np.zeros(len(candidates)), 1e-6
+    for word in words:
+        counts = np.array([each[word] for each in held], dtype=np.float64)
+        having = float((counts > 0).sum())
+        weight = np.log(1 + (len(held) + _OTHERS - having + 0.5) / (having + 0.5)) * (
+            _WEAK if is_weak(word) else 1.0
+        )
+        found += weight * counts / (counts + BM25_K1 * relative)
+        possible += weight
+    return found / possible

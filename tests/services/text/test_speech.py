@@ -1,0 +1,23 @@
+import pytest
+
+from services.text.speech import states_something
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have a dog.",
+        "我养了一只狗",
+        "I'm a vet nurse. What can I cook?",
+        "Translate this. My aunt lives in Oslo.",
+    ],
+)
+def test_a_sentence_that_states_something_is_enough(text: str) -> None:
+    assert states_something(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["What is my dog called?", "Write a poem.", "Thanks!", "好的", "帮我写一首诗", "…"]
+)
+def test_questions_orders_and_courtesies_state_nothing(text: str) -> None:
+    assert not states_something(text)

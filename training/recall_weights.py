@@ -1,0 +1,312 @@
+"""Learn the weights of recall: `python -m training.recall_weights FOLDER ... [--left-out]`.
+
+Each folder holds `conversations.jsonl` and `questions.jsonl` as described in docs/evaluation.md; folders of one
+family (the name up to the first `_`, `-` or `/`) are left out together. To them come facts told in one sentence,
+preferences let slip in passing, and messages that need nothing of memory. What is learned is an order and, from
+it, probabilities; both are written to `services/search/weights.json`, with embeddings and for words alone.
+"""
+
+import argparse
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid5
+
+import numpy as np
+
+from services.evaluation.dataset import Dataset, load
+from services.llm.builtin_embeddings import BuiltinEncoder
+from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
+from services.memory.recall.working_set import WorkingSet
+from services.search.queries import Query, Utterance, make_query
+from services.search.ranking import FEATURES, SHOWN, Values, score, shown_features
+from services.text.language import language_of
+from services.text.questions import asks
+from services.text.speech import states_something
+from services.text.tokenizer import indexed_text, terms
+
+OWN = Path(__file__).parent / "data"
+WEIGHTS = Path(__file__).parent.parent / "services" / "search" / "weights.json"
+_NAMES = UUID(int=0)
+_RIDGE = 2.0
+_STEPS = 30
+_TYPICAL = 150
+"""Questions of a family that count once each."""
+_SHARE = {"facts": 0.5, "everyday": 0.7}
+"""How much families of our own count."""
+_WRITTEN = 1.0
+"""How much better a written memory stands: no set holds any to learn it from."""
+_LOOKED_AT = 20
+"""The best units, among which it is chosen what is shown."""
+_FIRST_DAY = datetime(2026, 1, 1, 9, tzinfo=UTC)
+_ENCODER = BuiltinEncoder()
+
+
+Group = tuple[Values, Values, float]
+"""Rows of features, which of them are wanted, and a weight."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The best units for one message, and which of them bear on it."""
+
+    family: str
+    source: str
+    query: Query
+    features: dict[str, Values]
+    """With embeddings (`meaning`) and without (`words`)."""
+    places: dict[str, list[int]]
+    relevant: frozenset[int]
+    """Places of all relevant units, found or not."""
+
+    def labels(self, kind: str) -> Values:
+        """1 for each relevant candidate, else 0."""
+        return np.array([place in self.relevant for place in self.places[kind]], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message of a store."""
+
+    id: str
+    text: str
+    speaker: str
+    role: str
+    conversation: str
+    at: datetime
+
+
+def working_set(messages: Sequence[Said]) -> WorkingSet:
+    """Return the messages as recall sees them, at the places of their order."""
+    texts = [indexed_text(said.speaker, said.text) for said in messages]
+    units = WorkingSet(512)
+    units.replace(
+        (),
+        [
+            KeptUnit(
+                unit_id=uuid5(_NAMES, f"{number} {said.id}"),
+                episode_id=uuid5(_NAMES, f"{number} {said.id}"),
+                conversation_id=uuid5(_NAMES, said.conversation),
+                episode_type="turn",
+                said_at=said.at,
+                waiting=False,
+                text_hash=number,
+                content=UnitContent(terms(text), _kinds(said)),
+                vector=vector,
+            )
+            for number, (said, text, vector) in enumerate(
+                zip(messages, texts, _ENCODER.encode(texts), strict=True)
+            )
+        ],
+    )
+    return units
+
+
+def _kinds(said: Said) -> int:
+    if said.role == "assistant" and said.speaker.lower() in {"", "assistant", "ai", "助理", "助手"}:
+        return BY_ASSISTANT
+    return ASKS * asks(said.text, language_of([said.text])) | STATES_NOTHING * (not states_something(said.text))
+
+
+def observe(
+    family: str,
+    source: str,
+    units: WorkingSet,
+    message: str,
+    relevant: Iterable[int],
+    *,
+    said: Sequence[Utterance] = (),
+    speaker: str = "",
+    until: datetime | None = None,
+) -> Observation | None:
+    """Search for a message with embeddings and without; None for one without a letter."""
+    query = make_query(message, said, speaker=speaker)
+    if query is None:
+        return None
+    mask = units.within(until=until)
+    found = {
+        "meaning": score(query, _ENCODER.encode(list(query.texts)), units, mask),
+        "words": score(query, (), units, mask),
+    }
+    return Observation(
+        family,
+        source,
+        query,
+        {kind: each.features for kind, each in found.items()},
+        {kind: each.places.tolist() for kind, each in found.items()},
+        frozenset(relevant),
+    )
+
+
+def of_folder(folder: Path, name: str) -> Iterator[Observation]:
+    """Observe the questions of a folder, and messages that need nothing on the stores of everyday talk."""
+    dataset = load(folder)
+    family = re.split(r"[_\-/]", name)[0]
+    stores = {user: working_set(messages) for user, messages in _stores(dataset).items()}
+    places = {
+        (user, said.id): place
+        for user, messages in _stores(dataset).items()
+        for place, said in enumerate(messages)
+    }
+    for question in dataset.questions:
+        evidence = [places[question.user, each] for each in question.evidence if (question.user, each) in places]
+        if question.day is not None or not evidence:
+            continue
+        found = observe(
+            family, name, stores[question.user], question.text, evidence,
+            said=question.said, speaker=question.speaker, until=question.until,
+        )  # fmt: skip
+        if found:
+            yield found
+    if len(stores) > 2:  # noqa: PLR2004 — many small stores: everyday talk
+        for units in list(stores.values())[:2]:
+            for message in _ordinary(name):
+                if found := observe(family, "ordinary", units, message, ()):
+                    yield found
+
+
+def _stores(dataset: Dataset) -> dict[str, list[Said]]:
+    stores: defaultdict[str, list[Said]] = defaultdict(list)
+    for line in dataset.lines:
+        stores[line["user_id"]].append(
+            Said(
+                line["external_id"],
+                line["content"],
+                line.get("speaker", ""),
+                line["role"],
+                line["session_id"],
+                datetime.fromisoformat(line["created_at"]),
+            )
+        )
+    return stores
+
+
+def _ordinary(name: str) -> list[str]:
+    language = "zh" if name.endswith("zh") else "en"
+    return (OWN / f"ordinary_{language}.txt").read_text(encoding="utf-8").splitlines()
+
+
+def of_own_data(language: str, *, stores: int = 7) -> Iterator[Observation]:
+    """Observe facts and preferences among unrelated remarks."""
+    chance = random.Random(1)  # noqa: S311 — a shuffle
+    facts = _read(OWN / f"facts_{language}.jsonl")
+    preferences = _read(OWN / f"preferences_{language}.jsonl")
+    chance.shuffle(facts)
+    chance.shuffle(preferences)
+    for number in range(stores):
+        some = facts[number::stores]
+        liked = preferences[number::stores]
+        said = [each[key] for each in some for key in ("told", "near")] + [each["told"] for each in liked]
+        chance.shuffle(said)
+        units = working_set(
+            [
+                Said(str(place), text, "", "user", str(place), _FIRST_DAY + timedelta(hours=5 * place))
+                for place, text in enumerate(said)
+            ]
+        )
+        for each in some:
+            yield from _one("facts", units, each["question"], said.index(each["told"]))
+        for each in liked:
+            yield from _one("preferences", units, each["message"], said.index(each["told"]))
+        for message in chance.sample(_ordinary(language), 20):
+            if found := observe("facts", "ordinary", units, message, ()):
+                yield found
+
+
+def _one(source: str, units: WorkingSet, message: str, place: int) -> Iterator[Observation]:
+    if found := observe(source, source, units, message, [place]):
+        yield found
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Values]:
+    """Return the weights of `FEATURES`, and those of `SHOWN` with the constant.
+
+    First the order is learned, by a conditional logit of what bears on a message among what was found; then, from
+    its score and what the message is, the probabilities of the best.
+    """
+    counts = Counter(each.family for each in observations)
+    seen = [each for each in observations if len(each.features[kind])]
+    weights = [_SHARE.get(each.family, 1.0) * (_TYPICAL / counts[each.family]) ** 0.5 for each in seen]
+    groups = [(each.features[kind], each.labels(kind), weight) for each, weight in zip(seen, weights, strict=True)]
+    order = _order([group for group in groups if group[1].any()])
+    shown = []
+    for each, (rows, wanted, weight) in zip(seen, groups, strict=True):
+        scores = rows @ order
+        best = np.argsort(-scores)[:_LOOKED_AT]
+        shown.append((shown_features(each.query, rows, scores)[best], wanted[best], weight))
+    return order, _probabilities(shown)
+
+
+def _order(groups: Sequence[Group]) -> Values:
+    weights = np.zeros(len(FEATURES))
+    for _ in range(_STEPS):
+        gradient, curvature = -_RIDGE * weights, _RIDGE * np.eye(len(weights))
+        for rows, wanted, weight in groups:
+            share = np.exp(rows @ weights - (rows @ weights).max())
+            share /= share.sum()
+            mean = share @ rows
+            gradient += weight * ((wanted / wanted.sum()) @ rows - mean)
+            curvature += weight * ((rows - mean).T * share) @ (rows - mean)
+        weights += np.linalg.solve(curvature, gradient).clip(-2, 2)
+    return weights
+
+
+def _probabilities(groups: Sequence[Group]) -> Values:
+    weights = np.zeros(groups[0][0].shape[1])
+    for _ in range(_STEPS):
+        gradient, curvature = -_RIDGE * weights, _RIDGE * np.eye(len(weights))
+        for rows, wanted, weight in groups:
+            likely = 1 / (1 + np.exp(-rows @ weights))
+            gradient += weight * rows.T @ (wanted - likely)
+            curvature += weight * (rows.T * (likely * (1 - likely))) @ rows
+        weights += np.linalg.solve(curvature, gradient).clip(-2, 2)
+    return weights
+
+
+def recall_at(observations: Sequence[Observation], order: Values, kind: str, most: int = 10) -> float:
+    """Return the mean share of the relevant units among the first."""
+    shares = []
+    for each in observations:
+        if each.relevant:
+            best = np.argsort(-(each.features[kind] @ order), kind="stable")[:most]
+            shares.append(len({each.places[kind][at] for at in best} & each.relevant) / len(each.relevant))
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def main() -> None:
+    """Learn from the folders named, and write the weights."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--left-out", action="store_true", help="also say how each family is found by the others")
+    given = parser.parse_args()
+    observations = [each for language in ("en", "zh") for each in of_own_data(language)]
+    for folder in given.folders:
+        observations += of_folder(folder, folder.name)
+    if given.left_out:
+        for family in sorted({each.family for each in observations}):
+            others = [each for each in observations if each.family != family]
+            for kind in ("meaning", "words"):
+                own = [each for each in observations if each.family == family]
+                print(f"{family:14} {kind:8} {recall_at(own, learn(others, kind)[0], kind):.3f}")  # noqa: T201
+    stored = {}
+    for kind in ("meaning", "words"):
+        order, shown = learn(observations, kind)
+        order[FEATURES.index("written")] = _WRITTEN
+        stored[kind] = {
+            "order": dict(zip(FEATURES, np.round(order, 3).tolist(), strict=True)),
+            "shown": dict(zip((*SHOWN, "constant"), np.round(shown, 3).tolist(), strict=True)),
+        }
+    WEIGHTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
