@@ -56,6 +56,7 @@ from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
 from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
+from api.relative_docs import RelativeDocs
 from api.request_bodies import Refused, RequestBodies, refused
 from api.same_host import LOOPBACK_NAMES, SameHost
 from api.same_origin import SameOrigin
@@ -91,6 +92,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         lifespan=lifespan,
         routes=[*_routes()],
     )
+    app.add_middleware(RelativeDocs)
     app.add_middleware(Turnstile)
     app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)

@@ -40,7 +40,13 @@ router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 @router.get("/")
 async def root() -> RedirectResponse:
     """Redirect to the console."""
-    return RedirectResponse("/console")
+    return RedirectResponse("console")
+
+
+@router.get("/guide")
+async def guide() -> RedirectResponse:
+    """Redirect to the guide's first page, relative to this one: it may stand below a path of a proxy's."""
+    return RedirectResponse("guide/")
 
 
 @router.get("/console")

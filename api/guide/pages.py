@@ -49,7 +49,7 @@ _MISSING = """<!doctype html>
 <p>This installation holds no documentation. In a checkout, <code>make docs</code> builds it, and this address
 shows it without a restart. Wheels and images that are built afterwards hold it.</p>
 <p>The same pages are Markdown files in the folder <code>docs/</code> of the checkout. The API describes itself at
-<a href="/docs">/docs</a>, the console is at <a href="/console">/console</a>, and
+<a href="../docs">/docs</a>, the console is at <a href="../console">/console</a>, and
 <code>anamnesis init</code> writes a file with every setting.</p>
 <hr>
 <h1 lang="zh">文档尚未构建</h1>
@@ -84,7 +84,7 @@ class Guide:
             return Response(status_code=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
         if not path:
-            return RedirectResponse(f"{request.scope['path']}/")
+            return RedirectResponse("guide/")
         async with self._reading:
             site = await self._current()
         if site is None:

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastapi.requests import HTTPConnection
-from starlette.datastructures import URL
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from api.access import caller_of
 from api.end_user import end_user_of
-from api.mcp.challenge import MCP_PATH, METADATA_PATH
+from api.mcp.challenge import MCP_PATH, METADATA_PATH, public_address
 from api.mcp.messages import read_body, refusal
 from api.problems import response_of
 from api.same_host import LOOPBACK_NAMES
@@ -144,7 +143,7 @@ async def _metadata(request: HTTPConnection) -> JSONResponse:
         return response_of(NotFound("Tokens are not in use here."), path=METADATA_PATH)
     return JSONResponse(
         {
-            "resource": str(URL(scope=request.scope).replace(path=MCP_PATH, query="")),
+            "resource": str(public_address(request.scope, MCP_PATH)),
             "authorization_servers": [settings.jwt_issuer],
             "scopes_supported": _SCOPES,
             "bearer_methods_supported": ["header"],

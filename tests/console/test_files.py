@@ -63,7 +63,7 @@ def test_the_console_is_small() -> None:
 @pytest.mark.anyio
 async def test_the_front_page_is_the_console_with_a_strict_policy(client: httpx.AsyncClient) -> None:
     front = await client.get("/")
-    assert (front.status_code, front.headers["location"]) == (307, "/console")
+    assert (front.status_code, front.headers["location"]) == (307, "console")
     page = await client.get("/console")
     policy = page.headers["content-security-policy"]
     assert "default-src 'self'" in policy

@@ -12,8 +12,11 @@ export const signedOut = new EventTarget()
 
 const HEADERS = { 'X-Anamnesis-Console': '1' }
 
+/** An address of the service, which may stand below a path of a proxy's. */
+export const rooted = (path) => new URL(`../../${path.replace(/^\//, '')}`, import.meta.url)
+
 export async function send(method, path, { body, query, headers, signal, raw, keepalive } = {}) {
-  const address = new URL(path, location.origin)
+  const address = rooted(path)
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== null && value !== '') address.searchParams.set(name, value)
   }

@@ -13,7 +13,7 @@ export function preferredLanguage() {
 }
 
 export async function loadLanguage(name) {
-  strings = await (await fetch(`/console/static/strings/${name}.json`)).json()
+  strings = await (await fetch(new URL(`strings/${name}.json`, import.meta.url))).json()
   language = name
   document.documentElement.lang = name === 'zh' ? 'zh-CN' : 'en'
 }

@@ -120,6 +120,14 @@ async def test_strangers_learn_where_tokens_come_from(client: httpx.AsyncClient,
     elsewhere = await client.post("/api/v1/chat", json={})
     assert elsewhere.headers["WWW-Authenticate"] == "Bearer"
 
+    for prefix, kept in (("/anamnesis", "/anamnesis"), ("/a/b/", "/a/b"), ("//evil.example", ""), ("x", "")):
+        below = {"X-Forwarded-Prefix": prefix}
+        answer = await client.post("/mcp", json=INITIALIZE, headers={**ACCEPTS, **below})
+        assert f'"{url}{kept}/.well-known/' in answer.headers["WWW-Authenticate"]
+        assert (await client.get("/.well-known/oauth-protected-resource/mcp", headers=below)).json()[
+            "resource"
+        ] == f"{url}{kept}/mcp"
+
 
 @with_tokens
 async def test_a_token_is_its_own_user(connect: Connect) -> None:

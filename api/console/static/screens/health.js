@@ -1,6 +1,6 @@
 // Health: each store and model, and what a few tiny requests show of the models.
 
-import { post } from '../api.js'
+import { post, rooted } from '../api.js'
 import { milliseconds, t, word } from '../i18n.js'
 import { Button, Chip, html, Loaded, Page, useLoad, useState } from '../ui.js'
 import { useRefresh } from './parts.js'
@@ -9,7 +9,7 @@ export const screen = 'health'
 
 /** `/readyz` answers 503 with the same document when something is down. */
 async function readiness() {
-  const response = await fetch('/readyz')
+  const response = await fetch(rooted('/readyz'))
   return response.json()
 }
 

@@ -1,6 +1,6 @@
 // The recall lab: what a question finds in memory, as of any day, with the lists that found it side by side.
 
-import { post, userPath } from '../api.js'
+import { post, rooted, userPath } from '../api.js'
 import { date, number, percent, t, word } from '../i18n.js'
 import { Button, Chip, Empty, html, Meter, Page, Select, toast, useState } from '../ui.js'
 import { legName, Messages } from '../chat/why.js'
@@ -28,7 +28,7 @@ export function Screen({ user }) {
     setTook(performance.now() - began)
   }
   const curl = async () => {
-    await navigator.clipboard.writeText(`curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${JSON.stringify(body()).replaceAll("'", "'\\''")}'`)
+    await navigator.clipboard.writeText(`curl ${rooted(path)} -H 'Content-Type: application/json' -d '${JSON.stringify(body()).replaceAll("'", "'\\''")}'`)
     toast(t('copied'))
   }
   return html`<${Page} wide title=${t('nav.recall')} lead=${t('recall.lead')}>
