@@ -139,6 +139,10 @@ steps: setup-dev ## Send the strangest input that is accepted, and time single s
 chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every promise
 	@$(BIN)/python -m tests.chaos.run --turns 1000
 
+.PHONY: scorecard
+scorecard: setup-dev ## Compare recall with BM25, the encoder and rank fusion on the sets in DATA=folder
+	@$(BIN)/python -m training.scorecard $(DATA) --json scorecard.json
+
 .PHONY: lock
 lock: setup-dev ## Pin every dependency again: names, versions and hashes only
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra otel --extra dev pyproject.toml -o requirements-dev.lock

@@ -28,13 +28,10 @@ def _load(settings: Settings) -> None:
     if not settings.offline:
         from services.llm import failures, lean_openai  # noqa: F401, PLC0415
 
-    from services.text import concepts, word_vectors  # noqa: PLC0415
     from services.text import tokenizer as terms  # noqa: PLC0415
     from services.time_reference import detect  # noqa: PLC0415
     from services.tone import lexicon  # noqa: PLC0415
 
     detect.warm()
     terms.warm()
-    concepts.warm()
-    word_vectors.word_vectors()
     lexicon.load()

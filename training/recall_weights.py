@@ -81,6 +81,11 @@ class Said:
     at: datetime
 
 
+def encode(texts: list[str]) -> list[list[float]]:
+    """Return the embeddings of texts."""
+    return _ENCODER.encode(texts)
+
+
 def working_set(messages: Sequence[Said]) -> WorkingSet:
     """Return the messages as recall sees them, at the places of their order."""
     texts = [indexed_text(said.speaker, said.text) for said in messages]
@@ -147,10 +152,10 @@ def of_folder(folder: Path, name: str) -> Iterator[Observation]:
     """Observe the questions of a folder, and messages that need nothing on the stores of everyday talk."""
     dataset = load(folder)
     family = re.split(r"[_\-/]", name)[0]
-    stores = {user: working_set(messages) for user, messages in _stores(dataset).items()}
+    stores = {user: working_set(messages) for user, messages in stores_of(dataset).items()}
     places = {
         (user, said.id): place
-        for user, messages in _stores(dataset).items()
+        for user, messages in stores_of(dataset).items()
         for place, said in enumerate(messages)
     }
     for question in dataset.questions:
@@ -170,7 +175,7 @@ def of_folder(folder: Path, name: str) -> Iterator[Observation]:
                     yield found
 
 
-def _stores(dataset: Dataset) -> dict[str, list[Said]]:
+def stores_of(dataset: Dataset) -> dict[str, list[Said]]:
     stores: defaultdict[str, list[Said]] = defaultdict(list)
     for line in dataset.lines:
         stores[line["user_id"]].append(

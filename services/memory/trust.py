@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from services.memory.foreign_cues import asks_removal
 from services.text.tokenizer import informative_terms, terms
 
-_OF_USER = frozenset(terms("the user user's users 用户 用户的"))
+_OF_USER = "the user user's users 用户 用户的"
 """Words by which a model speaks of the user."""
 AN_IMAGE = "(image)"
 """Stands for the words of an image, which nobody knows."""
@@ -43,7 +43,7 @@ def rests_on_user(text: str, read: Read) -> bool:
     names, or denies, waits; the same beside an image of an earlier turn. Beside what was remembered of other
     foreign words, most of it must not stand there alone.
     """
-    sought = [term for term in terms(text) if term in informative_terms(text) and term not in _OF_USER]
+    sought = [term for term in terms(text) if term in informative_terms(text) and term not in terms(_OF_USER)]
     if not sought or not (any(read.foreign) or any(read.remembered)):
         return True
     own = [term for each in read.said for term in terms(each)]

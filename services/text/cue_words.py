@@ -32,38 +32,6 @@ had may tell remind
 )
 """Words that make a question: an English one begins with it, a Chinese one has it somewhere."""
 
-ASKS_COUNSEL: _Cues = {
-    "en": frozenset(
-        [
-            *("do you think", "should i", "should we", "do you suggest", "would you suggest", "any ideas"),
-            *("do you recommend", "any suggestions", "any advice", "can i do", "do you have", "would you do"),
-        ]
-    ),
-    "zh": frozenset(
-        ["你觉得", "你认为", "你看呢", "怎么办", "我该", "我应该", "你有什么", "有什么建议", "有没有什么"]
-    ),
-}
-"""Phrases that ask for an opinion on the matter at hand; these are found within words, too."""
-
-QUOTES: _Cues = {
-    "en": frozenset(["you mentioned", "you said", "you told", "you suggested", "you recommended", "just now"]),
-    "zh": frozenset(
-        ["你说的", "你刚", "你提到", "你推荐的", "刚才说", "刚才那", "刚才提", "刚说", "刚刚说", "上面说"]
-    ),
-}
-"""Phrases that refer to something that was said; these are found within words, too."""
-
-SEEKS_ADVICE = _cues(
-    """
-recommend recommends recommended recommendation recommendations suggest suggests suggestion suggestions advice
-advise prefer favourite favorite choose pick should
-""",
-    """
-推荐 建议 吃什么 喝什么 看什么 听什么 玩什么 买什么 送什么 选什么 穿什么 哪个好 该选 最喜欢 爱吃
-""",
-)
-"""Words that ask for advice or a choice, to which the user's preferences matter."""
-
 PLEASANTRIES = _cues(
     """
 thanks thank thx cheers hello hi hey bye goodbye good great nice cool fine ok okay sure alright right yes yeah

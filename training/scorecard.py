@@ -1,0 +1,107 @@
+"""Compare recall with its parts on a folder of sets: `python -m training.scorecard FOLDER ... [--json FILE]`.
+
+For each set: the share of the evidence among the first ten messages (recall), and in what a prompt would show.
+Beside it BM25, the encoder alone and reciprocal rank fusion, with 95 % bootstrap intervals. Sets are folders with
+`conversations.jsonl` and `questions.jsonl`, or folders of such folders.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from services.evaluation.dataset import Question, load
+from services.memory.recall.working_set import WorkingSet
+from services.search.queries import make_query
+from services.search.ranking import Mask, Values, score
+from services.search.selection import Floor
+from services.text.tokenizer import terms
+from training.recall_weights import encode, stores_of, working_set
+
+_FIRST, _SHOWN, _RRF = 10, 8, 60
+_CLOSE = 0.2
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    found = {}
+    print("| set | n | recall@10 | BM25 | encoder | rank fusion | shown |")  # noqa: T201
+    print("| --- | --- | --- | --- | --- | --- | --- |")  # noqa: T201
+    for folder in _sets(given.folders):
+        figures = _figures(folder)
+        if not figures:
+            continue
+        found[str(folder)] = {name: _interval(values) for name, values in figures.items()}
+        cells = [f"{mean:.3f} ±{half:.3f}" for mean, half in found[str(folder)].values()]
+        print(f"| {folder.name} | {len(figures['recall'])} | {' | '.join(cells)} |", flush=True)  # noqa: T201
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _sets(folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted(file.parent for file in folder.rglob("questions.jsonl"))
+
+
+def _figures(folder: Path) -> Mapping[str, list[float]]:
+    dataset = load(folder)
+    stores = stores_of(dataset)
+    units = {user: working_set(messages) for user, messages in stores.items()}
+    places = {(user, said.id): at for user, messages in stores.items() for at, said in enumerate(messages)}
+    figures: dict[str, list[float]] = {}
+    for question in dataset.questions:
+        evidence = {places[question.user, each] for each in question.evidence if (question.user, each) in places}
+        if not evidence or question.day is not None:
+            continue
+        for name, shown in _answers(question, units[question.user]).items():
+            figures.setdefault(name, []).append(len(evidence & set(shown)) / len(evidence))
+    return figures
+
+
+def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
+    query = make_query(question.text, question.said, speaker=question.speaker)
+    if query is None:
+        return {}
+    mask = units.within(until=question.until)
+    vectors = encode(list(query.texts))
+    ours = score(query, vectors, units, mask)
+    words, _ = units.by_words(terms(query.text), mask)
+    [meaning] = units.by_meaning(np.asarray(vectors[:1], dtype=np.float32))
+    by_words, by_meaning = _order(words, mask), _order(meaning, mask)
+    fused = np.zeros(len(mask))
+    for order in (by_words, by_meaning):
+        fused[order] += 1 / (_RRF + np.arange(1, len(order) + 1))
+    least = Floor.of(wants_work=query.wants_work).likelihood
+    likely = ours.probability[:_SHOWN]
+    admitted = likely >= max(least, _CLOSE * float(likely.max(initial=0.0)))
+    return {
+        "recall": ours.places[:_FIRST].tolist(),
+        "BM25": by_words[:_FIRST].tolist(),
+        "encoder": by_meaning[:_FIRST].tolist(),
+        "rank fusion": _order(fused, mask)[:_FIRST].tolist(),
+        "shown": ours.places[:_SHOWN][admitted].tolist(),
+    }
+
+
+def _order(values: Values, mask: Mask) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
+    places = mask.nonzero()[0][::-1]
+    return places[np.argsort(-values[places], kind="stable")]
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and half of its 95 % bootstrap interval."""
+    found = np.asarray(values)
+    chance = np.random.default_rng(1)
+    means = found[chance.integers(0, len(found), (1_000, len(found)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return round(float(found.mean()), 4), round(float(high - low) / 2, 4)
+
+
+if __name__ == "__main__":
+    main()
