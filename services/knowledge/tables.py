@@ -7,7 +7,7 @@ from typing import Any
 
 _MOST_COLUMNS = 200
 _MOST_SPAN = 1_000
-_LINE_BREAKS = re.compile(r"\s*[\r\n\v\f\u2028\u2029]+\s*")
+_LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
 
 
 def markdown_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -32,7 +32,7 @@ _NAMES = frozenset(["forget", "forget_everything"])
 """Kinds whose `{what}` must name something that can be looked for."""
 _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!。！~～;；,，…:：-"
-_UNIT = re.compile(r"( *)(\[[^\]]*\]|\([^)]*\)|\{what[^}]*\}|[^ \[\](){}]+)")
+_UNIT = re.compile(r"( *)(\[[^\[\]]*\]|\([^()]*\)|\{what[^{}]*\}|[^ \[\](){}]+)")
 _STATES = re.compile(r"that $|(?:^|\s)(?:i|i'm|i've|my|we|our)$", re.IGNORECASE)
 
 

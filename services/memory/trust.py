@@ -17,7 +17,7 @@ _IN_ORDER = 0.66
 _MOST_WORDS = 600
 _RECENT = 3
 """Messages of the user, the present one last, that may say what is to go."""
-_EXACT = re.compile(r"\d{2,}|[^\W\d_]*\d[\w-]*|[\w.+-]+@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
+_EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
 """Numbers, names of things with figures, addresses and names: what nobody but their writer could have said."""
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
