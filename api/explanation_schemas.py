@@ -46,7 +46,7 @@ class RecalledView(BaseModel):
 class RecallView(BaseModel):
     """What was searched for and found in earlier conversations."""
 
-    queries: list[dict[str, Any]]
+    queries: list[str | dict[str, Any]]  # of turns answered by earlier versions with the kind of each
     found: int
     ms: float | None
     items: list[RecalledView] = Field(description="Most likely first.")

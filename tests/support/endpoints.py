@@ -392,6 +392,18 @@ def _settle(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(path, body={"accept": chance.choice((True, False))})
 
 
+def _correct_memory(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    """Nobody's of one's own: what was said in the walk must all be found in the end."""
+    memory = ids.pick("episode" if _is_anothers(me, ids) else "turn", chance)
+    path = {**_core_memory(me, ids, more, chance).path, "memory_id": memory}
+    return Ask(path, body={"text": _of(me, more, chance)})
+
+
+def _pin_memory(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    path = {**_core_memory(me, ids, more, chance).path, "memory_id": ids.pick("episode", chance)}
+    return Ask(path, body={"pinned": chance.choice((True, False))})
+
+
 def _undo_proposal(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_settle(me, ids, more, chance).path)
 
@@ -639,6 +651,9 @@ TABLE: dict[Endpoint, Entry] = {
         _undo_operation, GONE, GONE, GONE
     ),
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/memories"): Entry(_core_memory, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memories/{memory_id}/correct"): Entry(_correct_memory, GONE, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memories/{memory_id}/pin"): Entry(_pin_memory, LEFT | GONE, GONE, GONE),
     ("GET", EPISODES): Entry(_list_episodes, OK, GONE, GONE),
     ("GET", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, FOUND, GONE, GONE),
     ("PATCH", f"{EPISODES}/{{episode_id}}"): Entry(_edit_episode, FOUND | {409}, GONE, GONE),

@@ -63,7 +63,7 @@ function Recalled({ why, user, may, here, onChanged }) {
   const others = why.recall.items.filter((item) => !item.shown)
   return html`<section>
     <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, found: why.recall.found })}</small></h3>
-    ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip} title=${word('query', query.kind)}>${query.text}<//> `)}</p>`}
+    ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip}>${query.text ?? query}<//> `)}</p>`}
     <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} made=${why.lineage.find((each) => each.section === 'recall' && each.id === item.episode_id)} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>
     ${others.length > 0 && html`<button type="button" class="button quiet small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? t('why.hide_others') : t('why.show_others', { n: others.length })}</button>`}
     ${all && html`<ul class="recalled">${others.map((item) => html`<${Item} key=${item.unit_id} item=${item} made=${why.lineage.find((each) => each.section === 'recall' && each.id === item.episode_id)} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>`}
