@@ -24,6 +24,7 @@ from services.llm.sampling import LENGTHS, call_options
 from services.llm.streams.answer import REASONING
 from services.llm.streams.think_tags import ThinkStyles
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
+from services.llm.tool_schemas import tool_schema
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
@@ -230,7 +231,7 @@ class ModelEndpoint:
                     # In a thread: the first call imports the SDK, and each reads the system's certificates from
                     # disk.
                     made = await asyncio.to_thread(self._make, model)
-            self._runnables[key] = made.bind_tools(tools) if tools else made
+            self._runnables[key] = made.bind_tools([tool_schema(tool) for tool in tools]) if tools else made
         return self._runnables[key]
 
     def _make(self, name: str) -> "LeanChatOpenAI":

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.errors import ConfigurationError
+from services.llm.tool_schemas import tool_schema
 from services.tools import builtin
 from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
@@ -69,7 +69,7 @@ class ToolRegistry:
     @cached_property
     def described(self) -> str:
         """The tools as the model reads them, for counting tokens."""
-        return json.dumps([convert_to_openai_tool(tool) for tool in self.for_model], ensure_ascii=False)
+        return json.dumps([tool_schema(tool) for tool in self.for_model], ensure_ascii=False)
 
     def get(self, name: str) -> RegisteredTool | None:
         """The tool with that name, or None: models invent names."""

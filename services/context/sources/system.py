@@ -20,9 +20,8 @@ _MEMORY: dict[Language, str] = {
 }
 _TOOLS: dict[Language, str] = {
     "en": "Asked to remember, correct or forget something, call the memory tool at once, unless the context says "
-    "that it is done; if that is wrong, call the tool again. Confirm briefly.",
-    "zh": "用户要你记住、更正或忘掉什么，立即调用记忆工具，并简短确认。"
-    "若上文已注明办妥且无误，不必再调用；有误则再调用更正。",
+    "that it is done and right; confirm briefly.",
+    "zh": "用户要你记住、更正或忘掉什么，立即调用记忆工具，并简短确认。上文已注明办妥且无误的，不必再调用。",
 }
 
 

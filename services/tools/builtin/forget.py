@@ -14,8 +14,8 @@ from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
-What = Annotated[str, Field(description="Words of what is to go, if you have no ids")]
-Ids = Annotated[list[str] | None, Field(description="Ids of memories, or of a change that waits")]
+What = Annotated[str, Field(description="Words of what is to go, without ids")]
+Ids = Annotated[list[str] | None, Field(description="Of memories, or of a change that waits")]
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -28,7 +28,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def forget(runtime: ToolRuntime[TurnContext], what: What = "", ids: Ids = None) -> str:
-        """Remove what matches from memory and recall; use it at once when the user asks to forget something."""
+        """Remove what matches from memory; use it at once when the user asks to forget something."""
         request = request_of(runtime)
         named = [each.strip() for each in ids or [] if each.strip()]
         if not named and not what.strip():

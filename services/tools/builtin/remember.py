@@ -15,8 +15,8 @@ from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
-Text = Annotated[str, Field(description="One short sentence, in the user's language, with dates as dates")]
-Replaces = Annotated[str, Field(description="Id or words of the outdated memory, if any")]
+Text = Annotated[str, Field(description="One short sentence in the user's language, dates as dates")]
+Replaces = Annotated[str, Field(description="Id or words of the outdated memory")]
 Confirm = Annotated[str, Field(description="Id of a change that waits, after the user's yes")]
 
 

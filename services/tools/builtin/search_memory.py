@@ -19,8 +19,8 @@ from services.tools.actor import note_search, owner_of, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
-Query = Annotated[str, Field(description="Words of what is sought")]
-After = Annotated[str, Field(description="To read on where a text was cut: the place that the result names")]
+Query = Annotated[str, Field(description="What is sought")]
+After = Annotated[str, Field(description="To read on: the place that a cut result names")]
 Day = Annotated[str, Field(description="YYYY-MM-DD")]
 
 _MOST = 8
@@ -57,7 +57,7 @@ def _over(archive: Archive, changes: Changes) -> BaseTool:
         until: Day = "",
         after: After = "",
     ) -> str:
-        """Search earlier conversations and memories, in any language, beyond what the prompt shows."""
+        """Search earlier conversations and memories beyond what the prompt shows."""
         context, now = runtime.context, datetime.now(UTC)
         owner = owner_of(context)
         if after.strip():
