@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said_in_one_line(database: dict[str, str], tmp_path: P
         (("import", str(tmp_path / "none")), database, 2, "none cannot be read: No such file or directory"),
         (("import", str(tmp_path)), database, 2, "cannot be read: Is a directory"),
         (("import", "-", "--tenant", "nobody"), database, 1, "There is no tenant nobody"),
-        (("import", "-"), {"ANAMNESIS_DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, 1, "The database does not"),
+        (("import", "-"), {"ANAMNESIS_DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, 1, "nothing listens at"),
         (("export", "nobody"), database, 1, "There is no user 'nobody'."),
         (("export", "nobody", "-o", str(tmp_path / "a" / "b")), database, 1, "cannot be written"),
     ):

@@ -94,7 +94,7 @@ def test_records_that_are_refused_are_named_by_file_and_record(database: dict[st
         (["--from", "copilot", "x.json"], "--from: is none of chatgpt"),
         (["--from", "claude", "nothing.zip"], "nothing.zip cannot be read"),
         (["--from", "claude", "-"], "not the standard input"),
-        (["--from", "claude", "x.json", "--user", "a b"], "--user"),
+        (["--from", "claude", "x.json", "--user", ".."], "--user"),
         (["x.json", "--dry-run"], "need --from"),
     ],
 )

@@ -303,4 +303,4 @@ async def test_another_tenants_user_is_not_there(
     answer = await client.get("/api/v1/users/u-1/export", headers=elsewhere)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert (await client.get("/api/v1/users/u-1/export")).status_code == 401
-    assert (await client.get("/api/v1/users/no%20id/export", headers=here)).status_code == 422
+    assert (await client.get("/api/v1/users/%20id/export", headers=here)).status_code == 422

@@ -19,6 +19,12 @@ from tests.support.model_server import ModelServer, Reply
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Settings with which a turn is filed at once."""
+    return settings.model_copy(update={"memory_filing_quiet_s": 0.0, "memory_filing_pause_s": 0.0})
+
+
 async def _say(http: httpx.AsyncClient, message: str, user: str = "u-1", **more: Any) -> httpx.Response:
     body = {"user_id": user, "session_id": "s-1", "message": message, **more}
     return await http.post("/api/v1/chat", json=body)
@@ -62,7 +68,7 @@ async def test_turns_and_what_they_cause_are_counted_for_their_user_and_expert(
     turn = rows["u-1", "turn"]
     assert (turn["calls"], turn["expert"], turn["model"], turn["day"]) == (1, "default", "scripted", None)
     assert (turn["input_tokens"], turn["output_tokens"]) == (usage["input_tokens"], usage["output_tokens"])
-    assert rows["u-1", "remember_turn"]["calls"] >= 1
+    assert rows["u-1", "file_memory"]["calls"] >= 1
     assert rows["u-2", "turn"]["calls"] == 1
     (total,) = await _usage(client, services)
     assert total["calls"] == sum(each["calls"] for each in found)

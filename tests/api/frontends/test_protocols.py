@@ -181,10 +181,10 @@ async def test_a_cancelled_turn_ends_as_both_protocols_say_it(
 @pytest.mark.parametrize(
     ("path", "body", "named"),
     [
-        (UI, ui("Hello", chat="no such name"), "id"),
+        (UI, ui("Hello", chat=".."), "id"),
         (UI, {"id": "c-1", "messages": []}, "messages"),
         (UI, ui("Hello", "Hi"), "last message"),
-        (UI, ui("Hello", user="a b"), "user"),
+        (UI, ui("Hello", user=".."), "user"),
         (UI, ui(" "), "empty"),
         (UI, ui("Hello", expert="nobody"), "nobody"),
         (AG_UI, {**run("Hello"), "runId": ""}, "runId"),

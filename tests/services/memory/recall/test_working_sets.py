@@ -79,7 +79,7 @@ def said(found: RecallResult) -> set[str]:
 
 
 def ranking(found: RecallResult) -> list[tuple[str, float]]:
-    return sorted((ranked.unit.id, round(ranked.score, 6)) for ranked in found.ranking.results)
+    return sorted((ranked.unit.id, round(ranked.score, 4)) for ranked in found.ranking.results)
 
 
 async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_removed(
