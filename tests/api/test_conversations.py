@@ -140,7 +140,7 @@ async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncCl
     assert (await client.get("/healthz")).text == "ok"
     assert (await client.get("/api/v1/health")).text == "ok"
     front = await client.get("/")
-    assert (front.status_code, front.headers["location"]) == (307, "/console")
+    assert (front.status_code, front.headers["location"]) == (307, "console")
     ready = await client.get("/readyz")
     assert ready.status_code == 200
     states = {found["name"]: found["state"] for found in ready.json()["dependencies"]}

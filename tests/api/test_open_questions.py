@@ -38,7 +38,7 @@ def _question(model_server: ModelServer, number: int = -1) -> str:
     large = [request for request in model_server.requests if request.body["model"] == "large"]
     context = "\n".join(text for role, text in large[number].prompt if role == "system")
     return next(
-        (line for line in context.splitlines() if "confirm" in line or "consent" in line or "同意" in line), ""
+        (line for line in context.splitlines() if "confirm=" in line or "consent" in line or "同意" in line), ""
     )
 
 

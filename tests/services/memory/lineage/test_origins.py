@@ -38,16 +38,16 @@ async def test_an_answer_inherits_from_the_conversation_and_from_what_is_recalle
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     model_server.default = Reply(["The comet Halley returns in 2061."])
-    said = [{"role": "user", "content": f"{PAGE}When does the comet Halley return?"}]
+    said = [{"role": "user", "content": f"{PAGE}My favourite comet is called Halley. When does it return?"}]
     asked = await client.post("/v1/chat/completions", json={"model": "default", "messages": said, "user": "u-1"})
     assert asked.status_code == 200
     await services.memory.indexing.index_waiting()
-    await _ask(client, "What did you say about the comet Halley?", "second")
+    await _ask(client, "What is my favourite comet called?", "second")
     await _ask(client, "Thanks!", "second")
     await _ask(client, "Hello there", "third")
     assert await _origins(services) == {
-        "When does the comet Halley return?": "document",
-        "What did you say about the comet Halley?": "document",
+        "My favourite comet is called Halley. When does it return?": "document",
+        "What is my favourite comet called?": "document",
         "Thanks!": "document",
         "Hello there": None,
     }
