@@ -19,7 +19,7 @@ LIKELY, _LIKELY_FOR_WORK = 0.035, 0.1
 copes with a line too many, not with a missing one."""
 _CLOSE = 0.2
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST = 0.005
+_LIKELY_OF_THE_PAST = 0.02
 """The floor where the message refers to what was said before."""
 
 
