@@ -99,6 +99,7 @@ def test_no_pattern_takes_the_square_of_the_length_of_a_run() -> None:
         for pattern, name in product_patterns().items()
         if not name.startswith(_DELETED_SOON)
         for run in _RUNS
-        if _grows_too_fast(pattern, run)
+        # Twice: what else the machine does is measured as well.
+        if _grows_too_fast(pattern, run) and _grows_too_fast(pattern, run)
     }
     assert slow == set()
