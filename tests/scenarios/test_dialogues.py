@@ -35,7 +35,7 @@ def _dialogues() -> list[Any]:
         pytest.param(
             path,
             id=path.stem,
-            marks=pytest.mark.xfail(reason=_NOT_MET[path.stem], strict=False) if path.stem in _NOT_MET else (),
+            marks=pytest.mark.xfail(reason=_NOT_MET[path.stem], strict=True) if path.stem in _NOT_MET else (),
         )
         for path in dialogue_files()
     ]
