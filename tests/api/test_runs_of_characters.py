@@ -5,11 +5,13 @@ import time
 import httpx
 import pytest
 
+from services.bootstrap import Services
+
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 RUNS = (" ", "\t", "\n", "　", "a", "我", "1", ".", "-", "，", '"', "(", "\\", "x \t")
 LENGTH = 8_000
-MOST_S = 2.0
+MOST_S = 1.0
 """Processor time of the whole process, all threads and the client included."""
 
 
@@ -20,7 +22,8 @@ async def _turn(client: httpx.AsyncClient, message: str) -> float:
     return time.process_time() - begun
 
 
-async def test_a_message_with_a_long_run(client: httpx.AsyncClient) -> None:
+async def test_a_message_with_a_long_run(client: httpx.AsyncClient, services: Services) -> None:
+    services.embedder.load()  # in the service it is loaded before; its load costs a second whenever it comes
     await _turn(client, "Hello")
     took = {run: await _turn(client, f"x{(run * LENGTH)[:LENGTH]}y") for run in RUNS}
     assert {run: seconds for run, seconds in took.items() if seconds > MOST_S} == {}
