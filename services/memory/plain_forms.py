@@ -34,7 +34,7 @@ _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!。！~～;；,，…:：-"
 _UNIT = re.compile(r"( *)(\[[^\[\]]*\]|\([^()]*\)|\{what[^{}]*\}|[^ \[\](){}]+)")
 _STATES = re.compile(r"that $|(?:^|\s)(?:i|i'm|i've|my|we|our)$", re.IGNORECASE)
-_STATES_IN_CHINESE = re.compile(r"我们?[^，,]+[^，,的][，,]")
+_STATES_IN_CHINESE = re.compile(r"我们?[^，,]{1,60}[^，,的][，,]")
 
 
 @dataclass(frozen=True)
