@@ -54,6 +54,7 @@ from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.text.secrets import Secrets
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -211,6 +212,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
                 retraction=memory.retraction,
+                secrets=Secrets(settings.memory_keep_secrets),
             ),
             leases=leases,
             feedback=TurnFeedback(database),

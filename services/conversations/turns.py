@@ -49,6 +49,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.reflection.schedule import REFLECT
+from services.text.secrets import Secrets
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 
@@ -86,6 +87,7 @@ class Turns(TurnRecords):
         default_timezone: str = "UTC",
         default_locale: str | None = None,
         retraction: Retraction | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         """Take when visits end and are summarised (None = default), whether a user's experts share a section of
         core memory, whether experts reflect on turns, the seconds after which what was said is filed (None =
@@ -99,6 +101,7 @@ class Turns(TurnRecords):
         self._default_timezone = default_timezone
         self._default_locale = default_locale
         self._retraction = retraction
+        self._secrets = secrets or Secrets()
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; create the user and the conversation if needed.
@@ -125,8 +128,8 @@ class Turns(TurnRecords):
         turn_id, message_id = uuid7(), uuid7()
         values = {
             **await beside_the_loop(
-                partial(opening_values, new, turn_id, message_id),
-                characters=sum(map(len, new.images)),
+                partial(opening_values, new, turn_id, message_id, self._secrets),
+                characters=len(new.content) + sum(map(len, new.images)),
                 most=_IN_A_STEP,
             ),
             "shares_human": self._shares_human,
@@ -271,7 +274,7 @@ class Turns(TurnRecords):
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",
             "alone": False,
-            **outcome_values(outcome, content),
+            **outcome_values(outcome, content, self._secrets),
         }
 
         async def end(connection: Connection, found: list[_Ended]) -> None:

@@ -32,6 +32,7 @@ from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
+from services.text.secrets import Secrets
 from state.memory import (
     Candidate,
     MemoryChange,
@@ -76,8 +77,10 @@ class Changes:
         values: CoreValues,
         finder: MemoryFinder,
         retraction: Retraction,
+        secrets: Secrets,
     ) -> None:
         self._database = database
+        self._secrets = secrets
         self._core = core
         self._closure = Closure(finder, values)
         self._finder = finder
@@ -230,7 +233,7 @@ class Changes:
             InvalidInput: the text is empty.
             DatabaseUnavailable: the database does not answer.
         """
-        text = " ".join(text.split()).strip(_EDGES)
+        text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
         language = _language(request, text)

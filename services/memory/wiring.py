@@ -35,6 +35,7 @@ from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.text.caches import drop_texts
+from services.text.secrets import Secrets
 
 if TYPE_CHECKING:
     from services.encryption.vault import Vault
@@ -85,11 +86,12 @@ def make_memory(
     remaking: RebuildTasks,
 ) -> Memory:
     """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
-    operations = OperationLog(database)
+    secrets = Secrets(settings.memory_keep_secrets)
+    operations = OperationLog(database, secrets)
     core_cache = CoreMemoryCache(
         cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human, vault=database.vault
     )
-    episodes = EpisodeStore(database, jobs)
+    episodes = EpisodeStore(database, jobs, secrets)
     index = EpisodeIndex(
         milvus,
         model=embedder.model,
@@ -118,7 +120,7 @@ def make_memory(
     undo = Undo(database, core, retraction, operations)
     values = CoreValues(database)
     questions = OpenQuestions(database, values)
-    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
+    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction, secrets)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,

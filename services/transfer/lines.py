@@ -27,6 +27,7 @@ from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, S
 from services.errors import InvalidInput
 from services.json_text import strict_json
 from services.memory.origins import values_of
+from services.text.secrets import Secrets
 from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
 
@@ -350,3 +351,18 @@ def _problem(error: Mapping[str, Any], kind: type[Line]) -> str:
     name = ".".join(str(part)[:100] for part in error["loc"])
     message = plain_reason(error, accepted_fields(_schema_of(kind), error["loc"]))
     return f"{name}: {message}" if name else message
+
+
+def remembered_line(line: Line, secrets: Secrets) -> Line:
+    """Return a line as memory keeps it: of a message with secrets, the rest beside the whole."""
+    if isinstance(line, MessageLine):
+        kept = secrets.without(line.content if line.memory_text is None else line.memory_text)
+        return line if kept == line.content else line.model_copy(update={"memory_text": kept})
+    if isinstance(line, SessionLine):
+        return line.model_copy(update={"title": secrets.without(line.title)})
+    if isinstance(line, EpisodeLine):
+        return line.model_copy(update={"content": secrets.without(line.content)})
+    if isinstance(line, CoreMemoryLine):
+        pinned = [each.model_copy(update={"text": secrets.without(each.text)}) for each in line.pinned]
+        return line.model_copy(update={"content": secrets.without_in(line.content), "pinned": pinned})
+    return line

@@ -96,7 +96,9 @@ class Retraction:
             "user_id": owner.user_id,
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
-            "texts": all_words(texts.values()),
+            "texts": all_words(
+                None if each is None else self._log.secrets.without(each) for each in texts.values()
+            ),
             "off_record": [each in off_record for each in texts],
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
