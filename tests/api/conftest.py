@@ -67,7 +67,7 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
         free_port(),
         llm_model="scripted",
         llm_base_url=model_server.base_url,
-        llm_timeout_s="5",
+        llm_timeout_s="60",  # a slow machine must not end a turn before the test does
     )
     yield process.start()
     if process.process and process.process.poll() is None:
