@@ -4,12 +4,14 @@ import asyncio
 import json
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
+from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from tests.support.model_server import EmbeddingsScript, ModelServer
 
@@ -288,12 +290,13 @@ async def test_spaces_and_users_are_apart(client: httpx.AsyncClient) -> None:
 async def test_tenants_and_scopes(client: httpx.AsyncClient, services: Services) -> None:
     other = await Tenants(services.database).create("other")
     keys = {}
-    for name, tenant, scopes in (
+    given: list[tuple[str, UUID, list[Scope]]] = [
         ("reads", DEFAULT_TENANT, ["memory:read"]),
         ("writes", DEFAULT_TENANT, ["memory:write"]),
         ("chats", DEFAULT_TENANT, ["chat"]),
         ("other", other.id, ["memory:read", "memory:write"]),
-    ):
+    ]
+    for name, tenant, scopes in given:
         _, key = await services.api_keys.create(tenant, name, scopes)
         keys[name] = {"Authorization": f"Bearer {key}"}
 
