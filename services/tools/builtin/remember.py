@@ -8,7 +8,7 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.changes import Changes
+from services.memory.changes import Changes, Kept
 from services.memory.plain_forms import plain_forms
 from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, request_of
@@ -43,7 +43,7 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
                 raise ToolException("text is empty: there is nothing to remember.")
             if waits := await proposed(proposals, runtime, "remember", text, replaces):
                 return waits
-            kind = "standing" if _is_wish(runtime.context) else None
+            kind: Kept | None = "standing" if _is_wish(runtime.context) else None
             change = await changes.remember(request_of(runtime), text, replaces=replaces, kind=kind)
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
