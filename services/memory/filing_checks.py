@@ -63,14 +63,15 @@ def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
 def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
     """Return an operation as it may be done: a statement about something else than a memory replaces nothing.
 
-    It is added if memory and statement are in the same script. What is told otherwise in another one is left as it
-    is, and so is everything beside foreign text: it waits.
+    It is added if memory and statement are in the same script, and it has a word that the user said. Everything
+    else is left as it is, and so is what stands beside foreign text: it waits.
     """
     memory = evidence.memories.get(operation.memory)
     if operation.kind != "replace" or memory is None or _is_about(memory, [operation.text, operation.quote]):
         return operation
     other_script = bool(_HAN.search(memory.text)) != bool(_HAN.search(operation.text))
-    if other_script or any(evidence.foreign):
+    rests = not informative_terms(operation.text).isdisjoint(_terms([operation.quote, *evidence.said]))
+    if other_script or any(evidence.foreign) or not rests:
         return operation
     return FilingOperation("add", operation.quote, operation.text)
 
