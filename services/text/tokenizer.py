@@ -170,7 +170,7 @@ def _chinese(run: str) -> list[str]:
 
 
 def _segment(run: str) -> tuple[str, ...]:
-    """The words of a run of Chinese. One longer than any sentence is read in pieces, so that they are remembered."""
+    """The words of a run of Chinese; a run longer than any sentence is read in pieces, which are remembered."""
     pieces = (run[at : at + _LONGEST_RUN] for at in range(0, len(run), _LONGEST_RUN))
     return tuple(chain.from_iterable(map(_remembered_segment, pieces)))
 
