@@ -54,6 +54,7 @@ from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.store.store import Store
 from services.text.secrets import Secrets
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
@@ -149,6 +150,7 @@ class Services:
     space_erasure: SpaceErasure
     retention_rules: RetentionRules
     retention: Retention
+    store: Store
     importer: Importer
     exporter: Exporter
 
@@ -261,6 +263,13 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             space_erasure=removal.space_erasure,
             retention_rules=removal.retention_rules,
             retention=removal.retention,
+            store=Store(
+                database,
+                embedder,
+                jobs,
+                default_timezone=settings.default_timezone,
+                default_locale=settings.default_locale,
+            ),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )

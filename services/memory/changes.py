@@ -59,10 +59,11 @@ ORDER BY at DESC, id DESC LIMIT 1
 """
 
 
-_FORGOTTEN = """
-SELECT results FROM memory_operations
+_MADE = """
+SELECT id, field, query, results FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND type = %(type)s
-  AND field = 'forget' AND undone_at IS NULL
+  AND undone_at IS NULL
+ORDER BY at, id
 """
 
 
@@ -188,16 +189,24 @@ class Changes:
         named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
         return Found([each for each in named if each is not None])
 
-    async def forgotten(self, request: ChangeRequest) -> list[str]:
-        """Return the texts that the turn of a request has had forgotten so far.
+    async def made(self, request: ChangeRequest) -> list[MemoryChange]:
+        """Return what the turn of a request has changed so far, by tools that the model called.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
         owner = request.owner
         values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND}
-        rows = await self._database.fetch(owner.tenant_id, _FORGOTTEN, values, tuple_row)
-        return [text for (results,) in rows for text in results["items"]]
+        rows = await self._database.fetch(owner.tenant_id, _MADE, values, tuple_row)
+        return [
+            MemoryChange(
+                kind=kind,
+                summary=summary_of(kind, [target] if kind == "correct" else results["items"], _language(request)),
+                operation_id=str(operation_id),
+                items=results["items"],
+            )
+            for operation_id, kind, target, results in rows
+        ]
 
     async def plan_forms(
         self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
@@ -253,7 +262,7 @@ class Changes:
             DatabaseUnavailable: the database does not answer.
         """
         values = [each for each in memories if each.kind == "value"]
-        name = field or (values[0].field if values else "")
+        name = field or (max(values, key=lambda each: len(each.text)).field if values else "")
         kept = await self.plan_remember(request, text, field=name)
         gone = await self._closure.of(request, memories, replaces=True)
         language = _language(request, text)

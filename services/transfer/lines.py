@@ -27,6 +27,8 @@ from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, S
 from services.errors import InvalidInput
 from services.json_text import strict_json
 from services.memory.origins import values_of
+from services.store.model import LONGEST_TTL, checked_key, content_of, joined
+from services.store.ranking import checked_paths
 from services.text.secrets import Secrets
 from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
@@ -277,6 +279,33 @@ class EpisodeLine(_OfUser):
     pinned: bool = False
 
 
+class StoreItemLine(_OfUser):
+    """An item of the store; an existing one stays unchanged."""
+
+    kind: Literal["store_item"]
+    space: SpaceName | None = None
+    namespace: list[str] = Field(max_length=32)
+    key: str
+    value: dict[str, Any]
+    index: list[str] | None = None
+    ttl: float | None = Field(None, gt=0, le=LONGEST_TTL)
+    created_at: Moment
+    updated_at: Moment
+
+    @model_validator(mode="after")
+    def _can_be_stored(self) -> Self:
+        try:
+            joined(self.namespace)
+            checked_key(self.key)
+            checked_paths(self.index)
+            content_of(self.value)
+        except InvalidInput as error:
+            raise PydanticCustomError(
+                "item", "{field}: {why}", {"field": error.field, "why": error.message}
+            ) from None
+        return self
+
+
 class MemoryReference(_Strict):
     """A written memory: by when it was made, and what it says."""
 
@@ -301,7 +330,7 @@ class ExclusionLine(_OfUser):
         return self
 
 
-Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine | ExclusionLine
+Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine | StoreItemLine | ExclusionLine
 
 _KINDS: dict[str, type[Line]] = {
     "message": MessageLine,
@@ -309,6 +338,7 @@ _KINDS: dict[str, type[Line]] = {
     "session": SessionLine,
     "core_memory": CoreMemoryLine,
     "episode": EpisodeLine,
+    "store_item": StoreItemLine,
     "exclusion": ExclusionLine,
 }
 

@@ -20,6 +20,7 @@ from services.memory.removal.hiding import COMMAND, Retraction
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.store.undo import STORE_WRITES, take_back
 
 UNDO = "memory_undo"
 """Type under which it stands in the log itself."""
@@ -99,19 +100,24 @@ class Undo:
             await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
         if row[5] is not None:
             return UndoneOperation(operation_id, row[5], already=True)
-        owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
-        await self._undo(connection, owner, operation)
+        space_id, expert_id = space_of(operation.trigger), None
+        if operation.type in STORE_WRITES:
+            whose = {"tenant_id": tenant_id, "user_id": user_id, "space_id": space_id}
+            await take_back(connection, whose, operation_id, operation.type, operation.old)
+        else:
+            expert_id = _expert_of(operation)
+            await self._undo(connection, Owner(tenant_id, user_id, expert_id, space_id), operation)
         trigger = Trigger(
             actor,
             conversation_id=row[7],
             turn_id=row[6],
-            expert_id=owner.expert_id,
-            space_id=owner.space_id,
+            expert_id=expert_id,
+            space_id=space_id,
         )
         await self._log.append(
             connection,
             tenant_id=tenant_id,
-            user_id=owner.user_id,
+            user_id=user_id,
             operation=Operation(UNDO, field=str(operation_id)),
             trigger=trigger,
         )

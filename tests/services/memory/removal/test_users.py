@@ -153,12 +153,13 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "forget_receipts": 2,
             "forgotten_words": 2,
             "memory_versions": 2,
+            "store_items": 2,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 17]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):
