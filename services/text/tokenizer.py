@@ -45,6 +45,7 @@ _CHINESE_STOP_WORDS = """
 """
 _STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split()])
 _LONGEST_TERM = 64
+_LONGEST_RUN = 64
 _SHORT = 500
 _PAIR = 2
 
@@ -160,8 +161,9 @@ def _chinese(run: str) -> list[str]:
 
 
 def _segment(run: str) -> tuple[str, ...]:
-    """The words of a run of Chinese."""
-    return _remembered_segment(run) if len(run) <= _LONGEST_TERM else tuple(_tools().segment(run))
+    """The words of a run of Chinese; a run longer than any sentence is read in pieces, which are remembered."""
+    pieces = (run[at : at + _LONGEST_RUN] for at in range(0, len(run), _LONGEST_RUN))
+    return tuple(chain.from_iterable(map(_remembered_segment, pieces)))
 
 
 @text_cache(1_024)

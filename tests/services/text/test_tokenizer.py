@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -29,6 +30,15 @@ def test_a_text_has_these_terms(text: str, expected: list[str]) -> None:
 def test_chinese_is_found_by_its_words_and_by_its_pairs() -> None:
     found = terms("中国科学院")
     assert {"中国", "国科", "科学", "学院", "科学院", "中国科学院"} <= set(found)
+
+
+def test_a_run_that_is_longer_than_any_sentence_gives_words_throughout_and_takes_no_time() -> None:
+    found = terms("北京大学图书馆" * 20)
+    assert found.count("图书馆") >= 18  # one that is cut in two is still found by its pairs
+    assert found.count("书馆") >= 20
+    begun = time.thread_time()
+    terms("我" * 100_000)
+    assert time.thread_time() - begun < 0.5
 
 
 def test_a_pair_of_stop_words_is_no_term() -> None:
