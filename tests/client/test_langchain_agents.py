@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
+from pydantic import Field
 
 from langchain_anamnesis import AnamnesisStore, memory_tools
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::Deprecation
 class Scripted(GenericFakeChatModel):
     """Says what it is told to, and keeps what it is asked."""
 
-    asked: list[list[BaseMessage]] = []
+    asked: list[list[BaseMessage]] = Field(default_factory=list)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
         self.asked.append(messages)
