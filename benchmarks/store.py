@@ -3,8 +3,8 @@
     python -m benchmarks.store [--operations N] [--items N]
 
 Milliseconds at the median and the 95th percentile: of `PostgresStore` in this process, of the store in this
-process, and of `AnamnesisStore` over HTTP to the service. Each search embeds its query with the built-in encoder; of
-`PostgresStore` it goes through pgvector. Needs the package langgraph-checkpoint-postgres besides.
+process, and of `AnamnesisStore` over HTTP to the service. Each search embeds its query with the built-in encoder;
+of `PostgresStore` it goes through pgvector. Needs the package langgraph-checkpoint-postgres besides.
 """
 
 import argparse
