@@ -63,5 +63,3 @@ thanks sure sorry
 """,
 )
 """Words so general that two texts may share them and have nothing in common."""
-
-"""Words so frequent that sharing one says little about a subject."""
