@@ -133,10 +133,8 @@ def test_an_embedding_model_that_is_set_after_having_talked_is_named_before_the_
     assert (found.returncode, found.stdout, found.stderr.count("\n")) == (1, "", 1)
     assert found.stderr.endswith("or run: anamnesis reindex\n")
     assert run_command("reindex", variables=model).returncode == 0
-    settings = {name.removeprefix("ANAMNESIS_").lower(): value for name, value in model.items()}
-    again = ServiceProcess(
-        data_dir, free_port(), **{k: v for k, v in settings.items() if "embedding" in k}
-    ).start()
+    port = free_port()
+    again = ServiceProcess(data_dir, port, environment={**model, "ANAMNESIS_PORT": str(port)}).start()
     try:
         assert "Bruno" in answer_of(chat(again.url, "What is my dog called?"))
     finally:
