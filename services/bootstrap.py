@@ -47,7 +47,7 @@ from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
 from services.memory.removal.spaces import SpaceErasure
-from services.memory.removal.users import Erasure
+from services.memory.removal.users import UserErasure
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
     from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
-    from services.memory.removal.erasures import Forgetting
+    from services.memory.removal.erasures import Erasures
     from services.memory.upkeep.scheduler import UpkeepScheduler
     from services.memory.upkeep.upkeep import Upkeep
     from services.memory.wiring import Memory
@@ -117,7 +117,7 @@ class Services:
     lineage: Lineage
     prompt_lineage: PromptLineage
     lineage_audit: LineageAudit
-    forgetting: "Forgetting"
+    forgetting: "Erasures"
     experts: Experts
     knowledge: "Knowledge"
     tools: ToolRegistry
@@ -145,7 +145,7 @@ class Services:
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
-    erasure: Erasure
+    erasure: UserErasure
     conversation_erasure: ConversationErasure
     space_erasure: SpaceErasure
     retention_rules: RetentionRules
@@ -184,7 +184,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(knowledge.search.close)
         days = past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, tool_services(settings, memory, days, http), settings.tools_offered
+            ToolRegistry.of_builtin_tools, tool_services(settings, memory, http), settings.tools_offered
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
@@ -213,7 +213,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 filing_quiet_s=None if models.offline else settings.memory_filing_quiet_s,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
-                retraction=memory.retraction,
+                hiding=memory.hiding,
                 secrets=Secrets(settings.memory_keep_secrets),
             ),
             leases=leases,

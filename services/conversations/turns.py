@@ -43,7 +43,7 @@ from services.memory.blocks import Owner
 from services.memory.filing_schedule import defer_filing
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
-from services.memory.removal.hiding import EndedExchange, Retraction
+from services.memory.removal.hiding import EndedExchange, Hiding
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -86,7 +86,7 @@ class Turns(TurnRecords):
         filing_quiet_s: float | None = None,
         default_timezone: str = "UTC",
         default_locale: str | None = None,
-        retraction: Retraction | None = None,
+        hiding: Hiding | None = None,
         secrets: Secrets | None = None,
     ) -> None:
         """Take when visits end and are summarised (None = default), whether a user's experts share a section of
@@ -100,7 +100,7 @@ class Turns(TurnRecords):
         self._filing_quiet_s = filing_quiet_s
         self._default_timezone = default_timezone
         self._default_locale = default_locale
-        self._retraction = retraction
+        self._hiding = hiding
         self._secrets = secrets or Secrets()
 
     async def open(self, new: NewTurn) -> OpenTurn:
@@ -284,14 +284,14 @@ class Turns(TurnRecords):
                     return
                 raise Conflict("This turn has ended already.")
             ended = found[0]
-            if self._retraction:
+            if self._hiding:
                 owner = Owner(tenant_id, ended.user_id, ended.expert_id, ended.space_id)
                 exchange = EndedExchange(
                     turn_id, ended.conversation_id, ended.user_message_id, message_id, content
                 )
                 trigger = Trigger("user", ended.user_message_id, ended.conversation_id, turn_id, ended.expert_id)
                 for planned in outcome.memory:
-                    await self._retraction.commit(connection, owner, planned, trigger, exchange)
+                    await self._hiding.commit(connection, owner, planned, trigger, exchange)
             if outcome.asked:
                 await OpenQuestions.note_asked(connection, tenant_id, outcome.asked, turn_id)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)

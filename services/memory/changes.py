@@ -27,7 +27,7 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.removal.hiding import COMMAND, Retraction
+from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -76,7 +76,7 @@ class Changes:
         core: CoreMemory,
         values: CoreValues,
         finder: MemoryFinder,
-        retraction: Retraction,
+        hiding: Hiding,
         secrets: Secrets,
     ) -> None:
         self._database = database
@@ -84,7 +84,7 @@ class Changes:
         self._core = core
         self._closure = Closure(finder, values)
         self._finder = finder
-        self._retraction = retraction
+        self._hiding = hiding
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def remember(
@@ -343,7 +343,7 @@ class Changes:
             NotFound: the owner was erased.
             InvalidInput: a value is not accepted.
         """
-        return await self._retraction.commit(connection, owner, planned, trigger)
+        return await self._hiding.commit(connection, owner, planned, trigger)
 
     async def last_operation(self, connection: Connection, owner: Owner) -> UUID | None:
         """Return the newest operation of the owner's log, by which a caller sees whether memory has changed."""
@@ -363,9 +363,9 @@ class Changes:
                 if planned["change"]["operation_id"] is None:
                     return planned["change"]
                 async with self._database.tenant(owner.tenant_id) as connection:
-                    await self._retraction.lock(connection, owner)
+                    await self._hiding.lock(connection, owner)
                     if await self.last_operation(connection, owner) == seen:
-                        await self._retraction.commit(connection, owner, planned, request.trigger)
+                        await self._hiding.commit(connection, owner, planned, request.trigger)
                         return planned["change"]
         raise Conflict("Memory is being changed by others; try again.")
 

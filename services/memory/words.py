@@ -66,10 +66,15 @@ def labelled(memory: Memory) -> str:
     return " ".join([*labels, memory.field.replace("_", " "), memory.text])
 
 
+def stated(memory: Memory) -> str:
+    """Return a memory's text with every word by which a user may state it."""
+    said = FIELD_STATEMENTS.get(memory.field, "") if memory.kind == "value" else ""
+    return f"{labelled(memory)} {said}"
+
+
 def words_of(memory: Memory) -> Words:
     """Return the words by which a memory is found: of a value also those by which a user states it."""
-    said = FIELD_STATEMENTS.get(memory.field, "") if memory.kind == "value" else ""
-    return Words.of(f"{labelled(memory)} {said}")
+    return Words.of(stated(memory))
 
 
 def speaks_of_another(text: str, memory: Memory) -> bool:

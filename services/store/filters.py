@@ -14,12 +14,24 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def fits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a value has what a filter wants of each of its keys.
+def check_filter(wanted: Any) -> None:
+    """See that a filter names no operator that there is not.
 
     Raises:
-        InvalidInput: the filter names an operator that there is not.
+        InvalidInput: it does.
     """
+    if isinstance(wanted, Mapping):
+        for name, each in wanted.items():
+            if name.startswith("$") and name not in {"$eq", "$ne", *_ORDERS}:
+                raise InvalidInput("filter", f"{name!r} is none of $eq, $ne, {', '.join(_ORDERS)}")
+            check_filter(each)
+    elif isinstance(wanted, list):
+        for each in wanted:
+            check_filter(each)
+
+
+def fits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether a value has what a filter, which was checked, wants of each of its keys."""
     return all(_fits(value.get(key), each) for key, each in wanted.items())
 
 
@@ -38,8 +50,6 @@ def _compares(value: Any, name: str, other: Any) -> bool:
         return _equal(value, other)
     if name == "$ne":
         return not _equal(value, other)
-    if name not in _ORDERS:
-        raise InvalidInput("filter", f"{name!r} is none of $eq, $ne, {', '.join(_ORDERS)}")
     for kind in (int | float, str):
         if isinstance(value, kind) and isinstance(other, kind):
             return _ORDERS[name](value, other)

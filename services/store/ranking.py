@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from langgraph.store.base import get_text_at_path, tokenize_path
 
 from services.errors import InvalidInput
@@ -13,7 +12,7 @@ from services.text.tokenizer import terms
 
 LONGEST_TEXT = 8_000
 """Characters of an item that are embedded."""
-_MOST_PATHS, _LONGEST_PATH = 50, 200
+_MOST_PATHS, _LONGEST_PATH, _MOST_TEXTS = 50, 200, 100
 _STORED = np.float16
 
 
@@ -33,29 +32,30 @@ def checked_paths(index: Any) -> list[str] | None:
     return list(index)
 
 
-def text_of(value: dict[str, Any], paths: Sequence[str] | None) -> str:
-    """Return what a search reads of a value."""
+def texts_of(value: dict[str, Any], paths: Sequence[str] | None) -> list[str]:
+    """Return what a search reads of a value: all its texts as one, or each that paths name."""
     if paths is None:
-        return "\n".join(_texts(value))[:LONGEST_TEXT]
-    found = (text for path in paths for text in get_text_at_path(value, tokenize_path(path)))
-    return "\n".join(found)[:LONGEST_TEXT]
+        found = ["\n".join(_texts(value))]
+    else:
+        found = [text for path in paths for text in get_text_at_path(value, tokenize_path(path))]
+    return [text[:LONGEST_TEXT] for text in found if text.strip()][:_MOST_TEXTS]
 
 
-def packed(vector: Sequence[float]) -> str:
-    """Return a vector as it is stored."""
-    return base64.b64encode(np.asarray(vector, _STORED).tobytes()).decode()
+def packed(vectors: Sequence[Sequence[float]]) -> str:
+    """Return the vectors of an item as they are stored."""
+    return base64.b64encode(np.asarray(vectors, _STORED).tobytes()).decode()
 
 
-def nearness(vectors: Sequence[str], sought: Sequence[float]) -> list[float]:
-    """Return the cosine of each stored vector with one that is sought; both are of length 1."""
-    if not vectors:
+def nearness(packed_vectors: Sequence[str], sought: Sequence[float]) -> list[float]:
+    """Return, for each item, the greatest cosine of its vectors with one that is sought; all are of length 1."""
+    if not packed_vectors:
         return []
-    rows: npt.NDArray[np.float32] = (
-        np.frombuffer(b"".join(base64.b64decode(each) for each in vectors), _STORED)
-        .reshape(len(vectors), -1)
-        .astype(np.float32)
-    )
-    return [float(each) for each in rows @ np.asarray(sought, np.float32)]
+    contents = [base64.b64decode(each) for each in packed_vectors]
+    rows = np.frombuffer(b"".join(contents), _STORED).reshape(-1, len(sought)).astype(np.float32)
+    row_bytes = len(sought) * np.dtype(_STORED).itemsize
+    starts = np.cumsum([0, *(len(each) // row_bytes for each in contents[:-1])])
+    best = np.maximum.reduceat(rows @ np.asarray(sought, np.float32), starts)
+    return [float(each) for each in best]
 
 
 def shared_terms(text: str, query: str) -> float:

@@ -24,7 +24,7 @@ from services.llm.embeddings import Embedder
 from services.platform.postgres import Database
 from services.platform.threads import beside_the_loop
 from services.store import sql
-from services.store.filters import fits
+from services.store.filters import check_filter, fits
 from services.store.model import (
     LONGEST_TTL,
     Get,
@@ -41,7 +41,7 @@ from services.store.model import (
     joined,
     parted,
 )
-from services.store.ranking import checked_paths, nearness, packed, shared_terms, text_of
+from services.store.ranking import checked_paths, nearness, packed, shared_terms, texts_of
 
 MOST_SEARCHED = 20_000
 """Items that a search with a query or a filter looks at: the newest."""
@@ -84,7 +84,7 @@ class _Candidate:
     index_paths: list[str] | None
     vector: str | None
     value: str | None
-    text: str = ""
+    texts: Sequence[str] = ()
     score: float | None = None
 
 
@@ -119,6 +119,9 @@ class Store:
             (joined(each.namespace), checked_key(each.key)): each for each in operations if isinstance(each, Put)
         }
         contents = [None if each.value is None else content_of(each.value) for each in writes.values()]
+        for each in operations:
+            if isinstance(each, Search):
+                check_filter(each.filter)
         results: list[Result] = [None] * len(operations)
         gets = {at: each for at, each in enumerate(operations) if isinstance(each, Get)}
         if gets:
@@ -169,20 +172,21 @@ class Store:
         """Score what is indexed; vectors that are missing are made and kept."""
         for each in found:
             if each.vector is None and each.value is not None and each.index_paths != []:
-                each.text = text_of(json.loads(each.value), each.index_paths)
-        new = [each for each in found if each.text]
+                each.texts = texts_of(json.loads(each.value), each.index_paths)
+        new = [each for each in found if each.texts]
         if self._embedder.by_words_alone:
             await self._score_by_words(owner, found, query)
             return
         try:
-            made = await self._embedder.embed_documents([each.text for each in new]) if new else []
+            texts = [text for each in new for text in each.texts]
+            made = iter(await self._embedder.embed_documents(texts) if texts else [])
             sought = await self._embedder.embed_query(query)
         except Unavailable as error:
             log.warning("the store is searched by words", reason=type(error).__name__)
             await self._score_by_words(owner, found, query)
             return
-        for each, vector in zip(new, made, strict=True):
-            each.vector = packed(vector)
+        for each in new:
+            each.vector = packed([next(made) for _ in each.texts])
         if new:
             await self._keep_vectors(owner, new, model)
         indexed = [each for each in found if each.vector]
@@ -194,8 +198,8 @@ class Store:
     async def _score_by_words(self, owner: StoreOwner, found: Sequence[_Candidate], query: str) -> None:
         stored = await self._values(owner, [each for each in found if each.value is None])
         for each in found:
-            text = text_of(json.loads(each.value or stored[each.id]), each.index_paths)
-            each.score = shared_terms(text, query) if text else None
+            texts = texts_of(json.loads(each.value or stored.get(each.id, "{}")), each.index_paths)
+            each.score = shared_terms(" ".join(texts), query) if texts else None
 
     async def _keep_vectors(self, owner: StoreOwner, new: Sequence[_Candidate], model: str) -> None:
         values = {

@@ -124,15 +124,6 @@ def informative_terms(text: str) -> frozenset[str]:
     return frozenset(term for term in found if not is_weak(term))
 
 
-def lone_characters(text: str) -> frozenset[str]:
-    """Chinese words of one character that related texts may share; each is weak evidence."""
-    found: set[str] = set()
-    for run in _runs(text):
-        if _CHINESE.match(run) and len(run) > 1:
-            found.update(word for word in _segment(run) if len(word) == 1 and not _is_stop(word))
-    return frozenset(term for term in found if not is_weak(term))
-
-
 def _runs(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
     return _RUN.findall(simplified(folded))

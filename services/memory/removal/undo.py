@@ -16,7 +16,7 @@ from services.memory.core import CoreMemory
 from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
-from services.memory.removal.hiding import COMMAND, Retraction
+from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -52,10 +52,10 @@ class _Logged:
 class Undo:
     """Undoes operations on users' memory."""
 
-    def __init__(self, database: Database, core: CoreMemory, retraction: Retraction, log: OperationLog) -> None:
+    def __init__(self, database: Database, core: CoreMemory, hiding: Hiding, log: OperationLog) -> None:
         self._database = database
         self._core = core
-        self._retraction = retraction
+        self._hiding = hiding
         self._log = log
 
     @again_if_contended
@@ -170,9 +170,9 @@ class Undo:
         await connection.execute(sql.CHANGED_EPISODES, values)
         await connection.execute(sql.MERGE_AGAIN, values)
         await connection.execute(sql.RETRACT_WRITTEN, values)
-        await self._retraction.remake(connection, owner, values["message_ids"], everywhere=False)
+        await self._hiding.remake(connection, owner, values["message_ids"], everywhere=False)
         if values["message_ids"]:
-            await self._retraction.file_again(connection, owner)
+            await self._hiding.file_again(connection, owner)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         section, old, new = operation.field or "", operation.old or {}, operation.new or {}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.tokenizer import indexed_text, informative_terms, lone_characters, terms
+from services.text.tokenizer import indexed_text, informative_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,6 @@ def test_an_address_is_one_term_and_its_parts_are_terms_too() -> None:
 def test_only_words_that_say_something_are_informative() -> None:
     assert informative_terms("Do you like the old lighthouse?") == {"old", "lighthous"}
     assert informative_terms("你喜欢海边的灯塔吗") == {"海边", "灯塔"}
-
-
-def test_a_chinese_word_of_one_character_stands_apart() -> None:
-    assert lone_characters("你住在海边的灯塔吗") == {"住"}
-    assert lone_characters("Do you live in a lighthouse?") == frozenset()
 
 
 def test_the_speaker_is_indexed_with_the_text() -> None:

@@ -23,7 +23,7 @@ from services.memory.cache import CoreMemoryCache
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
 from services.memory.removal.traces import Traces
-from services.memory.removal.users import Erasure
+from services.memory.removal.users import UserErasure
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
@@ -78,7 +78,7 @@ async def _rows(database: Database, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> Erasure:
+def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> UserErasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     traces = Traces(events, core)
@@ -86,7 +86,7 @@ def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = No
     stores = RemovalStores(
         services.database, services.leases, traces, memory.index, memory.operations, jobs, events_keep_s=600
     )
-    return Erasure(stores)
+    return UserErasure(stores)
 
 
 async def _open_stream(services: Services, turn: OpenTurn) -> None:
