@@ -189,7 +189,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(knowledge.search.close)
         days = past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, tool_services(settings, memory, days, http), settings.tools_offered
+            ToolRegistry.of_builtin_tools, tool_services(settings, memory, http), settings.tools_offered
         )
         approvals = Approvals(database, patience_s=settings.tools_approval_s)
         tool_executor = ToolExecutor(tools, approvals)

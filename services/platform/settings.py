@@ -429,7 +429,7 @@ class Settings(BaseSettings):
         (), description="names of tools that models are offered beside the usual ones, separated by commas"
     )
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
-    archival_memory_insert, archival_memory_search, search_chat_history, get_user_profile, get_current_time."""
+    get_current_time."""
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
     """Answer when all quick tools are done, or begin with the first result and ask the model again for the
     rest; a request may say otherwise."""

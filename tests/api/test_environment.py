@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
+from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.folders import new_folder
@@ -61,6 +63,12 @@ def _dependencies(url: str, patience_s: float = 20) -> dict[str, str]:
         time.sleep(0.1)
 
 
+def _indexed(data_dir: Path) -> bool:
+    with psycopg.connect(EmbeddedPostgres(data_dir).url("postgres")) as superuser:
+        states = superuser.execute("SELECT indexed_at IS NOT NULL FROM episodes").fetchall()
+    return bool(states) and all(indexed for (indexed,) in states)
+
+
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 def test_neither_embedded_engines_nor_a_model_on_this_machine_are_asked_through_a_proxy(
     data_dir: Path, model_server: ModelServer, scheme: str
@@ -97,3 +105,37 @@ def test_a_proxy_of_an_unknown_kind_is_refused_at_the_start(data_dir: Path) -> N
     assert ran.returncode == 2
     assert ran.stderr.startswith("anamnesis: ALL_PROXY=socks4://127.0.0.1:1 cannot be used")
     assert len(ran.stderr.splitlines()) == 1
+
+
+def test_an_embedding_model_that_is_set_after_having_talked_is_named_before_the_service_says_it_is_ready(
+    data_dir: Path, model_server: ModelServer
+) -> None:
+    service = ServiceProcess(data_dir, free_port()).start()
+    answer_of(chat(service.url, "My dog is called Bruno."))
+    assert _dependencies(service.url)["milvus"] == "ok"
+    end = time.monotonic() + 20
+    while not ((data_dir / "index-model").exists() and _indexed(data_dir)):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    service.stop()
+    model = {
+        "ANAMNESIS_DATA_DIR": str(data_dir),
+        "ANAMNESIS_PORT": str(free_port()),
+        "ANAMNESIS_EMBEDDING_MODEL": "e",
+        "ANAMNESIS_EMBEDDING_DIM": "8",
+        "ANAMNESIS_EMBEDDING_BASE_URL": model_server.base_url,
+        "ANAMNESIS_EMBEDDING_API_KEY": "k",
+    }
+    refused = run_command("serve", variables=model)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.splitlines()[-1].endswith("Set that model again, or run: anamnesis reindex")
+    found = run_command("memory", "search", "u-1", "What is my dog called?", variables=model)
+    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (1, "", 1)
+    assert found.stderr.endswith("or run: anamnesis reindex\n")
+    assert run_command("reindex", variables=model).returncode == 0
+    port = free_port()
+    again = ServiceProcess(data_dir, port, environment={**model, "ANAMNESIS_PORT": str(port)}).start()
+    try:
+        assert "Bruno" in answer_of(chat(again.url, "What is my dog called?"))
+    finally:
+        again.stop()

@@ -10,7 +10,7 @@ index is rebuilt.
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -77,6 +77,7 @@ class EpisodeIndex:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
         self._key_of = key_of
         self._milvus = milvus
+        self._dimension = dimension
         self._vectors = vector_index(milvus, model=model, dimension=dimension)
         self._shards: int | None = None
 
@@ -213,11 +214,14 @@ class EpisodeIndex:
 
         def read() -> dict[UUID, tuple[str, Sequence[float] | None]]:
             # The client decodes a row when it is looked at.
-            return {
-                UUID(row["id"]): (row["terms"], array("f", row["embedding"]) if vectors else None) for row in found
-            }
+            return {UUID(row["id"]): (row["terms"], self._embedding(row) if vectors else None) for row in found}
 
         return await asyncio.to_thread(read) if len(found) > _MANY_ROWS else read()
+
+    def _embedding(self, row: Mapping[str, Any]) -> Sequence[float] | None:
+        """The embedding of a row; None for another model's, which the index has until it is made anew."""
+        embedding = array("f", row["embedding"])
+        return embedding if len(embedding) == self._dimension else None
 
     async def terms_of(self, user_id: UUID) -> list[tuple[UUID, str]]:
         """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard.
