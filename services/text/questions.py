@@ -21,19 +21,6 @@ _OF_ONE = re.compile(
 )
 
 
-_OF_THE_ASSISTANT: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
-        r"\b(?:did|have|had|were|do) you\b|\byou (?:said|told|mentioned|recommended|suggested|gave|wrote|"
-        r"explained|listed|showed|taught|made|advised|proposed|came up)\b|\byour (?:answer|advice|suggestion|"
-        r"recommendation|recipe|idea|list|plan)\b"
-    ),
-    "zh": re.compile(
-        r"你[^，。？！,?!]{0,6}?(?:说[过的]|讲[过的]|提到|提[过的]|推荐|建议|写的|列的|教[我过的]|介绍|给我的|告诉我的|解释|安排的|"
-        r"回答)|你的(?:回答|建议|推荐|方案|答案|菜谱)"
-    ),
-}
-
-
 _IN_GENERAL: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
         r"^(?:so |and |ok |please )?(?:how (?:do|does|can|should|would|could|to)\b(?! (?:i|we) (?:usually|"
@@ -67,7 +54,6 @@ _ASKS_NOTHING: dict[Language, re.Pattern[str]] = {
     ),
 }
 """What looks like a question and is none, unless its mark says so."""
-_ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us|our|ours)\b")
 
 
 def asks(message: str, language: Language) -> bool:
@@ -97,20 +83,6 @@ def is_about_oneself(message: str, language: Language) -> bool:
     if language == "zh":
         return "我" in _REQUESTS_OF_ONE.sub("", folded)
     return not _OWN.isdisjoint(english_words(folded)) or bool(_OF_ONE.search(folded))
-
-
-def asks_of_oneself(message: str, language: Language) -> bool:
-    """Whether a message asks about the user's own life, which only memory can answer."""
-    if asks_in_general(message):
-        return False
-    if is_about_oneself(message, language):
-        return True
-    return language == "en" and bool(_ONESELF.search(message.lower().replace("’", "'")))
-
-
-def is_about_the_assistant(message: str, language: Language) -> bool:
-    """Whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
-    return bool(_OF_THE_ASSISTANT[language].search(simplified(message.lower())))
 
 
 def asks_in_general(message: str) -> bool:

@@ -268,7 +268,7 @@ class EpisodeLine(_OfUser):
     expert: Name | None = None
     space: SpaceName | None = None
     session_id: Id | None = None
-    episode_type: Literal["preference", "decision", "context", "outcome", "consolidated"]
+    episode_type: Literal["preference", "decision", "context", "outcome"]
     content: Text
     importance: float = Field(ge=0, le=1)
     origin: Literal["user_said", "assistant_said", "tool", "document", "derived"]

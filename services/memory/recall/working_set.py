@@ -36,11 +36,6 @@ _MOST_RARE = 40
 class WorkingSet(UnitArrays):
     """Matches units with words and embeddings."""
 
-    def are_indexed(self, places: Places) -> list[bool]:
-        """Whether the index has the units at some places."""
-        indexed: list[bool] = ((self._column("kinds")[places] & WAITING) == 0).tolist()
-        return indexed
-
     def within(
         self,
         *,
