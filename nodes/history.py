@@ -44,7 +44,7 @@ async def history(
     # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
     acts = not models.offline and models.takes_tools(state.get("model"))
     planned = [] if acts else await planned_forms(state.get("plain_forms", []), state, context, changes)
-    offered = tools.with_features(state["features"], temporary=context.temporary)
+    offered = tools.with_features(state["features"], temporary=context.temporary, expert=context.expert)
     turn = _prompt_turn(
         state,
         context,

@@ -454,6 +454,12 @@ class Settings(BaseSettings):
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
     """Answer when all quick tools are done, or begin with the first result and ask the model again for the
     rest; a request may say otherwise."""
+    mcp_servers: SecretStr | None = Field(
+        None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
+    )
+    """Offer the model the tools of these servers of the Model Context Protocol; see docs/tools.md."""
+    tools_approval_s: float = Field(120.0, gt=0, le=900, description="seconds, more than 0 and at most 900")
+    """Wait so long for the user's agreement to a call that changes something; then it is not made."""
     weather_url: str | None = Field(
         None, description="http(s)://… of an Open-Meteo forecast API; unset = no weather"
     )

@@ -33,7 +33,7 @@ class EffectiveSetting:
     variable: str
     value: str | None
     """None = unset; a secret is masked."""
-    source: Literal["default", ".env", "environment"]
+    source: Literal["default", "console", ".env", "environment"]
     description: str
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import args_row, class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -72,8 +72,10 @@ class _Found(_Row):
     place: int
 
 
-@dataclass
+@dataclass(slots=True)
 class _Candidate:
+    """In the order of the statement's columns."""
+
     id: UUID
     operation_id: UUID
     namespace: str
@@ -157,7 +159,7 @@ class Store:
             return [row.item for row in rows]
         model = self._embedder.model
         looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
-        found = await self._database.fetch(owner.tenant_id, sql.CANDIDATES, looked, class_row(_Candidate))
+        found = await self._database.fetch(owner.tenant_id, sql.CANDIDATES, looked, args_row(_Candidate))
         if wanted.filter:
             filtered = partial(_filtered, found, wanted.filter)
             found = await beside_the_loop(filtered, characters=len(found), most=_LONG)
