@@ -141,7 +141,7 @@ def memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
     """Return what answers questions about memory."""
     from services.memory.inquiry import MemoryInquiry  # noqa: PLC0415 — it needs the models
 
-    return MemoryInquiry(memory.core, memory.episodes, memory.recall, models)
+    return MemoryInquiry(memory.core, memory.values, memory.episodes, memory.recall, models)
 
 
 def tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":

@@ -262,7 +262,8 @@ class Changes:
             DatabaseUnavailable: the database does not answer.
         """
         values = [each for each in memories if each.kind == "value"]
-        name = field or (max(values, key=lambda each: len(each.text)).field if values else "")
+        longest = max(values, key=lambda each: len(each.text), default=None)
+        name = field or (longest.field.partition(".")[0] if longest else "")
         kept = await self.plan_remember(request, text, field=name)
         gone = await self._closure.of(request, memories, replaces=True)
         language = _language(request, text)

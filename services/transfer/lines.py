@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError, from_json
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone, no_nul
 from services.errors import InvalidInput
 from services.json_text import strict_json
-from services.memory.origins import values_of
+from services.memory.items import values_of
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
 from services.store.ranking import checked_paths
 from services.text.secrets import Secrets

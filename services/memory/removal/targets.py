@@ -11,6 +11,7 @@ from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.items import removed_value
 from services.memory.lineage.tracing import Lineage, Node
 from services.memory.remainders import without
 from services.memory.words import Words
@@ -204,7 +205,7 @@ class TargetPlanner:
             owner, section = sections[block.id]
             for value in block.values:
                 if value.message_id in set(message_ids):
-                    by_owner.setdefault(owner, []).append(_removal(section, value.field, value.text))
+                    by_owner.setdefault(owner, []).append(removed_value(section, value.field, value.text))
         first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
         changes = [(first, planned_removal(messages=known, items=by_owner.pop(first, [])))]
         changes += [(owner, planned_removal(items=removals)) for owner, removals in by_owner.items()]
@@ -240,7 +241,7 @@ class TargetPlanner:
         if (value.field, value.text) not in held or not whose:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
         expert_id, space_id = whose[0]
-        planned = planned_removal(items=[_removal(value.section, value.field, value.text)])
+        planned = planned_removal(items=[removed_value(value.section, value.field, value.text)])
         owner = Owner(tenant_id, user_id, expert_id, space_id)
         return TargetPlan(user_id, [(owner, planned)], {})
 
@@ -267,14 +268,6 @@ def without_topic(text: str, topic: Words) -> str | None:
     """Return a text without its clauses that have all words of a description; None = it has no such clause."""
     rest = without(text, lambda clause: topic.covered_by(Words.of(clause)))
     return rest.text if rest.gone else None
-
-
-def _removal(section: str, name: str, text: str) -> PlannedItem:
-    """A removed value; of what is nested, the entry of its name."""
-    field_name, _, inner = name.partition(".")
-    return PlannedItem(
-        action="remove", section=section, field=field_name, value=None, old=inner.partition(".")[0] or text
-    )
 
 
 def planned_removal(
