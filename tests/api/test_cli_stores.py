@@ -112,7 +112,9 @@ def test_what_a_text_describes_is_forgotten(talked: Anamnesis) -> None:
     assert talked("memory", "edit", "u-1", "home", "Lyon").exit_code == 0
     done = _json(talked("memory", "forget", "u-1", "that I live in Lyon", "--json"))
     assert (done["kind"], done["operation_id"] is not None) == ("forget", True)
-    # A value that was set by hand comes from no message, and is named by its field.
+    # A value that was set by hand comes from no message: it is found by how one states it, or by its field.
+    assert _json(talked("memory", "show", "u-1", "--json"))["core_memory"][0]["content"] == {}
+    assert talked("memory", "edit", "u-1", "home", "Lyon").exit_code == 0
     assert _json(talked("memory", "forget", "u-1", "my home in Lyon", "--json"))["operation_id"] is not None
     assert _json(talked("memory", "show", "u-1", "--json"))["core_memory"][0]["content"] == {}
     assert "Lyon" not in talked("memory", "search", "u-1", "Where do I live?").stdout
