@@ -20,6 +20,7 @@ from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source
+from services.memory.episodes.sources import sources_of
 from services.memory.finding import is_id
 from services.memory.model import ChangeRequest
 from services.memory.open_questions import OpenQuestions
@@ -253,9 +254,7 @@ class Proposals:
         ids = {each for row in shown for each in _message_ids(row)}
         of_values = (values[side].message_id for row in shown for side in row.sides if side in values)
         ids |= {each for each in of_values if each is not None}
-        asked = {"tenant_id": tenant_id, "message_ids": list(ids)}
-        found = await self._database.fetch(tenant_id, sql.MESSAGES, asked, class_row(Source)) if ids else []
-        messages = {each.message_id: each for each in found}
+        messages = await sources_of(self._database, tenant_id, ids)
         return [_proposal(row, messages, values) for row in shown]
 
     async def settle(
