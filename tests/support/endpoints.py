@@ -183,17 +183,6 @@ def _approve(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_cancel(me, ids, more, chance).path, body=body)
 
 
-def _store(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
-    put = {"op": "put", "namespace": ["notes"], "key": "a", "value": {"text": f"Of {me.canary}."}}
-    reads: list[dict[str, Any]] = [
-        {"op": "get", "namespace": ["notes"], "key": "a"},
-        {"op": "search", "query": more.pick("phrase", chance)},
-        {"op": "list_namespaces"},
-    ]
-    operations = [put] if chance.random() < 0.3 else reads  # another's user of the same name is one's own, too
-    return Ask(body={"user_id": ids.pick("user", chance), "operations": operations})
-
-
 def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
     return Ask(query=_page(more, chance, "job"))
 
@@ -585,7 +574,6 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/turns/{turn_id}/stream"): Entry(_turn_stream, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/approve"): Entry(_approve, OK | GONE | {409}, GONE, GONE),
-    ("POST", "/api/v1/store/batch"): Entry(_store, OK, OK, OK | GONE),
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/turns"): Entry(_turns_of_all, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_conversation, OK, GONE, GONE),
