@@ -17,7 +17,6 @@ import typer
 import uvicorn
 import uvloop
 
-from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
 from api.cli.start_warnings import warn_of_surroundings
 from services.errors import AnamnesisError
@@ -108,9 +107,9 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         app = make_app(services, runner)
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
-        checking = await begin_check(services)
+        renewing = asyncio.create_task(services.index_renewal.keep_current(), name="renewal of the indexes")
+        stack.callback(renewing.cancel)
         await warn_of_surroundings(services)
-        stack.callback(checking.cancel)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
         if open_console:
@@ -119,20 +118,14 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         finishing = asyncio.create_task(_finish_start(settings, services.embedder, app), name="end of the start")
         stack.callback(finishing.cancel)
         stopping = asyncio.create_task(signals.get())
-        await asyncio.wait({serving, stopping, checking}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
             if not shared:  # otherwise other processes accept what waits
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
-            await _drain(
-                runner,
-                _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT],
-                signals,
-            )
+            await _drain(runner, _GRACE_S[stopping.result()], signals)
         server.should_exit = True
         await serving
-        if checking.done():
-            await checking  # it tells why
 
 
 async def _finish_start(settings: Settings, embedder: "Embedder", app: "FastAPI") -> None:

@@ -94,9 +94,6 @@ async def test_the_tail_stands_before_the_message_and_the_beginning_stays(
     assert "<memory>" in prompt[-2][1]
 
 
-@pytest.mark.xfail(
-    reason="recall shows both versions of a statement, or the older one, to a model that is to tell", strict=True
-)
 @pytest.mark.parametrize(
     ("before", "after", "asked", "old", "new"),
     [

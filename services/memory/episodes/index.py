@@ -87,14 +87,13 @@ class EpisodeIndex:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last check found rows of an older version, which work but make searches slower."""
+        """Whether the last check found rows of another embedding model or an older version."""
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """Check that the index was made with this embedding model, and by which version.
+        """Check whether the index was made with this embedding model and by this version.
 
         Raises:
-            ConfigurationError: it was made with another model; says what to do.
             Unavailable: Milvus does not answer.
         """
         await self._vectors.check()
@@ -189,7 +188,7 @@ class EpisodeIndex:
             unit_ids: of the units; the client decodes an answer in one step of the event loop, which takes
                 15 ms for a thousand.
             between: whether units between the first and the last id are read as well, which is twice as fast.
-            vectors: whether embeddings are read.
+            vectors: whether embeddings are read; those of another model never are.
             within_s: seconds to wait; as of `search`.
 
         Raises:
@@ -205,8 +204,9 @@ class EpisodeIndex:
             chosen = f"{filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
+            readable = fields if vectors and await self._vectors.is_of_model(name) else ["id", "terms"]
             async with self._milvus.use() as client:
-                ask = partial(client.query, name, filter=chosen, output_fields=fields, limit=_MOST_ROWS)
+                ask = partial(client.query, name, filter=chosen, output_fields=readable, limit=_MOST_ROWS)
                 return await loaded(client, name, ask)
 
         found = await self._vectors.in_time(query, within_s)
@@ -214,7 +214,8 @@ class EpisodeIndex:
         def read() -> dict[UUID, tuple[str, Sequence[float] | None]]:
             # The client decodes a row when it is looked at.
             return {
-                UUID(row["id"]): (row["terms"], array("f", row["embedding"]) if vectors else None) for row in found
+                UUID(row["id"]): (row["terms"], array("f", row["embedding"]) if "embedding" in row else None)
+                for row in found
             }
 
         return await asyncio.to_thread(read) if len(found) > _MANY_ROWS else read()
@@ -255,8 +256,7 @@ class EpisodeIndex:
                 held is lost.
 
         Raises:
-            ConfigurationError: the index was made with another embedding model.
-            Unavailable: Milvus does not answer.
+            Unavailable: Milvus does not answer, or the index holds embeddings of another model.
         """
         self._shards = shards = await shards_in(self._milvus)  # a writer must not make what was replaced
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):

@@ -238,6 +238,11 @@ class WorkingSets:
         for key in [key for key in self._entries if key[0] == user_id]:
             self._give_up(key)
 
+    def clear(self) -> None:
+        """Drop all sets, as after the index was made anew."""
+        for key in [*self._entries]:
+            self._give_up(key)
+
     async def close(self) -> None:
         """Stop the background work."""
         for task in self._behind:
