@@ -110,7 +110,7 @@ versions: setup-dev ## Check types and wheels for every Python and machine that 
 	@for version in 3.12 3.13 3.14; do \
 		echo "Python $$version"; \
 		$(BIN)/mypy --python-version $$version --cache-dir .mypy_cache/$$version \
-			-p state -p services -p nodes -p graph -p api -p anamnesis_agent -p anamnesis_client || exit 1; \
+			-p state -p services -p nodes -p graph -p api -p anamnesis_agent -p anamnesis_client -p langchain_anamnesis || exit 1; \
 	done
 	@for version in 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do \
 		$(BIN)/uv pip install --quiet --dry-run --target build/none --python-version $$version \

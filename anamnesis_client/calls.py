@@ -1,7 +1,7 @@
 """Requests and how their answers are read, without sending anything: both clients send these."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import ip_address
@@ -111,6 +111,13 @@ def profile(user: str, as_of: datetime | None) -> Call[list[Section]]:
     return Call("GET", f"{_of(user)}/core-memory", lambda found: _items(found, Section.of), params=_moment(as_of))
 
 
+def store(user: str, operations: Sequence[Mapping[str, Any]], space: str | None) -> Call[list[Any]]:
+    """Operations on the items of a user."""
+    body = {"user_id": user, "space": space, "operations": list(operations)}
+    writes = any(each["op"] == "put" for each in operations)
+    return Call("POST", "/api/v1/store/batch", _results, json=body, repeatable=not writes)
+
+
 def export_path(user: str) -> str:
     """Where everything that is stored of a user can be read."""
     return f"{_of(user)}/export"
@@ -145,6 +152,11 @@ def _moment(as_of: datetime | None) -> dict[str, str]:
 
 def _of(user: str) -> str:
     return f"/api/v1/users/{quote(user, safe='')}"
+
+
+def _results(found: Any) -> list[Any]:
+    results: list[Any] = found["results"]
+    return results
 
 
 def _items(found: Any, read: Callable[[Mapping[str, Any]], Result]) -> list[Result]:

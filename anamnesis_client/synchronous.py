@@ -1,7 +1,7 @@
 """The client without an event loop: made from `asynchronous.py` by `make client`, not by hand."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -167,6 +167,18 @@ class Anamnesis:
     def profile(self, *, user: str | None = None, as_of: datetime | None = None) -> list[Section]:
         """Core memory, by section; with `as_of` (aware of its zone), as it was then."""
         return self._send(calls.profile(user or self._user, as_of))
+
+    def store(
+        self, operations: Sequence[Mapping[str, Any]], *, user: str | None = None, space: str | None = None
+    ) -> list[Any]:
+        """Read, write, search and list items of the store in one round trip; return the result of each operation.
+
+        Args:
+            operations: as the API takes them, such as `{"op": "get", "namespace": ["notes"], "key": "a"}`.
+            user: in place of the client's.
+            space: of the user's; None = items that belong to no space.
+        """
+        return self._send(calls.store(user or self._user, operations, space))
 
     def export(self, *, user: str | None = None) -> Iterator[str]:
         """Yield everything that is stored of a user, as JSON Lines that `import_lines` takes."""

@@ -32,6 +32,7 @@ from api import (
     retention,
     service,
     spaces,
+    store,
     tone,
     transfer,
     turns,
@@ -155,6 +156,7 @@ def _routes() -> Sequence[BaseRoute]:
         doctor,
         frontends,
         service,
+        store,
         keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)

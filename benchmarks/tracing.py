@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind
 from benchmarks.processes import child
 from benchmarks.turn_overhead import Client, fresh_lanes, interrupt_once, service, stand_in
 from services.platform import span_names as names
-from services.platform.tracing import TRACING, cause, span, taken_links
+from services.platform.tracing import TRACING, causes, span, taken_causes
 
 _AT_ONCE = 10
 _OF_THE_SERVICE = 200
@@ -60,7 +60,7 @@ def _spans_of_a_turn() -> None:
         names.TURN: turn,
     }
     model = {names.OPERATION: "chat", names.PROVIDER: names.OPENAI, names.REQUEST_MODEL: "stand-in"}
-    kept: list[dict[str, str]] = []
+    kept: list[dict[str, list[str]]] = []
     with span("POST /api/v1/chat/stream", request, kind=SpanKind.SERVER) as served:
         served.set_attribute(names.STATUS, 200)
         with span("invoke_agent default", agent) as running:
@@ -70,10 +70,13 @@ def _spans_of_a_turn() -> None:
                 for name in (names.FIRST_CHUNK, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHED_TOKENS):
                     call.set_attribute(name, 64)
             with span("create_memory", {names.OPERATION: "create_memory", names.MEMORY_RECORD: turn}):
-                kept += [cause(), cause()]
+                kept += [causes(), causes()]
             running.set_attribute(names.TURN_STATUS, "completed")
     for carried in kept:
-        with span("job file_memory", {names.JOB: 1}, kind=SpanKind.CONSUMER, links=taken_links(carried)):
+        with (
+            taken_causes(carried) as links,
+            span("job file_memory", {names.JOB: 1}, kind=SpanKind.CONSUMER, links=links),
+        ):
             pass
 
 

@@ -20,7 +20,7 @@ from services.tools.actor import owner_of
 from services.tools.foreign_words import MEMORY_TOOLS, foreign_origin, reads_days
 from state.context import TurnContext
 from state.conversation import ConversationState
-from state.memory import PlainForm, PlannedChange
+from state.memory import MemoryChange, PlainForm, PlannedChange
 from state.section import section_named
 
 _LONG = 2_000
@@ -55,7 +55,7 @@ async def persist(
     if state.get("unstored"):
         return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
     answer_message_id = state["answer_message_id"]
-    planned = await changes_of_turn(state, context, changes, state["answer"], answer_message_id)
+    made, planned = await changes_of_turn(state, context, changes, state["answer"], answer_message_id)
     outcome = TurnOutcome(
         status="completed",
         answer=state["answer"],
@@ -73,6 +73,7 @@ async def persist(
         reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
         memory=planned,
+        made=made,
         files=asks_model and "memory_filing" in state["features"],
         asked=_asked(state),
         own_jobs=own_jobs,
@@ -84,7 +85,7 @@ async def persist(
         working_sets.follow(Scope.of(owner_of(context)))
     return {
         "assistant_message_id": answer_message_id,
-        "memory_changes": [each["change"] for each in planned],
+        "memory_changes": [*made, *(each["change"] for each in planned)],
         "timings": {"total_ms": total_ms},
     }
 
@@ -97,23 +98,25 @@ def _asked(state: ConversationState) -> UUID | None:
 
 async def changes_of_turn(
     state: ConversationState, context: TurnContext, changes: Changes, answer: str, answer_id: str
-) -> list[PlannedChange]:
-    """Return what the turn changes in memory when it ends; `answer` is what there is of it.
+) -> tuple[list[MemoryChange], list[PlannedChange]]:
+    """Return what tools have changed in memory, and what the turn changes when it ends.
+
+    `answer` is what there is of it.
 
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
+    made = await changes.made(change_request(state, context)) if _called(state) & MEMORY_TOOLS else []
     planned = list(state.get("memory_plan", []))
     if not planned:
         planned = await planned_forms(_forms_left(state), state, context, changes)
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
-        return planned  # the answer is left out already
+        return made, planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
     exchange = Exchange(context.user_message_id, state["message"], answer_id, answer)
-    if "forget" in _called(state):
-        removed = await changes.forgotten(change_request(state, context))
-        planned += repetition_of_forgotten(removed, exchange, language)
-    return [*planned, *repetition_off_record(history, exchange, language)]
+    removed = [text for change in made if change["kind"] == "forget" for text in change["items"]]
+    planned += repetition_of_forgotten(removed, exchange, language)
+    return made, [*planned, *repetition_off_record(history, exchange, language)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:

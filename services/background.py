@@ -42,7 +42,7 @@ def make_background(
         store,
         FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
         models,
-        FilingPlans(memory.changes, memory.core, memory.retraction),
+        FilingPlans(memory.changes, memory.core, memory.hiding),
         memory.proposals,
         jobs,
         on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),

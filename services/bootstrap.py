@@ -48,13 +48,15 @@ from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
 from services.memory.removal.spaces import SpaceErasure
-from services.memory.removal.users import Erasure
+from services.memory.removal.users import UserErasure
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.store.store import Store
+from services.text.secrets import Secrets
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -76,7 +78,7 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
     from services.memory.filing import Filing
     from services.memory.inquiry import MemoryInquiry
-    from services.memory.removal.erasures import Forgetting
+    from services.memory.removal.erasures import Erasures
     from services.memory.upkeep.scheduler import UpkeepScheduler
     from services.memory.upkeep.upkeep import Upkeep
     from services.memory.wiring import Memory
@@ -116,7 +118,7 @@ class Services:
     lineage: Lineage
     prompt_lineage: PromptLineage
     lineage_audit: LineageAudit
-    forgetting: "Forgetting"
+    forgetting: "Erasures"
     experts: Experts
     knowledge: "Knowledge"
     tools: ToolRegistry
@@ -145,11 +147,12 @@ class Services:
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
-    erasure: Erasure
+    erasure: UserErasure
     conversation_erasure: ConversationErasure
     space_erasure: SpaceErasure
     retention_rules: RetentionRules
     retention: Retention
+    store: Store
     importer: Importer
     exporter: Exporter
 
@@ -183,7 +186,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(knowledge.search.close)
         days = past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, tool_services(settings, memory, days, http), settings.tools_offered
+            ToolRegistry.of_builtin_tools, tool_services(settings, memory, http), settings.tools_offered
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
@@ -212,7 +215,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 filing_quiet_s=None if models.offline else settings.memory_filing_quiet_s,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
-                retraction=memory.retraction,
+                hiding=memory.hiding,
+                secrets=Secrets(settings.memory_keep_secrets),
             ),
             leases=leases,
             feedback=TurnFeedback(database),
@@ -262,6 +266,13 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             space_erasure=removal.space_erasure,
             retention_rules=removal.retention_rules,
             retention=removal.retention,
+            store=Store(
+                database,
+                embedder,
+                jobs,
+                default_timezone=settings.default_timezone,
+                default_locale=settings.default_locale,
+            ),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )

@@ -34,14 +34,13 @@ if TYPE_CHECKING:
     from services.tone.opinion import ToneOpinions
 
 
-def tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: OutgoingHttp) -> ToolServices:
+def tool_services(settings: Settings, memory: "Memory", http: OutgoingHttp) -> ToolServices:
     """Return what tools may use."""
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
         changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
         proposals=memory.proposals,
         archive=memory.archive if settings.memory_episodes else None,
-        past_days=days,
         http=http,
         weather_url=settings.weather_url,
         weather_geocoding_url=settings.weather_geocoding_url,

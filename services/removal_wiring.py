@@ -16,7 +16,7 @@ from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
 from services.memory.operations import OperationLog, Trigger
 from services.memory.removal.conversations import ConversationErasure
-from services.memory.removal.erasures import Forgetting
+from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
 from services.memory.removal.hiding import RebuildTasks
@@ -26,7 +26,7 @@ from services.memory.removal.spaces import SpaceErasure
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import PlanTopic, TargetPlanner
 from services.memory.removal.traces import Traces
-from services.memory.removal.users import Erasure
+from services.memory.removal.users import UserErasure
 from services.memory.wiring import Memory
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -40,8 +40,8 @@ from state.memory import PlannedChange
 class RemovalServices:
     """Services that remove what users said."""
 
-    forgetting: Forgetting
-    erasure: Erasure
+    forgetting: Erasures
+    erasure: UserErasure
     conversation_erasure: ConversationErasure
     space_erasure: SpaceErasure
     retention_rules: RetentionRules
@@ -81,18 +81,18 @@ def make_removal(
     conversation_erasure = ConversationErasure(stores, shares_human=settings.memory_share_human)
     rules = RetentionRules(database)
     lineage = Lineage(database)
-    forgetting = Forgetting(
+    forgetting = Erasures(
         stores,
         lineage,
         TargetPlanner(database, lineage, _plan_topic(memory)),
-        memory.retraction,
+        memory.hiding,
         Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
         rebuilding,
         KeyRenewal(database, jobs),
     )
     return RemovalServices(
         forgetting=forgetting,
-        erasure=Erasure(stores),
+        erasure=UserErasure(stores),
         conversation_erasure=conversation_erasure,
         space_erasure=SpaceErasure(stores),
         retention_rules=rules,
@@ -111,14 +111,14 @@ def _plan_topic(memory: Memory) -> PlanTopic:
 @asynccontextmanager
 async def open_erasure(
     settings: Settings, database_url: str, milvus_uri: str
-) -> AsyncIterator[tuple[Tenants, Erasure, SpaceErasure]]:
+) -> AsyncIterator[tuple[Tenants, UserErasure, SpaceErasure]]:
     """Connect to the stores that hold something of users, for a command that erases one, or a space.
 
     Raises:
         ConfigurationError, DatabaseUnavailable: as `open_stores`.
     """
     async with open_stores(settings, database_url, milvus_uri) as stores:
-        yield Tenants(stores.database), Erasure(stores), SpaceErasure(stores)
+        yield Tenants(stores.database), UserErasure(stores), SpaceErasure(stores)
 
 
 @asynccontextmanager

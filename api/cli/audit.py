@@ -7,7 +7,6 @@ import typer
 
 from api.cli.shell import (
     FAILED,
-    WRONG_USE,
     AsJson,
     OfTenant,
     OfUser,
@@ -37,9 +36,9 @@ def audit(
 
     Says which stores were searched, and where words that were removed may remain and until when.
 
-    Exit code 1 if it is anywhere but in conversations and the files that store these, 2 if it is nowhere else but
-    the user's words are encrypted, which no search can see. Bytes of deleted rows stay in the stores' files
-    until they are overwritten; see erase --scrub. A user who was erased may be named.
+    Exit code 1 if it is anywhere but in conversations and the files that store these. Encrypted words are opened.
+    Bytes of deleted rows stay in the stores' files until they are overwritten; see erase --scrub. A user who was
+    erased may be named.
 
     Example: `anamnesis audit u-1 --canary asthma --files /var/log/anamnesis.log`
     """
@@ -71,13 +70,5 @@ def audit(
             typer.echo(f"May remain in {left.place} ({where}) until {left.until}.")
         for store in search.unreachable:
             typer.echo(f"{store} does not answer and was not searched.", err=True)
-    if search.is_sealed:
-        typer.echo(
-            "What the user said is encrypted in PostgreSQL, where the word cannot be seen: "
-            "anamnesis export shows what is stored.",
-            err=True,
-        )
-    if search.is_sealed and not search.beyond_conversations:
-        raise typer.Exit(WRONG_USE)
     if search.beyond_conversations or search.unreachable:
         raise typer.Exit(FAILED)

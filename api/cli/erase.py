@@ -26,7 +26,7 @@ from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from services.memory.removal.spaces import ErasedSpace
-    from services.memory.removal.users import Erased, Erasure
+    from services.memory.removal.users import Erased, UserErasure
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
@@ -83,7 +83,7 @@ async def _erase(
         return erased
 
 
-async def _scrub_index(erasure: "Erasure") -> None:
+async def _scrub_index(erasure: "UserErasure") -> None:
     for _ in range(_TRIES):  # this command may have just started an embedded Milvus
         try:
             await erasure.scrub_index()

@@ -101,7 +101,7 @@ def _report(settings: Settings, dataset: "Dataset", found: "Evaluated", left_out
     ordered = sorted(found.milliseconds)
     return {
         "set": dataset.name,
-        "embedding": settings.embedding_model or "built-in lexical embedder",
+        "embedding": settings.embedding_model or "built-in sentence encoder",
         "messages": found.messages,
         "refused": found.refused,
         "questions": len(dataset.questions),

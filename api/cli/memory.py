@@ -133,8 +133,8 @@ def edit(
     value: Annotated[str | None, typer.Argument(help="New value of the field, or new text of the memory.")] = None,
     *,
     add: Annotated[str | None, typer.Option(help="Item to add to a list.")] = None,
-    remove: Annotated[str | None, typer.Option(help="Item to remove, whole or in part.")] = None,
-    replace: Annotated[str | None, typer.Option(help="Item to replace, whole or in part; needs --by.")] = None,
+    remove: Annotated[str | None, typer.Option(help="Item to remove.")] = None,
+    replace: Annotated[str | None, typer.Option(help="Item to replace; needs --by.")] = None,
     by: Annotated[str | None, typer.Option(help="The item that replaces it.")] = None,
     section: Annotated[str, typer.Option(help="Section of core memory.")] = "human",
     importance: Annotated[

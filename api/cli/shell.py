@@ -76,7 +76,7 @@ def make_shell() -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"anamnesis {metadata.version('anamnesis')}")
+        typer.echo(f"anamnesis {metadata.version('anamnesis-agent')}")
         raise typer.Exit
 
 

@@ -27,8 +27,12 @@ async def keep(
     running: Mapping[UUID, TurnRun],
     stop: Callable[[UUID, StopReason], None],
     adopt: Callable[[AdoptedTurn], None],
+    draining: Callable[[], bool],
 ) -> None:
-    """Renew leases, pass on requests to stop, and end or adopt abandoned turns, until cancelled."""
+    """Renew leases, pass on requests to stop, and end or adopt abandoned turns, until cancelled.
+
+    A process that is `draining` adopts none: it would not have the time, and has just handed over its own.
+    """
     seen_clock = False
     while True:
         try:
@@ -38,7 +42,8 @@ async def keep(
             await _renew(services, running, stop)
             # Only after a renewal: after an outage of the database every process first reports that it is alive.
             await asyncio.sleep(LEASE.total_seconds() / 6)
-            await recover(services, running, adopt)
+            if not draining():
+                await recover(services, running, adopt)
         except DatabaseUnavailable:
             log.warning("leases not renewed", reason="database unavailable")
         await asyncio.sleep(LEASE.total_seconds() / 6)

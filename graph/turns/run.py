@@ -35,7 +35,7 @@ from services.tools.foreign_words import foreign_origin, reads_days
 from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
-from state.memory import PlannedChange
+from state.memory import MemoryChange, PlannedChange
 
 log = structlog.get_logger(__name__)
 
@@ -205,9 +205,13 @@ class TurnDriver:
         Of a turn that forgetting has stopped nothing is kept: its prompt had what is forgotten.
         """
         turn, written = run.turn, run.written
+        made: list[MemoryChange] = []
+        memory: list[PlannedChange] = []
         partial = "" if run.stopped == "forgotten" else run.log.text
         report = written.get("context_report")
         read = cast("ConversationState", {**run.request, **written})
+        if partial:  # without any answer the message will be sent again, and causes the jobs then
+            made, memory = await self._memory_of(run, read, partial)
         outcome = TurnOutcome(
             status=status or ("partial" if partial else "failed"),
             answer=partial,
@@ -220,8 +224,8 @@ class TurnDriver:
             error=error,
             origin=foreign_origin(read),
             reads_days=reads_days(read),
-            # Without any answer the message will be sent again, and causes the jobs then.
-            memory=await self._memory_of(run, read, partial) if partial else [],
+            memory=memory,
+            made=made,
         )
         try:
             if turn.stored:
@@ -237,13 +241,15 @@ class TurnDriver:
         run.log.append(*endings.failed(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})
 
-    async def _memory_of(self, run: TurnRun, read: ConversationState, answer: str) -> list[PlannedChange]:
-        """Return what a turn changes in memory that was cut off in its answer."""
+    async def _memory_of(
+        self, run: TurnRun, read: ConversationState, answer: str
+    ) -> tuple[list[MemoryChange], list[PlannedChange]]:
+        """Return what a turn that was cut off in its answer has changed in memory, and what it changes."""
         try:
             context, answer_id = turn_context(run.turn, debug=False), str(run.turn.answer_message_id)
             return await changes_of_turn(read, context, self._changes, answer, answer_id)
         except DatabaseUnavailable:  # the turn cannot be ended either
-            return list(read.get("memory_plan", []))
+            return [], list(read.get("memory_plan", []))
 
     async def _tell_stored(self, run: TurnRun) -> bool:
         """End the stream with the stored turn, if it has ended."""

@@ -261,7 +261,8 @@ class TurnRunner:
         self._services.jobs.postpone_while(lambda: self.under_pressure)
         self._begin(self._writer.run(), "event writer")
         self._begin(self._listen(), "turn signals")
-        self._begin(keep(self._services, self._running, self._stop_here, self._adopt), "leases")
+        keeping = keep(self._services, self._running, self._stop_here, self._adopt, lambda: self.draining)
+        self._begin(keeping, "leases")
 
     async def close(self, grace_s: float = 1.0) -> None:
         """Give turns `grace_s` seconds to finish, then end them as interrupted; waiting ones are left to others.

@@ -46,7 +46,7 @@ WITH before AS (
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
 SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts},
-       token_count, created_at, uncovered, off_record FROM (
+       token_count, created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
        AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL

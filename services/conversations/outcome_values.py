@@ -8,6 +8,7 @@ from uuid_utils.compat import uuid7
 from services.conversations.messages import message_digest, message_tokens
 from services.conversations.turn import TURN_IMPORTANCE, TurnOutcome
 from services.encryption.marks import Words, WordsByKey, WordsDigest, WordsJson, words_in_json, words_json
+from services.text.secrets import Secrets
 from state.prompt import Epoch, Tone
 
 _EPOCH_VALUES = (
@@ -30,9 +31,10 @@ _CLEAR_IN_REPORTS = ("parts", "strategy", "epoch_reason", "digest", "section", "
 _TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_empathy", "tone_pace")
 
 
-def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
+def outcome_values(outcome: TurnOutcome, content: str, secrets: Secrets) -> dict[str, Any]:
     """Return the parameters for an outcome; `content` is the answer as stored, empty = none."""
     completed = outcome.status == "completed"
+    kept = secrets.without(content)
     return {
         "status": outcome.status,
         "episode_id": uuid7() if outcome.episode and completed and content else None,
@@ -41,6 +43,7 @@ def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
         "reads_days": outcome.reads_days,
         "episode_importance": TURN_IMPORTANCE,
         "content": Words(content),
+        "memory_text": None if kept == content else Words(kept),
         "token_count": message_tokens(content),
         "digest": WordsDigest(message_digest("assistant", content)) if content else None,
         "route_decision": words_json(outcome.route_decision),
@@ -50,7 +53,7 @@ def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
         "context_report": words_in_json(outcome.context_report, clear=_CLEAR_IN_REPORTS),
         "prompt": words_json(outcome.prompt),
         "error": _jsonb(outcome.error),
-        "memory_changes": WordsJson([each["change"] for each in outcome.memory]),
+        "memory_changes": WordsJson([*outcome.made, *(each["change"] for each in outcome.memory)]),
         "messages": 2 if content and completed else 1,
         **_epoch_values(outcome.epoch),
         **_tone_values(outcome.tone if completed else None),

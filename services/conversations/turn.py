@@ -7,7 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.experiments.assignment import Assignment
-from state.memory import ForeignOrigin, PlannedChange
+from state.memory import ForeignOrigin, MemoryChange, PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
@@ -174,6 +174,8 @@ class TurnOutcome:
     """Visits whose days it had to describe without a summary, which are made in the background."""
     memory: Sequence[PlannedChange] = ()
     """What it changes in memory."""
+    made: Sequence[MemoryChange] = ()
+    """What its tools have changed in memory."""
     files: bool = False
     """Whether what its user said is filed, if a model is configured."""
     asked: UUID | None = None

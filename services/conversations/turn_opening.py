@@ -11,6 +11,7 @@ from services.conversations.turn import MOST_WAITING, NewTurn, OpenTurn
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson
 from services.errors import Conflict, InvalidInput
 from services.llm.tokens import IMAGE_TOKENS
+from services.text.secrets import Secrets
 from state.prompt import ContextPolicy, Feature
 
 KEY = "idempotency_key"
@@ -68,9 +69,10 @@ class UnstoredRow:
     space_id: UUID | None
 
 
-def opening_values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
+def opening_values(new: NewTurn, turn_id: UUID, message_id: UUID, secrets: Secrets) -> dict[str, Any]:
     """The values of the statement that opens a turn."""
     content = without_nul(new.content)
+    kept = secrets.without(content)
     return {
         "tenant_id": new.tenant_id,
         "external_id": new.external_user_id,
@@ -81,12 +83,13 @@ def opening_values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, A
         "new_space_id": uuid7(),
         "timezone": new.timezone,
         "locale": new.locale,
-        "title": Words(title_of(content)),
+        "title": Words(title_of(kept)),
         "new_user_id": uuid7(),
         "new_conversation_id": uuid7(),
         "turn_id": turn_id,
         "message_id": message_id,
         "content": Words(content),
+        "memory_text": None if kept == content else Words(kept),
         "parts": WordsJson([image_part(image) for image in new.images]),
         "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
         "digest": WordsDigest(message_digest("user", content, new.images)),

@@ -90,10 +90,11 @@ WITH expert AS (
     ON CONFLICT DO NOTHING
     RETURNING conversation_id, status
 ), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-                          digest, external_id, created_at)
-    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
-        status = 'running', %(token_count)s, %(digest)s, %(message_external_id)s,
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, memory_text, off_record, parts,
+                          completed, token_count, digest, external_id, created_at)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(memory_text)s,
+        %(memory_text)s::text IS NOT NULL, %(parts)s, status = 'running',
+        %(token_count)s, %(digest)s, %(message_external_id)s,
         {next_moment("turn.conversation_id")}
     FROM turn
 )
@@ -192,10 +193,11 @@ WITH ended AS (
            AND c.user_id = (SELECT o.user_id FROM conversations o JOIN ended ON o.id = ended.conversation_id))
     ) AS origin
 ), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count, digest,
-                          external_id, created_at, origin)
-    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
-           %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id, moment.at, inherited.origin
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, memory_text, off_record,
+                          completed, token_count, digest, external_id, created_at, origin)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s, %(memory_text)s,
+           %(memory_text)s::text IS NOT NULL, %(status)s = 'completed', %(token_count)s, %(digest)s,
+           answer_external_id, moment.at, inherited.origin
     FROM ended, moment, inherited WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,

@@ -43,12 +43,13 @@ from services.memory.blocks import Owner
 from services.memory.filing_schedule import defer_filing
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
-from services.memory.removal.hiding import EndedExchange, Retraction
+from services.memory.removal.hiding import EndedExchange, Hiding
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.reflection.schedule import REFLECT
+from services.text.secrets import Secrets
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 
@@ -85,7 +86,8 @@ class Turns(TurnRecords):
         filing_quiet_s: float | None = None,
         default_timezone: str = "UTC",
         default_locale: str | None = None,
-        retraction: Retraction | None = None,
+        hiding: Hiding | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         """Take when visits end and are summarised (None = default), whether a user's experts share a section of
         core memory, whether experts reflect on turns, the seconds after which what was said is filed (None =
@@ -98,7 +100,8 @@ class Turns(TurnRecords):
         self._filing_quiet_s = filing_quiet_s
         self._default_timezone = default_timezone
         self._default_locale = default_locale
-        self._retraction = retraction
+        self._hiding = hiding
+        self._secrets = secrets or Secrets()
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; create the user and the conversation if needed.
@@ -125,8 +128,8 @@ class Turns(TurnRecords):
         turn_id, message_id = uuid7(), uuid7()
         values = {
             **await beside_the_loop(
-                partial(opening_values, new, turn_id, message_id),
-                characters=sum(map(len, new.images)),
+                partial(opening_values, new, turn_id, message_id, self._secrets),
+                characters=len(new.content) + sum(map(len, new.images)),
                 most=_IN_A_STEP,
             ),
             "shares_human": self._shares_human,
@@ -271,7 +274,7 @@ class Turns(TurnRecords):
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",
             "alone": False,
-            **outcome_values(outcome, content),
+            **outcome_values(outcome, content, self._secrets),
         }
 
         async def end(connection: Connection, found: list[_Ended]) -> None:
@@ -281,14 +284,14 @@ class Turns(TurnRecords):
                     return
                 raise Conflict("This turn has ended already.")
             ended = found[0]
-            if self._retraction:
+            if self._hiding:
                 owner = Owner(tenant_id, ended.user_id, ended.expert_id, ended.space_id)
                 exchange = EndedExchange(
                     turn_id, ended.conversation_id, ended.user_message_id, message_id, content
                 )
                 trigger = Trigger("user", ended.user_message_id, ended.conversation_id, turn_id, ended.expert_id)
                 for planned in outcome.memory:
-                    await self._retraction.commit(connection, owner, planned, trigger, exchange)
+                    await self._hiding.commit(connection, owner, planned, trigger, exchange)
             if outcome.asked:
                 await OpenQuestions.note_asked(connection, tenant_id, outcome.asked, turn_id)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)

@@ -43,7 +43,7 @@ from services.platform.authorship import authoring_job
 from services.platform.connections import Connection
 from services.platform.metrics import JOB_SECONDS
 from services.platform.postgres import Database
-from services.platform.tracing import Attributes, cause, span, taken_links
+from services.platform.tracing import Attributes, causes, span, taken_causes
 from services.usage.meter import Spender, UsageMeter
 
 _KEEP_FINISHED_HOURS = 72
@@ -58,7 +58,15 @@ _FIRST = 100  # priority of the queue's own maintenance
 _DEFER = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
 VALUES (%(queue)s, %(task)s, %(priority)s, %(lock)s, %(queueing_lock)s, %(arguments)s, %(scheduled_at)s)
-ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+ON CONFLICT (queueing_lock) WHERE status = 'todo'
+"""
+_DEFER_ONCE = f"{_DEFER} DO NOTHING RETURNING true"
+# Only while there are traces: it locks the job that waits until the caller's transaction ends.
+_DEFER_OR_LINK = f"""{_DEFER} DO UPDATE
+SET args = jsonb_set(procrastinate_jobs.args, '{{traceparents}}',
+    coalesce(procrastinate_jobs.args->'traceparents', '[]') || (excluded.args->'traceparents'))
+WHERE jsonb_array_length(coalesce(procrastinate_jobs.args->'traceparents', '[]')) < 32
+RETURNING xmax = 0
 """
 
 _RESCUE = "rescue_lost_jobs"
@@ -134,16 +142,16 @@ class JobQueue:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
                 if can_wait and self._pressed() and context.job.attempts < _MOST_POSTPONEMENTS:
                     raise Postponed
-                links = taken_links(arguments)
-                ids = as_ids(arguments)
-                job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
-                about: Attributes = {names.TENANT: str(job.tenant_id), names.JOB: job.id}
-                with (
-                    span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links),
-                    self._meter.spending(_spender(name, job.tenant_id, ids)),
-                    authoring_job(name, job.id),
-                ):
-                    await task(job, **ids)
+                with taken_causes(arguments) as links:
+                    ids = as_ids(arguments)
+                    job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
+                    about: Attributes = {names.TENANT: str(job.tenant_id), names.JOB: job.id}
+                    with (
+                        span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links),
+                        self._meter.spending(_spender(name, job.tenant_id, ids)),
+                        authoring_job(name, job.id),
+                    ):
+                        await task(job, **ids)
 
             self._register(name, run, longest_s)
             return task
@@ -189,7 +197,7 @@ class JobQueue:
         """
         schedule: dict[str, Any] = {"schedule_in": {"seconds": delay_s}} if delay_s else {}
         deferrer = self.app.configure_task(task_name, lock=lock, queueing_lock=queueing_lock, **schedule)
-        job = deferrer.make_new_job(**(as_arguments({"tenant_id": tenant_id, **ids}) | cause()))
+        job = deferrer.make_new_job(**(as_arguments({"tenant_id": tenant_id, **ids}) | (traced := causes())))
         values = {
             "queue": job.queue,
             "task": job.task_name,
@@ -199,7 +207,9 @@ class JobQueue:
             "arguments": Jsonb(job.task_kwargs),
             "scheduled_at": job.scheduled_at,
         }
-        return (await connection.execute(_DEFER, values)).rowcount == 1
+        cursor = await connection.execute(_DEFER_OR_LINK if traced else _DEFER_ONCE, values)
+        row = await cursor.fetchone()
+        return row is not None and row[0]
 
     @contextlib.asynccontextmanager
     async def until_done(self, job: RunningJob, task_name: str, left: str, **ids: Any) -> AsyncIterator[None]:

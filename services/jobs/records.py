@@ -90,7 +90,7 @@ SELECT * FROM (
     SELECT j.id, j.task_name AS task,
            CASE j.status WHEN 'todo' THEN 'waiting' WHEN 'doing' THEN 'running' WHEN 'succeeded' THEN 'succeeded'
                          WHEN 'failed' THEN 'failed' ELSE 'cancelled' END AS status,
-           j.args - '{tenant_id,timestamp}'::text[] AS ids, coalesce(f.failures, 0) AS failures,
+           j.args - '{tenant_id,timestamp,traceparents}'::text[] AS ids, coalesce(f.failures, 0) AS failures,
            CASE WHEN j.status = 'failed' THEN coalesce(f.reason, 'TaskNotFound: This version has no such task.')
                 ELSE f.reason END AS reason,
            f.failed_at, CASE WHEN j.status = 'todo' THEN j.scheduled_at END AS not_before,

@@ -19,6 +19,7 @@ from services.llm.refusals import OPTION_OF, Option, Refusals
 from services.llm.sampling import limited
 from services.platform.breaker import REST_S, CircuitBreaker
 from services.platform.settings import Settings
+from services.text.secrets import Secrets
 from state.conversation import Sampling
 
 log = structlog.get_logger(__name__)
@@ -95,6 +96,7 @@ class ChatModels:
         self._first_pause_s = first_pause_s
         self._rest_s = rest_s
         self._endpoint = ModelEndpoint(settings)
+        self._secrets = Secrets(settings.memory_keep_secrets)
         self._refusals = refusals or Refusals()
         self._breakers: dict[str, CircuitBreaker] = {}
 
@@ -177,7 +179,8 @@ class ChatModels:
     ) -> str:
         """Have the small model answer, for background work; it is asked once, because jobs are retried.
 
-        If the endpoint refuses the temperature or the response format, it is left out, now and for a while.
+        Secrets in the prompt are left out. If the endpoint refuses the temperature or the response format, it is
+        left out, now and for a while.
         Failures are counted separately from those of turns, so that they do not affect turns.
 
         Args:
@@ -191,6 +194,9 @@ class ChatModels:
             Unavailable: it is not asked for a moment, after it was unavailable several times.
         """
         name = self.small_model
+        messages = [
+            each.model_copy(update={"content": self._secrets.without_in(each.content)}) for each in messages
+        ]
         options: dict[Option, Any] = {"temperature": temperature}
         if response_format is not None:
             options["response_format"] = response_format

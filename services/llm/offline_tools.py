@@ -37,13 +37,6 @@ _TRIGGERS: dict[str, tuple[str, ...]] = {
     "core_memory_update": _REMEMBER,
     "forget": _FORGET,
     "search_memory": _SEARCH,
-    "search_chat_history": _SEARCH,
-    "archival_memory_search": (),
-    "archival_memory_insert": (),
-    "get_user_profile": (
-        r"\b(?:show|read|open|what is in)\b.{0,12}\bmy profile\b",
-        r"(?:用户资料|我的资料|我的檔案)",
-    ),
     "get_current_time": (
         r"\bwhat(?:'s| is| are)?\b.{0,20}\b(?:time|date|day|weekday)\b.{0,20}(?:\bit\b|\btoday\b|\bnow\b|\bis\b)"
         r"|\b(?:current|local) (?:time|date)\b|\btime in [A-Z]",

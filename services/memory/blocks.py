@@ -139,6 +139,7 @@ class SectionChange:
             InvalidInput: it would be too large, or one section too many.
         """
         old = self.content
+        new = self._log.secrets.without_in(new)
         check_size(self._section, new)
         if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")

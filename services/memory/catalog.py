@@ -229,7 +229,9 @@ class EpisodeCatalog:
                 raise NotFound(f"There is no episode {episode_id}.")
             _refuse(episode_id, old, episode_type)
             new = {
-                "content": old["content"] if content is None else checked_content(content),
+                "content": old["content"]
+                if content is None
+                else checked_content(self._log.secrets.without(content)),
                 "importance": old["importance"] if importance is None else importance,
                 "episode_type": episode_type or old["episode_type"],
             }

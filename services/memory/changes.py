@@ -27,11 +27,12 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.plain_forms import plain_forms
-from services.memory.removal.hiding import COMMAND, Retraction
+from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
+from services.text.secrets import Secrets
 from state.memory import (
     Candidate,
     MemoryChange,
@@ -58,10 +59,11 @@ ORDER BY at DESC, id DESC LIMIT 1
 """
 
 
-_FORGOTTEN = """
-SELECT results FROM memory_operations
+_MADE = """
+SELECT id, field, query, results FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND type = %(type)s
-  AND field = 'forget' AND undone_at IS NULL
+  AND undone_at IS NULL
+ORDER BY at, id
 """
 
 
@@ -74,13 +76,15 @@ class Changes:
         core: CoreMemory,
         values: CoreValues,
         finder: MemoryFinder,
-        retraction: Retraction,
+        hiding: Hiding,
+        secrets: Secrets,
     ) -> None:
         self._database = database
+        self._secrets = secrets
         self._core = core
         self._closure = Closure(finder, values)
         self._finder = finder
-        self._retraction = retraction
+        self._hiding = hiding
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def remember(
@@ -185,16 +189,24 @@ class Changes:
         named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
         return Found([each for each in named if each is not None])
 
-    async def forgotten(self, request: ChangeRequest) -> list[str]:
-        """Return the texts that the turn of a request has had forgotten so far.
+    async def made(self, request: ChangeRequest) -> list[MemoryChange]:
+        """Return what the turn of a request has changed so far, by tools that the model called.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
         owner = request.owner
         values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND}
-        rows = await self._database.fetch(owner.tenant_id, _FORGOTTEN, values, tuple_row)
-        return [text for (results,) in rows for text in results["items"]]
+        rows = await self._database.fetch(owner.tenant_id, _MADE, values, tuple_row)
+        return [
+            MemoryChange(
+                kind=kind,
+                summary=summary_of(kind, [target] if kind == "correct" else results["items"], _language(request)),
+                operation_id=str(operation_id),
+                items=results["items"],
+            )
+            for operation_id, kind, target, results in rows
+        ]
 
     async def plan_forms(
         self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
@@ -221,7 +233,7 @@ class Changes:
             InvalidInput: the text is empty.
             DatabaseUnavailable: the database does not answer.
         """
-        text = " ".join(text.split()).strip(_EDGES)
+        text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
         language = _language(request, text)
@@ -250,7 +262,7 @@ class Changes:
             DatabaseUnavailable: the database does not answer.
         """
         values = [each for each in memories if each.kind == "value"]
-        name = field or (values[0].field if values else "")
+        name = field or (max(values, key=lambda each: len(each.text)).field if values else "")
         kept = await self.plan_remember(request, text, field=name)
         gone = await self._closure.of(request, memories, replaces=True)
         language = _language(request, text)
@@ -331,7 +343,7 @@ class Changes:
             NotFound: the owner was erased.
             InvalidInput: a value is not accepted.
         """
-        return await self._retraction.commit(connection, owner, planned, trigger)
+        return await self._hiding.commit(connection, owner, planned, trigger)
 
     async def last_operation(self, connection: Connection, owner: Owner) -> UUID | None:
         """Return the newest operation of the owner's log, by which a caller sees whether memory has changed."""
@@ -351,9 +363,9 @@ class Changes:
                 if planned["change"]["operation_id"] is None:
                     return planned["change"]
                 async with self._database.tenant(owner.tenant_id) as connection:
-                    await self._retraction.lock(connection, owner)
+                    await self._hiding.lock(connection, owner)
                     if await self.last_operation(connection, owner) == seen:
-                        await self._retraction.commit(connection, owner, planned, request.trigger)
+                        await self._hiding.commit(connection, owner, planned, request.trigger)
                         return planned["change"]
         raise Conflict("Memory is being changed by others; try again.")
 

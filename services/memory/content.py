@@ -48,6 +48,25 @@ FIELD_LABELS: dict[Language, Mapping[str, str]] = {
 }
 """Labels of fields in each language; other fields keep their names."""
 
+FIELD_STATEMENTS: Mapping[str, str] = {
+    "address": "I live at 我住在",
+    "age": "I am years old 我岁",
+    "allergies": "I am allergic to 我对过敏",
+    "birthday": "I was born on 我出生于",
+    "diet": "I eat 我吃",
+    "employer": "I work at 我在工作",
+    "home": "I live in 我住在",
+    "hometown": "I come from 我来自",
+    "job": "I work as 我的工作是",
+    "languages": "I speak 我说",
+    "name": "I am called 我的名字叫",
+    "pets": "I have 我养",
+    "school": "I go to 我上学",
+    "studies": "I study 我学",
+    "work": "I work at 我工作",
+}
+"""How a user states a value of a field, without the value, in both languages."""
+
 _SECTION = re.compile(SECTION_PATTERN, re.ASCII)
 
 

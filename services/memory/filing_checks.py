@@ -14,6 +14,7 @@ from services.memory.filing_answer import FilingOperation
 from services.memory.foreign_cues import asks_removal
 from services.memory.model import Memory
 from services.memory.quotes import folded, is_quoted, own_text
+from services.memory.words import stated
 from services.text.tokenizer import informative_terms
 
 Verdict = Literal["do", "ask", "drop"]
@@ -62,14 +63,15 @@ def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
 def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
     """Return an operation as it may be done: a statement about something else than a memory replaces nothing.
 
-    It is added if memory and statement are in the same script. What is told otherwise in another one is left as it
-    is, and so is everything beside foreign text: it waits.
+    It is added if memory and statement are in the same script, and it has a word that the user said. Everything
+    else is left as it is, and so is what stands beside foreign text: it waits.
     """
     memory = evidence.memories.get(operation.memory)
-    if operation.kind != "replace" or memory is None or _is_about(memory, operation, evidence):
+    if operation.kind != "replace" or memory is None or _is_about(memory, [operation.text, operation.quote]):
         return operation
     other_script = bool(_HAN.search(memory.text)) != bool(_HAN.search(operation.text))
-    if other_script or any(evidence.foreign):
+    rests = not informative_terms(operation.text).isdisjoint(_terms([operation.quote, *evidence.said]))
+    if other_script or any(evidence.foreign) or not rests:
         return operation
     return FilingOperation("add", operation.quote, operation.text)
 
@@ -89,11 +91,11 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
-    if operation.kind == "end" and memory is not None and not _is_about(memory, operation, evidence):
+    if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said):
         return "drop"
     waits = operation.kind == "remove" and not asks_removal(operation.quote)
     if operation.kind == "replace" and memory is not None:
-        waits = not _is_about(memory, operation, evidence)
+        waits = not _is_about(memory, [operation.text, operation.quote])
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
         waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
@@ -101,10 +103,9 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
     return "ask" if waits else "do"
 
 
-def _is_about(memory: Memory, operation: FilingOperation, evidence: Evidence) -> bool:
-    """Whether a memory shares a word with a statement, or with what the user has said lately."""
-    told = [operation.text, *evidence.said]
-    return not informative_terms(f"{memory.field} {memory.text}").isdisjoint(_terms(told))
+def _is_about(memory: Memory, told: Sequence[str]) -> bool:
+    """Whether a memory shares a word with what is told."""
+    return not informative_terms(stated(memory)).isdisjoint(_terms(told))
 
 
 def is_foreign(text: str, said: str, evidence: Evidence) -> bool:

@@ -12,7 +12,7 @@ from services.memory.filing_store import StoredMessage
 from services.memory.items import SINGLE_FIELDS
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
-from services.memory.removal.hiding import Retraction
+from services.memory.removal.hiding import Hiding
 from services.platform.connections import Connection
 from state.memory import PlannedChange
 
@@ -23,10 +23,10 @@ _EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "out
 class FilingPlans:
     """Plans operations, and carries the plans out."""
 
-    def __init__(self, changes: Changes, core: CoreMemory, retraction: Retraction) -> None:
+    def __init__(self, changes: Changes, core: CoreMemory, hiding: Hiding) -> None:
         self._changes = changes
         self._core = core
-        self._retraction = retraction
+        self._hiding = hiding
 
     async def plan(
         self, owner: Owner, memories: Mapping[str, Memory], operation: FilingOperation, message: StoredMessage
@@ -74,7 +74,7 @@ class FilingPlans:
             DatabaseUnavailable: the database does not answer.
         """
         async with self._changes.transaction(owner) as connection:
-            await self._retraction.lock(connection, owner)
+            await self._hiding.lock(connection, owner)
             yield connection
 
     async def commit(

@@ -25,7 +25,7 @@ from services.memory.model import ChangeRequest, Memory
 from services.memory.pinned_values import digest_of_value
 from services.memory.quotes import folded
 from services.memory.remainders import clauses
-from services.memory.words import Words, labelled, patterns_of, words_of
+from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.postgres import Database
 from services.text.sentences import sentences
 
@@ -102,7 +102,9 @@ class MemoryFinder:
         values = await self.values(request.owner, reaches_shared=reaches_shared)
         stored = await self._stored(request, what, reaches_shared=reaches_shared)
         places = [*values, *_places(stored)]
-        covering = [each for each in places if sought.covered_by(words_of(each))]
+        covering = [
+            each for each in places if sought.covered_by(words_of(each)) and not speaks_of_another(what, each)
+        ]
         if everything:
             return Found(covering)
         if verbatim := [Words.of(each.text) for each in covering if folded(what) in folded(each.text)]:
@@ -111,7 +113,11 @@ class MemoryFinder:
         if covering:
             return _decided(covering, sought)
         names = Words.of(" ".join(_NAME.findall(what)))
-        named = [each for each in places if not names.count or names.covered_by(words_of(each))]
+        named = [
+            each
+            for each in places
+            if (not names.count or names.covered_by(words_of(each))) and not speaks_of_another(what, each)
+        ]
         return await self._by_meaning(what, sought, named)
 
     async def _by_meaning(self, what: str, sought: Words, places: Sequence[Memory]) -> Found:

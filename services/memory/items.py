@@ -3,14 +3,13 @@
 A field of a section holds one value, a list of items, or a mapping of named values; items are found by their text.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from services.errors import InvalidInput
-from services.memory.merge import canonical
-from services.text.contradictions import ends_in_negation, normalised
+from services.memory.merge import canonical, identity
+from services.text.compare import folded
 
 SINGLE_FIELDS = frozenset(
     [
@@ -28,8 +27,6 @@ LIST_FIELDS = frozenset(
 )
 """Fields that are lists from their first item on; of any other field the second value makes a list."""
 
-_WORD = re.compile(r"\w", re.ASCII)
-
 
 @dataclass(frozen=True)
 class ItemChange:
@@ -45,7 +42,7 @@ class ItemChange:
     value: Any | None = None
     """The new item, or the new value of the field."""
     old: str | None = None
-    """Text of the item to replace or remove, whole or in part."""
+    """Text of the item to replace or remove."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +51,14 @@ class AppliedChanges:
 
     content: dict[str, Any]
     unmatched: list[ItemChange] = field(default_factory=list)
-    """Changes whose `old` is the text of no item, or is part of several; they have changed nothing."""
+    """Changes whose `old` is the text of no item; they have changed nothing."""
 
 
 def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> AppliedChanges:
     """Apply changes to a section's content in their order; `content` is not modified.
 
-    `old` matches the item whose normalised text is equal, else the only item that contains it or is contained in
-    it. A field whose last item is removed goes, too. The section that a change names is not looked at.
+    `old` matches the item whose text is the same but for case, width, spaces and punctuation. A field whose last
+    item is removed goes, too. The section that a change names is not looked at.
 
     Raises:
         InvalidInput: a change lacks its field or its value.
@@ -78,17 +75,10 @@ def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> 
 def find_item(value: Any, old: str) -> str | int | None:
     """Return the index (of a list) or the key (of a mapping) of the item that a text names; "" for a single value.
 
-    None where no item, or more than one, is named.
+    None where no item is named.
     """
-    entries = _entries(value)
-    wanted = normalised(old)
-    if not wanted:
-        return None
-    exact = [place for place, texts in entries if wanted in texts]
-    if exact:
-        return exact[0]
-    partial = [place for place, texts in entries if any(_contain_each_other(wanted, text) for text in texts)]
-    return partial[0] if len(partial) == 1 else None
+    wanted = folded(old)
+    return next((place for place, texts in _entries(value) if wanted and wanted in texts), None)
 
 
 def item_text(item: Any) -> str:
@@ -176,35 +166,16 @@ def _changed(
 
 
 def _entries(value: Any) -> list[tuple[str | int, list[str]]]:
-    """Each item with the normalised texts that name it."""
+    """Each item with the texts that name it."""
     if isinstance(value, list):
-        return [(index, [normalised(item_text(item))]) for index, item in enumerate(value)]
+        return [(index, [folded(item_text(item))]) for index, item in enumerate(value)]
     if isinstance(value, Mapping):
         return [
-            (key, [normalised(key), normalised(item_text(inner)), normalised(f"{key}: {item_text(inner)}")])
+            (key, [folded(key), folded(item_text(inner)), folded(f"{key}: {item_text(inner)}")])
             for key, inner in value.items()
         ]
-    return [("", [normalised(item_text(value))])]
-
-
-def _contain_each_other(one: str, other: str) -> bool:
-    return _contains(one, other) or _contains(other, one)
-
-
-def _contains(text: str, part: str) -> bool:
-    """Whether a text contains another, in Latin script at the ends of words: `cat` is no part of `caterpillar`.
-
-    What denies the other text does not contain it: “no longer likes tea” says nothing of “likes tea”.
-    """
-    if not part:
-        return False
-    start = r"\b" if _WORD.match(part[0]) else ""
-    end = r"\b" if _WORD.match(part[-1]) else ""
-    found = re.search(f"{start}{re.escape(part)}{end}", text, re.ASCII)
-    return found is not None and not ends_in_negation(text[: found.start()])
+    return [("", [folded(item_text(value))])]
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, str) and isinstance(other, str):
-        return normalised(one) == normalised(other)
-    return canonical(one) == canonical(other)
+    return identity(one) == identity(other)

@@ -1,11 +1,10 @@
-"""JSON merge patch (RFC 7396) for core memory, but for arrays: what is new is added, what it contradicts goes."""
+"""JSON merge patch (RFC 7396) for core memory, but for arrays: what is new is added."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from services.text.contradictions import Claim, claim_of
+from services.text.compare import folded
 
 
 def merge_patch(old: Any, patch: Any) -> Any:
@@ -45,48 +44,17 @@ def overlay(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
 
 
 def merge_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """The old items in their order, the new ones behind them, each once.
-
-    A new item that contradicts old ones stands in the place of the first of them; of new ones that contradict
-    each other, the last one holds.
-    """
-    merged = [_Item.of(value) for value in old]
-    for item in _that_hold([_Item.of(value) for value in new]):
-        replaced = [place for place, there in enumerate(merged) if item.contradicts(there)]
-        if any(item.is_same(there) for there in merged):
-            merged = [there for place, there in enumerate(merged) if place not in replaced]
-        elif replaced:
-            merged[replaced[0]] = item
-            merged = [there for place, there in enumerate(merged) if place not in replaced[1:]]
-        else:
-            merged.append(item)
-    return [item.value for item in merged]
+    """The old items in their order, the new ones behind them, each once."""
+    merged: dict[str, Any] = {}
+    for item in (*old, *new):
+        merged.setdefault(identity(item), item)
+    return list(merged.values())
 
 
-@dataclass(frozen=True)
-class _Item:
-    value: Any
-    identity: str
-    claim: Claim | None
-
-    @classmethod
-    def of(cls, value: Any) -> "_Item":
-        claim = claim_of(value) if isinstance(value, str) else None
-        return cls(value, f"text {claim.text}" if claim else canonical(value), claim)
-
-    def is_same(self, other: "_Item") -> bool:
-        return self.identity == other.identity
-
-    def contradicts(self, other: "_Item") -> bool:
-        return self.claim is not None and other.claim is not None and self.claim.contradicts(other.claim)
-
-
-def _that_hold(new: Sequence[_Item]) -> list[_Item]:
-    kept: list[_Item] = []
-    for item in reversed(new):
-        if not any(item.is_same(later) or item.contradicts(later) for later in kept):
-            kept.insert(0, item)
-    return kept
+def identity(item: Any) -> str:
+    """A text that is the same for items that say the same."""
+    folded_text = folded(item) if isinstance(item, str) else ""
+    return f"text {folded_text}" if folded_text else canonical(item)
 
 
 def canonical(value: Any) -> str:

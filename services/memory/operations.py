@@ -1,7 +1,7 @@
 """The log of what memory did and why: appended in the transaction of the change that it records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -17,6 +17,7 @@ from services.platform import span_names as names
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.tracing import span
+from services.text.secrets import Secrets
 
 Actor = Literal["model", "user", "filing", "compression", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the filing
@@ -115,8 +116,10 @@ class LoggedOperation:
 class OperationLog:
     """Appends to the log and reads it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, secrets: Secrets | None = None) -> None:
         self._database = database
+        self.secrets = secrets or Secrets()
+        """Which memory, with its log, does not keep."""
 
     async def append(
         self,
@@ -138,7 +141,7 @@ class OperationLog:
             NotFound: the user or the conversation was erased in the meantime.
         """
         operation_id = operation_id or uuid7()
-        why = {**trigger.details, "actor": trigger.actor}
+        why = {**self.secrets.without_in(trigger.details), "actor": trigger.actor}
         if trigger.accepts is not None:
             why["proposal"] = str(trigger.accepts)
         why |= {
@@ -146,6 +149,13 @@ class OperationLog:
             for name in ("message_id", "expert_id", "space_id")
             if (value := getattr(trigger, name)) is not None
         }
+        operation = replace(
+            operation,
+            old_value=self.secrets.without_in(operation.old_value),
+            new_value=self.secrets.without_in(operation.new_value),
+            query=self.secrets.without_in(operation.query),
+            results=self.secrets.without_in(operation.results),
+        )
         values = {
             "id": operation_id,
             "tenant_id": tenant_id,

@@ -34,6 +34,7 @@ _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!。！~～;；,，…:：-"
 _UNIT = re.compile(r"( *)(\[[^\[\]]*\]|\([^()]*\)|\{what[^{}]*\}|[^ \[\](){}]+)")
 _STATES = re.compile(r"that $|(?:^|\s)(?:i|i'm|i've|my|we|our)$", re.IGNORECASE)
+_STATES_IN_CHINESE = re.compile(r"我们?[^，,]{1,60}[^，,的][，,]")
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _can_be_meant(what: str, kind: PlainFormKind, forms: _Forms, lead: str) -> b
     if any(character in _QUOTES for character in what):
         return False
     # “Forget the diet, let's eat”: something else may begin after a comma, unless a whole statement is named.
-    states = _STATES.search(lead) or _STATES.search(what.split(" ", 1)[0])
+    states = _STATES.search(lead) or _STATES.search(what.split(" ", 1)[0]) or _STATES_IN_CHINESE.match(what)
     return bool(states) or re.search(r"[,，;；:：]| - ", what) is None
 
 

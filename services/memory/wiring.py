@@ -27,7 +27,7 @@ from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
 from services.memory.removal.branches import BranchMemory
 from services.memory.removal.exclusions import Exclusions
-from services.memory.removal.hiding import RebuildTasks, Retraction
+from services.memory.removal.hiding import Hiding, RebuildTasks
 from services.memory.removal.undo import Undo
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -35,6 +35,7 @@ from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.text.caches import drop_texts
+from services.text.secrets import Secrets
 
 if TYPE_CHECKING:
     from services.encryption.vault import Vault
@@ -54,7 +55,7 @@ class Memory:
     recall: Recall
     archive: Archive
     catalog: EpisodeCatalog
-    retraction: Retraction
+    hiding: Hiding
     undo: Undo
     branching: BranchMemory
     changes: Changes
@@ -85,11 +86,12 @@ def make_memory(
     remaking: RebuildTasks,
 ) -> Memory:
     """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
-    operations = OperationLog(database)
+    secrets = Secrets(settings.memory_keep_secrets)
+    operations = OperationLog(database, secrets)
     core_cache = CoreMemoryCache(
         cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human, vault=database.vault
     )
-    episodes = EpisodeStore(database, jobs)
+    episodes = EpisodeStore(database, jobs, secrets)
     index = EpisodeIndex(
         milvus,
         model=embedder.model,
@@ -113,12 +115,12 @@ def make_memory(
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )
-    retraction = Retraction(core, episodes, operations, jobs, remaking)
+    hiding = Hiding(core, episodes, operations, jobs, remaking)
     archive = Archive(database, episodes, recall, operations)
-    undo = Undo(database, core, retraction, operations)
+    undo = Undo(database, core, hiding, operations)
     values = CoreValues(database)
     questions = OpenQuestions(database, values)
-    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), retraction)
+    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), hiding, secrets)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,
@@ -138,8 +140,8 @@ def make_memory(
         proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
         questions=questions,
         undo=undo,
-        branching=BranchMemory(core, retraction, operations),
-        retraction=retraction,
+        branching=BranchMemory(core, hiding, operations),
+        hiding=hiding,
         exclusions=Exclusions(database),
         foreign_origins=ForeignOrigins(database),
         vault=database.vault,

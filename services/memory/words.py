@@ -4,12 +4,15 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.memory.content import FIELD_LABELS
+from services.memory.content import FIELD_LABELS, FIELD_STATEMENTS
 from services.memory.model import Memory
 from services.text.tokenizer import informative_terms, simplified, terms
 
 _SHORTEST_STEM = 5
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
+_PERSON = re.compile(
+    r"\s{0,8}(?:that\s{1,8})?(?:(?P<own>i\b|i['’]|we\b|我)|(?:she|he|they)\b|[她他])", re.IGNORECASE
+)
 _LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于这那个件事都也很吗呢吧啊呀请把和跟与就说过叫")
 """Chinese characters that distinguish no statement."""
 
@@ -63,9 +66,27 @@ def labelled(memory: Memory) -> str:
     return " ".join([*labels, memory.field.replace("_", " "), memory.text])
 
 
+def stated(memory: Memory) -> str:
+    """Return a memory's text with every word by which a user may state it."""
+    said = FIELD_STATEMENTS.get(memory.field, "") if memory.kind == "value" else ""
+    return f"{labelled(memory)} {said}"
+
+
 def words_of(memory: Memory) -> Words:
-    """Return the words by which a memory is found."""
-    return Words.of(labelled(memory))
+    """Return the words by which a memory is found: of a value also those by which a user states it."""
+    return Words.of(stated(memory))
+
+
+def speaks_of_another(text: str, memory: Memory) -> bool:
+    """Return whether the one of a text and a memory begins with “I”, and the other with “she”, “he” or “they”."""
+    states = memory.kind == "value" and memory.field in FIELD_STATEMENTS
+    known = "I" if states else _person(memory.text)
+    return {known, _person(text)} == {"I", "they"}
+
+
+def _person(text: str) -> str | None:
+    found = _PERSON.match(text)
+    return None if found is None else "I" if found["own"] else "they"
 
 
 def patterns_of(words: str) -> list[str]:

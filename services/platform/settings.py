@@ -363,6 +363,9 @@ class Settings(BaseSettings):
     memory_share_human: bool = Field(False, description="on or off")
     """Share what is known of a user between all experts. Switched on, each expert shows its own until something
     is first written to the shared section."""
+    memory_keep_secrets: bool = Field(False, description="on or off")
+    """Let memory keep keys, tokens, card numbers and identity numbers that users mention, and show them to the
+    small model. Off, memory keeps `[card number left out]`; the conversation itself keeps what was said."""
     temporary_memory: Literal["read", "off"] = Field("read", description="read or off")
     """Read memory to answer temporary conversations (`temporary`, and `store: false` of OpenAI's clients), or
     leave it out. Nothing of them is kept either way."""
@@ -426,7 +429,7 @@ class Settings(BaseSettings):
         (), description="names of tools that models are offered beside the usual ones, separated by commas"
     )
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
-    archival_memory_insert, archival_memory_search, search_chat_history, get_user_profile, get_current_time."""
+    get_current_time."""
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
     """Answer when all quick tools are done, or begin with the first result and ask the model again for the
     rest; a request may say otherwise."""

@@ -10,7 +10,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
-from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, StatusCode, Tracer
+from opentelemetry.context import Context
+from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
 from services.errors import AnamnesisError, ConfigurationError, ModelFailed
@@ -23,6 +24,11 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 """OpenTelemetry's own variables; one of them switches tracing on."""
 _FLUSH_MS = 3_000
 _PARENT = "traceparent"
+_PARENTS = "traceparents"
+_MOST_LINKS = 32
+
+_inherited: ContextVar[tuple[str, ...]] = ContextVar("inherited", default=())
+"""What led to the job under way: a job that it queues in its place has the same causes, and the job."""
 
 confidential: ContextVar[bool] = ContextVar("confidential", default=False)
 """Whether logs and spans hold nothing that may quote a conversation, be it in an endpoint's words: so it is in
@@ -132,21 +138,27 @@ def trace_id() -> str | None:
     return trace.format_trace_id(context.trace_id) if context.is_valid else None
 
 
-def cause() -> dict[str, str]:
+def causes() -> dict[str, list[str]]:
     """What leads to the span under way, to be kept with what it causes; empty while there is none."""
     carrier: dict[str, str] = {}
     if TRACING.tracer is not None:
         propagate.inject(carrier)
-    return {_PARENT: carrier[_PARENT]} if _PARENT in carrier else {}
+    return {_PARENTS: [*_inherited.get(), carrier[_PARENT]][-_MOST_LINKS:]} if _PARENT in carrier else {}
 
 
-def taken_links(kept: MutableMapping[str, Any]) -> list[Link]:
-    """Remove from `kept` what `cause` put there, and return it as links."""
-    parent = kept.pop(_PARENT, None)
-    if parent is None or TRACING.tracer is None:
-        return []
-    context = trace.get_current_span(propagate.extract({_PARENT: str(parent)})).get_span_context()
-    return [Link(context)] if context.is_valid else []
+@contextmanager
+def taken_causes(kept: MutableMapping[str, Any]) -> Iterator[list[Link]]:
+    """Remove from `kept` what `causes` put there; give it as links, and to what is caused meanwhile."""
+    parents = tuple(map(str, kept.pop(_PARENTS, ())))
+    token = _inherited.set(parents)
+    try:
+        yield [Link(each) for each in map(_span_of, parents) if each.is_valid] if TRACING.tracer else []
+    finally:
+        _inherited.reset(token)
+
+
+def _span_of(parent: str) -> SpanContext:
+    return trace.get_current_span(propagate.extract({_PARENT: parent}, Context())).get_span_context()
 
 
 def add_trace_id(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

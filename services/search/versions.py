@@ -33,7 +33,11 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
     """
     written = [_tokens(unit.text) for unit in units]
     wanted = frozenset(asked)
-    held = [wanted.intersection(terms(unit.text)) for unit in units]
+    # Of a text that is no statement the terms would not be looked at, and take long.
+    held = [
+        wanted.intersection(terms(unit.text)) if tokens else frozenset[str]()
+        for unit, tokens in zip(units, written, strict=True)
+    ]
     newest: dict[int, int] = {}
     for place, older in enumerate(units):
         if not written[place] or not held[place] or older.by_assistant:

@@ -10,7 +10,8 @@ other; a model can tell. `apart`: they are about different things."""
 
 ALIKE = 0.55
 """Cosine of two embeddings from which on texts are alike, unless unrelated texts reach it."""
-_BETWEEN_WORDS = re.compile(r"[\W_]+")
+_MARKS = " .,;:!?\"'“”‘’()（）。，；：！？、…"
+_BESIDE_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 
 
 def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE) -> Comparison:
@@ -28,6 +29,6 @@ def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE
 
 
 def folded(text: str) -> str:
-    """Return a text without what does not change its meaning: case, width, spaces, punctuation."""
-    words = _BETWEEN_WORDS.split(unicodedata.normalize("NFKC", text).casefold())
-    return " ".join(word for word in words if word)
+    """Return a text without what does not change its meaning: case, width, spaces, punctuation around words."""
+    words = (word.strip(_MARKS) for word in unicodedata.normalize("NFKC", text).casefold().split())
+    return _BESIDE_CHINESE.sub("", " ".join(word for word in words if word))

@@ -45,6 +45,7 @@ _CHINESE_STOP_WORDS = """
 """
 _STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split()])
 _LONGEST_TERM = 64
+_LONGEST_RUN = 64
 _SHORT = 500
 _PAIR = 2
 
@@ -123,15 +124,6 @@ def informative_terms(text: str) -> frozenset[str]:
     return frozenset(term for term in found if not is_weak(term))
 
 
-def lone_characters(text: str) -> frozenset[str]:
-    """Chinese words of one character that related texts may share; each is weak evidence."""
-    found: set[str] = set()
-    for run in _runs(text):
-        if _CHINESE.match(run) and len(run) > 1:
-            found.update(word for word in _segment(run) if len(word) == 1 and not _is_stop(word))
-    return frozenset(term for term in found if not is_weak(term))
-
-
 def _runs(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
     return _RUN.findall(simplified(folded))
@@ -169,8 +161,9 @@ def _chinese(run: str) -> list[str]:
 
 
 def _segment(run: str) -> tuple[str, ...]:
-    """The words of a run of Chinese."""
-    return _remembered_segment(run) if len(run) <= _LONGEST_TERM else tuple(_tools().segment(run))
+    """The words of a run of Chinese; a run longer than any sentence is read in pieces, which are remembered."""
+    pieces = (run[at : at + _LONGEST_RUN] for at in range(0, len(run), _LONGEST_RUN))
+    return tuple(chain.from_iterable(map(_remembered_segment, pieces)))
 
 
 @text_cache(1_024)

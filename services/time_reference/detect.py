@@ -54,6 +54,14 @@ _TIME_AS_SENTENCE = re.compile(
 )
 """Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
 _SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)
+_YEARLY = re.compile(
+    r"(?:\bb(?:irth)?day|\banniversary|\bborn)(?:'s|\s{1,8}(?:is|was|falls))?(?:\s{1,8}(?:on|the))*\s{0,8}$"
+    r"|(?:生日|出生|纪念日|紀念日)(?:就?是|在|为|為|[:：])?\s{0,8}$",
+    re.IGNORECASE,
+)
+"""Before a date of the calendar: it is that of a birthday, and nothing was said then."""
+_YEARLY_AFTER = re.compile(r"\s{0,8}是?[^，。,.？?！!]{0,6}(?:生日|出生)(?!那)")
+_BEFORE_A_DATE = 40
 _RECENT_DAYS = timedelta(days=13)
 """Before today: what "lately" means, two weeks in all."""
 _LONGEST_CLAUSE = 300
@@ -116,7 +124,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
 
 def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
     """The times that are past or not over, joined where the text joins them; and the places of those to come."""
-    ranges = parse(text, local)
+    ranges = [each for each in parse(text, local) if not _is_yearly(text, each.begin, each.stop)]
     today = local.date()
     found = [_Time(_without_from(text, r.begin), r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
     ahead = [r.begin for r in ranges if r.start > today]
@@ -133,6 +141,14 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
         else:
             joined.append(time)
     return joined, ahead
+
+
+def _is_yearly(text: str, begin: int, stop: int) -> bool:
+    """Return whether a date of the calendar is that of a birthday or an anniversary."""
+    if not any(character.isdigit() for character in text[begin:stop]):
+        return False
+    before = text[max(0, begin - _BEFORE_A_DATE) : begin]
+    return bool(_YEARLY.search(before) or _YEARLY_AFTER.match(text, stop))
 
 
 def _without_from(text: str, begin: int) -> int:

@@ -7,13 +7,14 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from services.memory.foreign_origins import ForeignItems
 from services.memory.quotes import foreign_text
 from services.memory.trust import AN_IMAGE
+from services.tools.aliases import named
 from state.conversation import ConversationState
 from state.memory import ForeignOrigin
 from state.section import Item, Section, section_named
 
-_SEARCHES = frozenset({"search_memory", "search_chat_history", "archival_memory_search", "get_user_profile"})
+_SEARCHES = frozenset(named("search_memory"))
 """Tools whose results show what is remembered."""
-MEMORY_TOOLS = frozenset({"remember", "forget", "core_memory_update", "archival_memory_insert"})
+MEMORY_TOOLS = frozenset({*named("remember"), "forget", "core_memory_update"})
 """Tools that change memory."""
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold no words of others but remembered ones."""

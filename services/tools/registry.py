@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool
 from services.errors import ConfigurationError
 from services.llm.tool_schemas import tool_schema
 from services.tools import builtin
+from services.tools.aliases import ALIASES
 from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
 from state.conversation import QuickCall
@@ -72,8 +73,8 @@ class ToolRegistry:
         return json.dumps([tool_schema(tool) for tool in self.for_model], ensure_ascii=False)
 
     def get(self, name: str) -> RegisteredTool | None:
-        """The tool with that name, or None: models invent names."""
-        return self._tools.get(name)
+        """The tool with that name, or one of its other names; None: models invent names."""
+        return self._tools.get(ALIASES[name][0] if name in ALIASES else name)
 
     def quick_calls(self, message: str, besides: Callable[[str], bool] = lambda _: False) -> list[QuickCall]:
         """Calls that a message asks for so plainly that no model has to decide; empty for most messages.

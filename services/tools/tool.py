@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from services.memory.changes import Changes
     from services.memory.core import CoreMemory
     from services.memory.proposals import Proposals
-    from services.summaries.past_days import PastDays
 
 USUAL_PRIORITY = 100
 
@@ -35,8 +34,6 @@ class ToolServices:
     """None = changes never wait for the user."""
     archive: "Archive | None" = None
     """None = episodes are switched off."""
-    past_days: "PastDays | None" = None
-    """None = no days."""
     http: OutgoingHttp | None = None
     """HTTP client for tools that call other servers; None = no such tools."""
     weather_url: str | None = None

@@ -20,6 +20,7 @@ from services.transfer.lines import (
     Line,
     MessageLine,
     SessionLine,
+    StoreItemLine,
     UserLine,
     instant,
 )
@@ -79,6 +80,7 @@ class Batch:
         self._count_made()
         await self._store_messages(times, episodes=episodes)
         await self._store_memory()
+        await self._store_items()
         await self._store_exclusions()
         return self._report
 
@@ -140,7 +142,7 @@ class Batch:
         self._keep(
             (number, "space: the conversation belongs to another space, or to none")
             for number, line in self._lines
-            if not isinstance(line, UserLine | CoreMemoryLine | ExclusionLine)
+            if not isinstance(line, UserLine | CoreMemoryLine | StoreItemLine | ExclusionLine)
             and line.space is not None
             and line.session_id is not None
             and self._conversations[self._session(line.user_id, line.session_id)].space_id != self._space(line)
@@ -165,7 +167,7 @@ class Batch:
         spaces = {
             self._session(line.user_id, line.session_id): space_id
             for _, line in reversed(self._lines)
-            if not isinstance(line, UserLine | CoreMemoryLine | ExclusionLine)
+            if not isinstance(line, UserLine | CoreMemoryLine | StoreItemLine | ExclusionLine)
             and line.session_id is not None
             and (space_id := self._space(line)) is not None
         }
@@ -253,6 +255,14 @@ class Batch:
         self._report.imported += made
         self._report.skipped += len(sections) + len(written) - made
 
+    async def _store_items(self) -> None:
+        items = [line for _, line in self._only(StoreItemLine)]
+        made = await self._memory.add_items(
+            [(self._users[each.user_id].id, self._space(each), each) for each in items]
+        )
+        self._report.imported += made
+        self._report.skipped += len(items) - made
+
     async def _store_exclusions(self) -> None:
         excluded = [
             ImportedExclusion(number, self._users[line.user_id].id, line)
@@ -280,7 +290,9 @@ class Batch:
     def _expert(self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine) -> UUID:
         return self._experts[line.expert or DEFAULT_EXPERT]
 
-    def _space(self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine) -> UUID | None:
+    def _space(
+        self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine | StoreItemLine
+    ) -> UUID | None:
         return self._spaces[self._users[line.user_id].id, line.space] if line.space is not None else None
 
     def _space_of_episode(self, line: EpisodeLine) -> UUID | None:
@@ -297,7 +309,7 @@ class Batch:
 
 
 def _expert_of(line: Line) -> str | None:
-    return None if isinstance(line, UserLine | ExclusionLine) else line.expert
+    return None if isinstance(line, UserLine | StoreItemLine | ExclusionLine) else line.expert
 
 
 def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 
 from services.platform.postgres import Database
+from services.store import sql as store_sql
 
 _PAGE = 200
 _PAGE_BYTES = 4 * 1024 * 1024
@@ -208,6 +209,21 @@ class ExportedEpisode:
 
 
 @dataclass(frozen=True)
+class ExportedItem:
+    """An item of the store."""
+
+    id: UUID
+    space: str | None
+    namespace: str
+    key: str
+    value: str
+    index_paths: list[str] | None
+    ttl_minutes: float | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
 class ExportedExclusion:
     """A message, or a written memory, that a conversation never uses."""
 
@@ -277,3 +293,16 @@ class ExportStore:
         """What the user's conversations never use, or those of one space."""
         values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
         return await self._database.fetch(tenant_id, _EXCLUSIONS, values, class_row(ExportedExclusion))
+
+    async def items(self, tenant_id: UUID, user_id: UUID, space: str | None) -> AsyncIterator[list[ExportedItem]]:
+        """Pages of the user's items of the store, or of those of one space."""
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "space": space,
+            "after": _BEFORE_ALL,
+            "limit": _PAGE,
+        }
+        while page := await self._database.fetch(tenant_id, store_sql.EXPORT, values, class_row(ExportedItem)):
+            yield page
+            values["after"] = page[-1].id

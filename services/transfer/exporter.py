@@ -12,9 +12,11 @@ from uuid import UUID
 
 from services.errors import NotFound
 from services.memory.pinned_values import pinned_among
+from services.store.model import parted
 from services.transfer.export_store import (
     ExportedEpisode,
     ExportedExclusion,
+    ExportedItem,
     ExportedMessage,
     ExportedSection,
     ExportedSession,
@@ -57,8 +59,8 @@ class Exporter:
     ) -> AsyncIterator[list[str]]:
         """Yield the lines, some at a time, each with its end; with `space`, only what belongs to that space.
 
-        First the user, then each conversation with its messages, oldest first, then core memory and episodes, and
-        last what conversations exclude. What is stored meanwhile may be in it or not.
+        First the user, then each conversation with its messages, oldest first, then core memory, episodes and
+        items of the store, and last what conversations exclude. What is stored meanwhile may be in it or not.
 
         Raises:
             DatabaseUnavailable: the database does not answer; the export is not whole.
@@ -71,6 +73,8 @@ class Exporter:
         yield [_section_line(user, each) for each in await self._store.core_memory(tenant_id, user.id, space)]
         async for episodes in self._store.episodes(tenant_id, user.id, space):
             yield [_episode_line(user, episode) for episode in episodes]
+        async for items in self._store.items(tenant_id, user.id, space):
+            yield [_item_line(user, item) for item in items]
         yield [_exclusion_line(user, each) for each in await self._store.exclusions(tenant_id, user.id, space)]
 
 
@@ -166,6 +170,21 @@ def _episode_line(user: ExportedUser, episode: ExportedEpisode) -> str:
         sources=[_source(source) for source in episode.sources],
         **({"archived": True} if episode.archived else {}),
         **({"pinned": True} if episode.pinned else {}),
+    )
+
+
+def _item_line(user: ExportedUser, item: ExportedItem) -> str:
+    return _line(
+        "store_item",
+        user,
+        **_space(item.space),
+        namespace=parted(item.namespace),
+        key=item.key,
+        value=json.loads(item.value),
+        index=item.index_paths,
+        ttl=item.ttl_minutes,
+        created_at=_moment(item.created_at),
+        updated_at=_moment(item.updated_at),
     )
 
 

@@ -14,9 +14,10 @@ from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
+from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
 from services.transfer.line_reader import LONGEST_LINE, numbered_lines
-from services.transfer.lines import BadLine, Line, parse
+from services.transfer.lines import BadLine, Line, parse, remembered_line
 from services.transfer.message_store import ConversationWork, ImportedMessages
 from services.transfer.report import ImportReport
 from services.visits.grouping import VisitGrouping
@@ -41,6 +42,7 @@ class Importer:
         episodes: bool,
         default_timezone: str = "UTC",
         longest_line: int = LONGEST_LINE,
+        secrets: Secrets | None = None,
     ) -> None:
         """Take when summaries are due and visits end, whether exchanges become episodes, the time zone of users
         who have none, and the longest line in bytes.
@@ -52,6 +54,7 @@ class Importer:
         self._episodes = episodes
         self._default_timezone = default_timezone
         self._longest_line = longest_line
+        self._secrets = secrets or Secrets()
 
     async def run(
         self,
@@ -98,7 +101,7 @@ class Importer:
         line = parse(raw)
         if only_user is not None and line.user_id != only_user:
             raise BadLine("user_id: there is no such user")
-        return line
+        return remembered_line(line, self._secrets)
 
     @again_if_contended
     async def _store(self, tenant_id: UUID, lines: Sequence[Numbered]) -> ImportReport:

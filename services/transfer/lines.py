@@ -27,6 +27,9 @@ from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, S
 from services.errors import InvalidInput
 from services.json_text import strict_json
 from services.memory.origins import values_of
+from services.store.model import LONGEST_TTL, checked_key, content_of, joined
+from services.store.ranking import checked_paths
+from services.text.secrets import Secrets
 from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
 
@@ -276,6 +279,33 @@ class EpisodeLine(_OfUser):
     pinned: bool = False
 
 
+class StoreItemLine(_OfUser):
+    """An item of the store; an existing one stays unchanged."""
+
+    kind: Literal["store_item"]
+    space: SpaceName | None = None
+    namespace: list[str] = Field(max_length=32)
+    key: str
+    value: dict[str, Any]
+    index: list[str] | None = None
+    ttl: float | None = Field(None, gt=0, le=LONGEST_TTL)
+    created_at: Moment
+    updated_at: Moment
+
+    @model_validator(mode="after")
+    def _can_be_stored(self) -> Self:
+        try:
+            joined(self.namespace)
+            checked_key(self.key)
+            checked_paths(self.index)
+            content_of(self.value)
+        except InvalidInput as error:
+            raise PydanticCustomError(
+                "item", "{field}: {why}", {"field": error.field, "why": error.message}
+            ) from None
+        return self
+
+
 class MemoryReference(_Strict):
     """A written memory: by when it was made, and what it says."""
 
@@ -300,7 +330,7 @@ class ExclusionLine(_OfUser):
         return self
 
 
-Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine | ExclusionLine
+Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine | StoreItemLine | ExclusionLine
 
 _KINDS: dict[str, type[Line]] = {
     "message": MessageLine,
@@ -308,6 +338,7 @@ _KINDS: dict[str, type[Line]] = {
     "session": SessionLine,
     "core_memory": CoreMemoryLine,
     "episode": EpisodeLine,
+    "store_item": StoreItemLine,
     "exclusion": ExclusionLine,
 }
 
@@ -350,3 +381,18 @@ def _problem(error: Mapping[str, Any], kind: type[Line]) -> str:
     name = ".".join(str(part)[:100] for part in error["loc"])
     message = plain_reason(error, accepted_fields(_schema_of(kind), error["loc"]))
     return f"{name}: {message}" if name else message
+
+
+def remembered_line(line: Line, secrets: Secrets) -> Line:
+    """Return a line as memory keeps it: of a message with secrets, the rest beside the whole."""
+    if isinstance(line, MessageLine):
+        kept = secrets.without(line.content if line.memory_text is None else line.memory_text)
+        return line if kept == line.content else line.model_copy(update={"memory_text": kept})
+    if isinstance(line, SessionLine):
+        return line.model_copy(update={"title": secrets.without(line.title)})
+    if isinstance(line, EpisodeLine):
+        return line.model_copy(update={"content": secrets.without(line.content)})
+    if isinstance(line, CoreMemoryLine):
+        pinned = [each.model_copy(update={"text": secrets.without(each.text)}) for each in line.pinned]
+        return line.model_copy(update={"content": secrets.without_in(line.content), "pinned": pinned})
+    return line

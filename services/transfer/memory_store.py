@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words, WordsDigest, WordsJson
 from services.memory.pinned_values import digest_of_value
-from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine
+from services.store import sql as store_sql
+from services.store.model import content_of, joined
+from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine, StoreItemLine
 from services.transfer.messages import digest_of, import_key, stored_key
 from services.transfer.statements import BatchStatements
 
@@ -219,6 +222,24 @@ class ImportedMemory(BatchStatements):
             await self._run(_ADD_FADING, values)
         await self._run(_ADD_EPISODES, values)
         return len(new)
+
+    async def add_items(self, items: Sequence[tuple[UUID, UUID | None, StoreItemLine]]) -> int:
+        """Store the items that are new, each with its user and its space; return how many."""
+        if not items:
+            return 0
+        values = {
+            "ids": [uuid7() for _ in items],
+            "user_ids": [user_id for user_id, _, _ in items],
+            "space_ids": [space_id for _, space_id, _ in items],
+            "namespaces": [joined(line.namespace) for *_, line in items],
+            "keys": [line.key for *_, line in items],
+            "contents": [content_of(line.value) for *_, line in items],
+            "paths": [Jsonb(line.index) for *_, line in items],
+            "ttls": [line.ttl for *_, line in items],
+            "created": [line.created_at for *_, line in items],
+            "updated": [line.updated_at for *_, line in items],
+        }
+        return len(await self._rows(store_sql.IMPORT, values))
 
     async def add_exclusions(self, exclusions: Sequence[ImportedExclusion]) -> dict[int, bool]:
         """Store exclusions of conversations.

@@ -9,6 +9,7 @@ from uuid import UUID
 from services.conversations.turn import TURN_IMPORTANCE
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
 from services.platform.threads import beside_the_loop
+from services.text.secrets import without_secrets
 from services.transfer.forgotten import digest_of_line
 from services.transfer.messages import Exchange, ImportedMessage, stored_key
 from services.transfer.statements import BatchStatements
@@ -54,18 +55,18 @@ JOIN episodes e ON e.id = before.turn_id
 
 _ADD: LiteralString = """
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-    created_at, external_id, speaker, import_key, retracted_at, memory_text, digest,
+    created_at, external_id, speaker, import_key, retracted_at, memory_text, off_record, digest,
     branch_id, origin)
 SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
     g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text,
-    g.digest, g.branch_id, 'import'
+    g.off_record, g.digest, g.branch_id, 'import'
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
             %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
             %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[],
-            %(retracted)s::boolean[], %(memory_texts)s::text[], %(message_digests)s::bytea[],
-            %(branch_ids)s::uuid[])
+            %(retracted)s::boolean[], %(memory_texts)s::text[], %(off_record)s::boolean[],
+            %(message_digests)s::bytea[], %(branch_ids)s::uuid[])
     AS g (id, conversation_id, turn_id, role, content, parts, completed, token_count, at, external_id, speaker,
-          key, retracted, memory_text, digest, branch_id)
+          key, retracted, memory_text, off_record, digest, branch_id)
 """
 
 _ADD_BRANCHES: LiteralString = """
@@ -268,5 +269,12 @@ def _columns(pairs: Sequence[tuple[ImportedMessage, UUID]]) -> dict[str, Any]:
         "keys": [stored_key(message.key) for message, _ in pairs],
         "retracted": [message.line.retracted for message, _ in pairs],
         "memory_texts": all_words(None if message.deleted else message.line.memory_text for message, _ in pairs),
+        "off_record": [_is_in_conversation(message) for message, _ in pairs],
         "message_digests": [WordsDigest(digest_of_line(message.line)) for message, _ in pairs],
     }
+
+
+def _is_in_conversation(message: ImportedMessage) -> bool:
+    """Return whether its conversation shows the whole of a message that memory keeps without its secrets."""
+    kept = message.line.memory_text
+    return kept is not None and not message.deleted and kept == without_secrets(message.line.content)

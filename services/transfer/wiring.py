@@ -4,6 +4,7 @@ from services.jobs.queue import JobQueue
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.schedule import summary_schedule
+from services.text.secrets import Secrets
 from services.transfer.importer import Importer
 from services.visits.visit import visit_schedule
 
@@ -17,4 +18,5 @@ def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Imp
         visit_schedule(settings),
         episodes=settings.memory_episodes,
         default_timezone=settings.default_timezone,
+        secrets=Secrets(settings.memory_keep_secrets),
     )

@@ -2,17 +2,23 @@
 
 import asyncio
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from api.cli.main import app
+from services.engines import Engines
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from tests.conftest import free_port
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess
+from tests.support.transfer import message, ndjson
+
+Anamnesis = Callable[..., Result]
 
 
 @pytest.fixture(scope="session")
@@ -67,8 +73,30 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
         free_port(),
         llm_model="scripted",
         llm_base_url=model_server.base_url,
-        llm_timeout_s="5",
+        llm_timeout_s="60",  # a slow machine must not end a turn before the test does
     )
     yield process.start()
     if process.process and process.process.poll() is None:
         process.stop()
+
+
+@pytest.fixture
+def anamnesis(engines: Engines) -> Anamnesis:
+    """Run a command on the test's database."""
+
+    def run(*arguments: str, given: bytes = b"", **variables: str) -> Result:
+        stores = {"ANAMNESIS_DATABASE_URL": engines.database_url, "ANAMNESIS_MILVUS_URI": engines.milvus_uri}
+        environment = {**stores, "COLUMNS": "200", "NO_COLOR": "1", **variables}
+        return CliRunner().invoke(app, arguments, input=given, env=environment)
+
+    return run
+
+
+@pytest.fixture
+def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
+    """The same, after the user u-1 has said something."""
+    file = tmp_path / "talk.jsonl"
+    file.write_bytes(ndjson(message(1, content="I live in Lyon."), message(2, content="我姓陈")))
+    done = anamnesis("import", str(file))
+    assert done.exit_code == 0, done.output
+    return anamnesis

@@ -17,7 +17,7 @@ from tests.support.fork_server import ForkedProcess
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":

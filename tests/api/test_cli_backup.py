@@ -20,7 +20,7 @@ from tests.support.command import run_command
 from tests.support.milvus_server import MilvusServer
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 @pytest.mark.soak

@@ -11,7 +11,7 @@ from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
 
 Chat = Callable[..., Awaitable["subprocess.CompletedProcess[str]"]]
 

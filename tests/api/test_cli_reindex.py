@@ -24,7 +24,7 @@ from tests.support.milvus_server import MilvusServer, collections, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
 
 DIMENSIONS = 8
 QUESTIONS = ("Bruno the dog", "number 7", "a good dog")

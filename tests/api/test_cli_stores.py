@@ -1,7 +1,6 @@
 """Commands that show and change what is stored, in this process, over a real database."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,32 +8,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from api.cli.main import app
-from services.engines import Engines
+from tests.api.conftest import Anamnesis
 from tests.support.transfer import message, ndjson
-
-Anamnesis = Callable[..., Result]
-
-
-@pytest.fixture
-def anamnesis(engines: Engines) -> Anamnesis:
-    """Run a command on the test's database."""
-
-    def run(*arguments: str, given: bytes = b"", **variables: str) -> Result:
-        stores = {"ANAMNESIS_DATABASE_URL": engines.database_url, "ANAMNESIS_MILVUS_URI": engines.milvus_uri}
-        environment = {**stores, "COLUMNS": "200", "NO_COLOR": "1", **variables}
-        return CliRunner().invoke(app, arguments, input=given, env=environment)
-
-    return run
-
-
-@pytest.fixture
-def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
-    """The same, after the user u-1 has said something."""
-    file = tmp_path / "talk.jsonl"
-    file.write_bytes(ndjson(message(1, content="I live in Lyon."), message(2, content="我姓陈")))
-    done = anamnesis("import", str(file))
-    assert done.exit_code == 0, done.output
-    return anamnesis
 
 
 def _json(done: Result) -> Any:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from api.cli.main import app
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.traced
 
 
 def _commands(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:

@@ -47,13 +47,13 @@ def _core_memory(model_server: ModelServer) -> str:
 async def test_a_change_of_mind_is_known_in_the_next_conversation_and_the_old_is_not(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    model_server.script(*_remembers(home=["lives in Berlin"], preferences=["likes horror films"]))
+    model_server.script(*_remembers(home="lives in Berlin", films="likes horror films"))
     await _say(client, "I live in Berlin and like horror films.", "s-1")
     await _say(client, "Where do I live?", "s-2")
     assert "lives in Berlin" in _core_memory(model_server)
     assert "likes horror films" in _core_memory(model_server)
 
-    model_server.script(*_remembers(home=["lives in Lisbon"], preferences=["no longer likes horror films"]))
+    model_server.script(*_remembers(home="lives in Lisbon", films="no longer likes horror films"))
     await _say(client, "I moved to Lisbon, and I have had enough of horror films.", "s-2")
     same = await _say(client, "And where now?", "s-2")
     # The message itself may have made the earlier one untrue, before the model replaced anything

@@ -56,6 +56,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "forget_receipts": 1,
                 "forgotten_words": 1,
                 "memory_versions": 1,
+                "store_items": 1,
             },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0, "core_memory": 0},

@@ -104,7 +104,11 @@ async def test_a_model_that_acts_itself_is_not_overtaken_by_the_plain_form(
     await _say(client, "My sister Ines lives in Graz. I play the tuba.", "s-1")
     _calls(model_server, "remember", text="My sister Ines lives in Linz.", replaces="my sister Ines lives in Graz")
     answer = await _say(client, "Remember that my sister Ines lives in Linz.", "s-2")
-    assert answer["memory_changes"] == []
+    (change,) = answer["memory_changes"]
+    assert (change["kind"], change["summary"]) == (
+        "correct",
+        "Corrected in memory: My sister Ines lives in Linz.",
+    )
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"facts": ["My sister Ines lives in Linz"]}
     found = await _found(client, "my sister Ines and the tuba")
@@ -118,7 +122,9 @@ async def test_leaving_a_message_out_is_no_tools_work_and_is_done_in_any_case(
 ) -> None:
     await _say(client, "My PIN is 7741.", "s-1")
     _calls(model_server, "remember", text="Has a secret.")
-    (change,) = (await _say(client, message, "s-1"))["memory_changes"]
+    made, change = (await _say(client, message, "s-1"))["memory_changes"]
+    assert made["kind"] == "remember"
+    assert change["kind"] in {"forget", "do_not_remember"}
     assert change["operation_id"], change
 
 

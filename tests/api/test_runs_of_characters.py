@@ -9,10 +9,10 @@ from services.bootstrap import Services
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
-RUNS = (" ", "\t", "\n", "　", "a", "我", "1", ".", "-", "，", '"', "(", "\\", "x \t")
+RUNS = (" ", "\t", "\n", "　", "a", "我", "1", "1a", "é", ".", "-", "，", '"', "(", "\\", "x \t")
 LENGTH = 8_000
-MOST_S = 1.0
-"""Processor time of the whole process, all threads and the client included."""
+MOST_S = 0.5
+"""Processor time of the whole process, all threads and the client included; a short message takes 0.03 s."""
 
 
 async def _turn(client: httpx.AsyncClient, message: str) -> float:
@@ -25,6 +25,7 @@ async def _turn(client: httpx.AsyncClient, message: str) -> float:
 async def test_a_message_with_a_long_run(client: httpx.AsyncClient, services: Services) -> None:
     services.embedder.load()  # in the service it is loaded before; its load costs a second whenever it comes
     await _turn(client, "Hello")
+    # In one conversation: what was said before is searched and shown in each turn that follows.
     took = {run: await _turn(client, f"x{(run * LENGTH)[:LENGTH]}y") for run in RUNS}
     assert {run: seconds for run, seconds in took.items() if seconds > MOST_S} == {}
 

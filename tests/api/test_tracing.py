@@ -68,7 +68,7 @@ async def _sent() -> None:
 async def test_a_turn_is_one_trace_within_its_callers(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer, collector: TraceCollector
 ) -> None:
-    await client.post("/api/v1/chat", json=EARLIER)
+    earlier = (await client.post("/api/v1/chat", json=EARLIER)).json()
     model_server.script(Reply(tool_calls=[REMEMBER]), Reply(["Noted."]))
     headers = {"traceparent": f"00-{CALLERS_TRACE}-{CALLERS_SPAN}-01"}
     answer = await client.post("/api/v1/chat", json=ASK, headers=headers)
@@ -105,9 +105,11 @@ async def test_a_turn_is_one_trace_within_its_callers(
 
     jobs = [each for each in collector.spans if each.name.startswith("job ")]
     assert jobs
-    # One job files for several turns; it is linked to the first of them.
-    assert {trace for each in jobs for trace in each.linked}
+    assert CALLERS_TRACE in {trace for each in jobs for trace in each.linked}
     assert CALLERS_TRACE not in {each.trace_id for each in jobs}
+    # One job files what several turns said.
+    filed = next(each for each in jobs if each.name == "job file_memory")
+    assert filed.linked == [earlier["trace_id"], CALLERS_TRACE]
 
     told = repr([each.attributes for each in collector.spans])
     assert "Bruno" not in told

@@ -6,7 +6,16 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("anamnesis_agent", "anamnesis_client", "api", "graph", "nodes", "services", "state")
+PACKAGES = (
+    "anamnesis_agent",
+    "anamnesis_client",
+    "langchain_anamnesis",
+    "api",
+    "graph",
+    "nodes",
+    "services",
+    "state",
+)
 REMOVED = frozenset(
     [
         "asynchat",

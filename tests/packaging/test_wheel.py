@@ -1,6 +1,7 @@
 """The wheel: what it holds, and that it runs beside packages whose names are those of the service's own."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -90,26 +91,41 @@ def test_it_installs_into_an_empty_environment_and_serves(wheel: Path, tmp_path:
         assert service.stop() == 0
 
 
-def test_the_client_is_a_wheel_of_its_own_that_needs_httpx_alone(tmp_path: Path) -> None:
-    (built,) = WheelBuilder(str(ROOT / "anamnesis_client")).build(directory=str(tmp_path))
+@pytest.mark.parametrize(
+    ("package", "needed", "used"),
+    [
+        ("anamnesis_client", ["httpx"], "anamnesis_client.Anamnesis"),
+        (
+            "langchain_anamnesis",
+            ["anamnesis-client", "langchain-core", "langgraph"],
+            "langchain_anamnesis.AnamnesisStore",
+        ),
+    ],
+)
+def test_clients_are_wheels_of_their_own_that_need_little(
+    package: str, needed: list[str], used: str, tmp_path: Path
+) -> None:
+    (built,) = WheelBuilder(str(ROOT / package)).build(directory=str(tmp_path))
     with zipfile.ZipFile(built) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
         (info,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
         metadata = Metadata.from_email(opened.read(f"{info}/METADATA"), validate=False)
         opened.extractall(tmp_path / "site")
-    files = {file.name for file in (ROOT / "anamnesis_client").iterdir() if file.is_file()}
-    assert names == {f"anamnesis_client/{each}" for each in files - {"pyproject.toml", "README.md", "LICENSE"}}
-    assert [each.name for each in metadata.requires_dist or ()] == ["httpx"]
+    files = {file.name for file in (ROOT / package).iterdir() if file.is_file()}
+    assert names == {f"{package}/{each}" for each in files - {"pyproject.toml", "README.md", "LICENSE"}}
+    assert [each.name for each in metadata.requires_dist or () if each.marker is None] == needed
     _add_decoys(tmp_path)
+    if package != "anamnesis_client":
+        shutil.copytree(ROOT / "anamnesis_client", tmp_path / "site" / "anamnesis_client")
     ran = subprocess.run(
-        [sys.executable, "-c", "import anamnesis_client; print(anamnesis_client.Anamnesis.__name__)"],
+        [sys.executable, "-c", f"import {package}; print({used}.__name__)"],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path / "site",
         env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
     )
-    assert ran.stdout.strip() == "Anamnesis", ran.stderr
+    assert ran.stdout.strip() == used.split(".")[1], ran.stderr
 
 
 def _add_decoys(folder: Path) -> None:

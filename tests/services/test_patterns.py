@@ -5,6 +5,8 @@ import signal
 import time
 from types import FrameType
 
+import pytest
+
 from tests.support.product_patterns import product_patterns
 
 _PIECES = [
@@ -43,10 +45,9 @@ _RUNS = (
     *("#", "*", "=", "|", "~", "`", "@", "&", "$", " \n", "a ", "1,", "- ", "我 "),
 )
 """A class of characters each, repeated."""
-_LONG = 4_000
-_HARMLESS_S = 0.004
+_LONG = 2_000
+_HARMLESS_S = 0.001
 """Processor time for that many characters, beyond which its growth is looked at."""
-_DELETED_SOON = ("services.memory.commands.", "services.memory.agent.", "services/memory/")
 
 
 class _TooSlow(Exception):
@@ -90,16 +91,22 @@ def _grows_too_fast(pattern: re.Pattern[str], run: str) -> bool:
         len(pattern.findall(text))
         return time.thread_time() - begun
 
-    return seconds(_LONG) > _HARMLESS_S and seconds(4 * _LONG) > 8 * min(seconds(_LONG) for _ in range(3))
+    def least(length: int) -> float:  # other processes on the core only ever add
+        return min(seconds(length) for _ in range(3))
+
+    return seconds(_LONG) > _HARMLESS_S and least(4 * _LONG) > 8 * least(_LONG)
 
 
 def test_no_pattern_takes_the_square_of_the_length_of_a_run() -> None:
     slow = {
         f"{name}: {run!r}"
         for pattern, name in product_patterns().items()
-        if not name.startswith(_DELETED_SOON)
         for run in _RUNS
-        # Twice: what else the machine does is measured as well.
-        if _grows_too_fast(pattern, run) and _grows_too_fast(pattern, run)
+        if _grows_too_fast(pattern, run)
     }
     assert slow == set()
+
+
+@pytest.mark.parametrize(("pattern", "run"), [(r"a+b", "a"), (r"[ \t]*$", " "), (r"x?[，。]*!", "，")])
+def test_a_pattern_that_takes_the_square_is_seen(pattern: str, run: str) -> None:
+    assert _grows_too_fast(re.compile(pattern), run)

@@ -85,7 +85,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
         store,
         FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
         services.models,
-        FilingPlans(memory.changes, memory.core, memory.retraction),
+        FilingPlans(memory.changes, memory.core, memory.hiding),
         memory.proposals,
         jobs,
         quiet_s=quiet_s,

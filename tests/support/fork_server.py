@@ -64,6 +64,7 @@ class ForkedProcess:
             "environment": dict(environment),
             "folder": str(folder),
             "terminal": terminal is not None,
+            "coverage": _coverage_file(),
         }
         self._status, theirs = socket.socketpair()
         with ExitStack() as stack:
@@ -139,6 +140,16 @@ class ForkedProcess:
         if not received:
             raise ConnectionError("the fork server has ended")
         return int(_NUMBER.unpack(received)[0])
+
+
+def _coverage_file() -> str | None:
+    """Where this process keeps the lines that its tests run; None while they are not counted."""
+    try:
+        from coverage import Coverage
+    except ImportError:
+        return None
+    current = Coverage.current()
+    return None if current is None else str(ROOT / current.config.data_file)
 
 
 def _pipe() -> tuple[IO[str], int]:
@@ -221,8 +232,21 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
+    if request["coverage"]:
+        _count_lines(request["coverage"])
     os.chdir(request["folder"])
     sys.argv[1:] = request["arguments"]
+
+
+def _count_lines(file: str) -> None:
+    """Count the lines that this process runs until it ends; they are added to those of the tests."""
+    from coverage import Coverage
+
+    counting = Coverage(data_file=file, data_suffix=True, config_file=str(ROOT / "pyproject.toml"))
+    counting.set_option("run:disable_warnings", ["module-not-measured", "no-data-collected"])
+    counting.start()
+    atexit.register(counting.save)
+    atexit.register(counting.stop)
 
 
 def _import_everything() -> None:

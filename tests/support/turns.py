@@ -209,6 +209,11 @@ WITH summary AS (
     INSERT INTO memory_versions (tenant_id, user_id, message_id, was)
     SELECT tenant_id, user_id, %(user_message_id)s, jsonb_build_object('memory_text', %(text)s::text)
     FROM conversations WHERE id = %(conversation_id)s
+), item AS (
+    INSERT INTO store_items (id, tenant_id, user_id, namespace, key, value, operation_id)
+    SELECT gen_random_uuid(), tenant_id, user_id, 'notes', id::text,
+        jsonb_build_object('text', %(text)s::text)::text, gen_random_uuid()
+    FROM conversations WHERE id = %(conversation_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

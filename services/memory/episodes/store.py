@@ -27,6 +27,7 @@ from services.memory.operations import Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.text.secrets import Secrets
 
 FORGET = "forget_episodes"
 
@@ -37,8 +38,9 @@ _MOST_UNINDEXED = 100
 class EpisodeStore:
     """Reads, writes and removes episodes."""
 
-    def __init__(self, database: Database, jobs: JobQueue) -> None:
+    def __init__(self, database: Database, jobs: JobQueue, secrets: Secrets | None = None) -> None:
         self._database = database
+        self._secrets = secrets or Secrets()
         self._jobs = jobs
 
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
@@ -95,7 +97,7 @@ class EpisodeStore:
             "id": episode_id,
             "conversation_id": new.conversation_id,
             "episode_type": new.episode_type,
-            "content": Words(checked_content(new.content)),
+            "content": Words(checked_content(self._secrets.without(new.content))),
             "importance": new.importance,
             "origin": new.origin,
             "source_message_ids": list(new.source_message_ids),
@@ -125,7 +127,7 @@ class EpisodeStore:
             "id": episode_id,
             "tenant_id": tenant_id,
             "user_id": user_id,
-            "content": Words(checked_content(content)),
+            "content": Words(checked_content(self._secrets.without(content))),
             "importance": importance,
             "source_message_ids": list(source_message_ids),
         }

@@ -12,7 +12,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
-from services.memory.removal.hiding import Retraction
+from services.memory.removal.hiding import Hiding
 from services.memory.removal.undo import space_of, taken_back
 from services.platform.connections import Connection
 
@@ -39,9 +39,9 @@ WHERE id = %(operation_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_i
 class BranchMemory:
     """Withdraws and brings back what was made of branches, within a transaction of the caller's."""
 
-    def __init__(self, core: CoreMemory, retraction: Retraction, log: OperationLog) -> None:
+    def __init__(self, core: CoreMemory, hiding: Hiding, log: OperationLog) -> None:
         self._core = core
-        self._retraction = retraction
+        self._hiding = hiding
         self._log = log
 
     async def withdraw(
@@ -72,11 +72,11 @@ class BranchMemory:
             trigger=trigger,
             operation_id=branch_id,
         )
-        unmerged = await self._retraction.withdraw_episodes(connection, values)
+        unmerged = await self._hiding.withdraw_episodes(connection, values)
         brought_in = await (await connection.execute(_BROUGHT_IN, values)).fetchall()
         for section, old, new, why in brought_in:
             await self._take_back(connection, owner, section, old, new, why, branch_id)
-        await self._retraction.remake(connection, owner, message_ids, everywhere=bool(brought_in))
+        await self._hiding.remake(connection, owner, message_ids, everywhere=bool(brought_in))
         kept = {**values, "old": Jsonb({"unmerged": unmerged})}
         await connection.execute(sql.ADD_OPERATION_VALUES, kept)
 
@@ -95,7 +95,7 @@ class BranchMemory:
         await connection.execute(sql.RESTORE_EPISODES, values)
         await connection.execute(sql.CHANGED_EPISODES, values)
         await connection.execute(sql.MERGE_AGAIN, values)
-        await self._retraction.remake(connection, owner, message_ids, everywhere=bool(parts))
+        await self._hiding.remake(connection, owner, message_ids, everywhere=bool(parts))
         await connection.execute(sql.UNDONE, values)
 
     async def _take_back(

@@ -1,4 +1,4 @@
-"""Forgetting for good: shown first, then done in one transaction, with a receipt.
+"""Erasures of single things: shown first, then done in one transaction, with a receipt.
 
 What is retracted is found and withdrawn as by any other memory command; here it is removed as well, with all that
 would undo it. A preview does the very same and rolls it back, so that it shows what would happen.
@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 from services.memory.lineage.tracing import Item, Lineage, Node
 from services.memory.operations import Operation, Trigger
 from services.memory.removal import purge_sql as sql
-from services.memory.removal.hiding import RebuildTasks, Retraction
+from services.memory.removal.hiding import Hiding, RebuildTasks
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.purge import Purge, Purged
 from services.memory.removal.receipts import Receipts, digest_of
@@ -70,7 +70,7 @@ class _Done:
     left: Left
 
 
-class Forgetting:
+class Erasures:
     """Forgets for good."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Forgetting:
         stores: RemovalStores,
         lineage: Lineage,
         planner: TargetPlanner,
-        retraction: Retraction,
+        hiding: Hiding,
         receipts: Receipts,
         remaking: RebuildTasks,
         keys: KeyRenewal,
@@ -86,7 +86,7 @@ class Forgetting:
         self._stores = stores
         self._lineage = lineage
         self._planner = planner
-        self._retraction = retraction
+        self._hiding = hiding
         self.receipts = receipts
         self._remaking = remaking
         self._keys = keys
@@ -181,7 +181,7 @@ class Forgetting:
         blocks = await (await connection.execute(sql.BLOCKS, values)).fetchall()
         operation_ids = []
         for owner, planned in plan.changes:
-            operation_id = await self._retraction.commit(connection, owner, planned, Trigger("user"))
+            operation_id = await self._hiding.commit(connection, owner, planned, Trigger("user"))
             operation_ids += [operation_id] if operation_id else []
         purge = Purge(connection, tenant_id, plan, operation_ids)
         purged = await purge.run({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)

@@ -1,4 +1,4 @@
-"""Retraction: what a user asked to forget, to leave out or to correct disappears from memory, and can come back.
+"""Hiding: what a user asked to forget, to leave out or to correct disappears from memory, and can come back.
 
 Messages stay where they are, for the user to read; `remembered_messages` is what prompts, recall and summaries see
 of them. Whatever was made of a retracted message is withdrawn in the same transaction, and made again without it.
@@ -51,7 +51,7 @@ class EndedExchange:
     answer: str
 
 
-class Retraction:
+class Hiding:
     """Carries out planned changes of memory, within a transaction of the caller's."""
 
     def __init__(
@@ -96,7 +96,9 @@ class Retraction:
             "user_id": owner.user_id,
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
-            "texts": all_words(texts.values()),
+            "texts": all_words(
+                None if each is None else self._log.secrets.without(each) for each in texts.values()
+            ),
             "off_record": [each in off_record for each in texts],
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }

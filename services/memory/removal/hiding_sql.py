@@ -1,4 +1,4 @@
-"""The statements of `Retraction`."""
+"""The statements of `Hiding`."""
 
 from typing import LiteralString
 

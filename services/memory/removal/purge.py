@@ -7,13 +7,14 @@ from uuid import UUID
 
 from services.encryption.marks import WordsDigest, WordsJson, all_words
 from services.memory.blocks import Change
+from services.memory.model import Memory
 from services.memory.origins import origin_of, values_of
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.conversation_sql import SCRUB_COMMANDS_ABOUT
-from services.memory.removal.targets import TargetPlan
+from services.memory.removal.targets import TargetPlan, without_topic
 from services.memory.word_digests import episode_digest, title_digest, value_digest
+from services.memory.words import Words, words_of
 from services.platform.connections import Connection
-from services.text.mentions import Subject, without
 
 Gone = frozenset[tuple[str, str]]
 """Values that are gone, each with its field."""
@@ -94,10 +95,10 @@ class Purge:
     async def _versions(self) -> None:
         """Remove what memory held before; last, because every change above keeps what it changes."""
         await self._run(sql.VERSIONS)
-        subject = self._plan.subject
-        if subject is not None:
+        topic = self._plan.topic
+        if topic is not None:
             texts = await self._all(sql.VERSION_TEXTS)
-            told = [version_id for version_id, text in texts if without(text, subject) is not None]
+            told = [version_id for version_id, text in texts if without_topic(text, topic) is not None]
             await self._run(sql.REMOVE_VERSIONS, version_ids=told)
 
     async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
@@ -148,7 +149,7 @@ class Purge:
         return {
             value
             for value in every
-            if _speaks_of(self._plan.subject, value)
+            if _speaks_of(self._plan.topic, *value)
             or ((origin := origin_of(history, *value)) is not None and origin.trigger_message_id in whole)
         }
 
@@ -187,5 +188,5 @@ def _repeats(noted: Any, values: Sequence[str]) -> bool:
     return isinstance(noted, Iterable) and any(_repeats(each, values) for each in noted)
 
 
-def _speaks_of(subject: Subject | None, value: tuple[str, str]) -> bool:
-    return subject is not None and without(f"{value[0]}: {value[1]}", subject) is not None
+def _speaks_of(topic: Words | None, field: str, text: str) -> bool:
+    return topic is not None and topic.covered_by(words_of(Memory("value", "", text, field=field)))

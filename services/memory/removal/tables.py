@@ -39,6 +39,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forget_receipts": "user_id",
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
+    "store_items": "user_id",
 }
 TABLES = tuple(_COLUMNS)
 """Each falls with the row in `users`."""
@@ -66,6 +67,7 @@ _OF_SPACE: Mapping[LiteralString, LiteralString] = {
     "memory_operations": _IN_SPACE,
     "visits": _IN_SPACE,
     "daily_summaries": _IN_SPACE,
+    "store_items": _IN_SPACE,
 }
 _IN_CONVERSATION: LiteralString = "t.conversation_id = %(conversation_id)s"
 _OF_CONVERSATION: Mapping[LiteralString, LiteralString] = {

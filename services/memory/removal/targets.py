@@ -12,8 +12,9 @@ from uuid_utils.compat import uuid7
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
 from services.memory.lineage.tracing import Lineage, Node
+from services.memory.remainders import without
+from services.memory.words import Words
 from services.platform.postgres import Database
-from services.text.mentions import Subject, without
 from services.time_reference.local_days import bounds
 from state.memory import MemoryChange, PlannedChange, PlannedItem
 
@@ -125,8 +126,8 @@ class TargetPlan:
     """What memory withdraws, by whose memory it is."""
     messages: dict[UUID, str | None]
     """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
-    subject: Subject | None = None
-    """Of a description: what is sought in values that no longer hold."""
+    topic: Words | None = None
+    """Of a description: the words that are sought in values that no longer hold."""
 
     @property
     def whole(self) -> list[UUID]:
@@ -245,7 +246,7 @@ class TargetPlanner:
 
     async def _topic(self, ids: dict[str, Any], topic: str) -> TargetPlan:
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
-        subject = Subject.of(topic)
+        words = Words.of(topic)
         changes: list[tuple[Owner, PlannedChange]] = []
         messages: dict[UUID, str | None] = {}
         for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
@@ -256,10 +257,16 @@ class TargetPlanner:
                 messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
         values = {**ids, "most": _MOST_RETRACTED}
         for message_id, content in await self._database.fetch(tenant_id, _RETRACTED, values, tuple_row):
-            rest = without(content, subject)
+            rest = without_topic(content, words)
             if rest is not None and message_id not in messages:
                 messages[message_id] = rest or None
-        return TargetPlan(user_id, changes, messages, subject=subject)
+        return TargetPlan(user_id, changes, messages, topic=words)
+
+
+def without_topic(text: str, topic: Words) -> str | None:
+    """Return a text without its clauses that have all words of a description; None = it has no such clause."""
+    rest = without(text, lambda clause: topic.covered_by(Words.of(clause)))
+    return rest.text if rest.gone else None
 
 
 def _removal(section: str, name: str, text: str) -> PlannedItem:

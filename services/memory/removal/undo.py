@@ -16,10 +16,11 @@ from services.memory.core import CoreMemory
 from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
-from services.memory.removal.hiding import COMMAND, Retraction
+from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.store.undo import STORE_WRITES, take_back
 
 UNDO = "memory_undo"
 """Type under which it stands in the log itself."""
@@ -51,10 +52,10 @@ class _Logged:
 class Undo:
     """Undoes operations on users' memory."""
 
-    def __init__(self, database: Database, core: CoreMemory, retraction: Retraction, log: OperationLog) -> None:
+    def __init__(self, database: Database, core: CoreMemory, hiding: Hiding, log: OperationLog) -> None:
         self._database = database
         self._core = core
-        self._retraction = retraction
+        self._hiding = hiding
         self._log = log
 
     @again_if_contended
@@ -99,19 +100,24 @@ class Undo:
             await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
         if row[5] is not None:
             return UndoneOperation(operation_id, row[5], already=True)
-        owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
-        await self._undo(connection, owner, operation)
+        space_id, expert_id = space_of(operation.trigger), None
+        if operation.type in STORE_WRITES:
+            whose = {"tenant_id": tenant_id, "user_id": user_id, "space_id": space_id}
+            await take_back(connection, whose, operation_id, operation.type, operation.old)
+        else:
+            expert_id = _expert_of(operation)
+            await self._undo(connection, Owner(tenant_id, user_id, expert_id, space_id), operation)
         trigger = Trigger(
             actor,
             conversation_id=row[7],
             turn_id=row[6],
-            expert_id=owner.expert_id,
-            space_id=owner.space_id,
+            expert_id=expert_id,
+            space_id=space_id,
         )
         await self._log.append(
             connection,
             tenant_id=tenant_id,
-            user_id=owner.user_id,
+            user_id=user_id,
             operation=Operation(UNDO, field=str(operation_id)),
             trigger=trigger,
         )
@@ -164,9 +170,9 @@ class Undo:
         await connection.execute(sql.CHANGED_EPISODES, values)
         await connection.execute(sql.MERGE_AGAIN, values)
         await connection.execute(sql.RETRACT_WRITTEN, values)
-        await self._retraction.remake(connection, owner, values["message_ids"], everywhere=False)
+        await self._hiding.remake(connection, owner, values["message_ids"], everywhere=False)
         if values["message_ids"]:
-            await self._retraction.file_again(connection, owner)
+            await self._hiding.file_again(connection, owner)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         section, old, new = operation.field or "", operation.old or {}, operation.new or {}

@@ -43,7 +43,7 @@ class Erased:
     """Stores that did not answer; the job goes on trying."""
 
 
-class Erasure:
+class UserErasure:
     """Erases users."""
 
     def __init__(self, stores: RemovalStores) -> None:

@@ -8,7 +8,8 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.changes import Changes
+from services.memory.changes import Changes, Kept
+from services.memory.plain_forms import plain_forms
 from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, request_of
 from services.tools.proposing import proposed
@@ -42,7 +43,8 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
                 raise ToolException("text is empty: there is nothing to remember.")
             if waits := await proposed(proposals, runtime, "remember", text, replaces):
                 return waits
-            change = await changes.remember(request_of(runtime), text, replaces=replaces)
+            kind: Kept | None = "standing" if _is_wish(runtime.context) else None
+            change = await changes.remember(request_of(runtime), text, replaces=replaces, kind=kind)
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
         except AnamnesisError as error:
@@ -50,6 +52,12 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
         return change["summary"]
 
     return remember
+
+
+def _is_wish(context: TurnContext) -> bool:
+    """Return whether the user's message is the plain form of a standing wish, and nothing else."""
+    forms = plain_forms(context.said[-1]) if context.said else []
+    return [(each.kind, each.rest) for each in forms] == [("standing", "")]
 
 
 async def _confirmed(proposals: Proposals, runtime: ToolRuntime[TurnContext], confirm: str) -> str:

@@ -110,6 +110,8 @@ async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_de
     await services.memory.indexing.index_waiting()
     copy = await asyncio.to_thread(_copy_of, server)
     assert pin not in copy, "a digest of a short text can be guessed"
+    assert SECRET not in copy.lower()
+    assert "hamburg" not in copy.lower()
     assert (await services.memory.pins.values(DEFAULT_TENANT, [block]))["human"] == [PinnedValue("health", FILED)]
     folders = [Path(server._parent), Path(milvus_server.folder), settings.keys_folder]
     folders.append(await _redis_folder(services))
@@ -117,7 +119,8 @@ async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_de
     for word in (SECRET, "Hamburg"):
         found = await search.search(DEFAULT_TENANT, "u-1", word, folders)
         assert found.unreachable == []
-        assert [(each.store, each.place, each.columns) for each in found.findings] == []
+        # In PostgreSQL the search sees what the service reads; the copy above is what stands there.
+        assert {each.store for each in found.findings} == {"postgresql"}
     assert SECRET not in "".join(capfd.readouterr()).lower()
 
     # Who has the key reads everything, also in the copy.

@@ -148,6 +148,45 @@ async def test_what_is_clearly_meant_is_found_in_other_words(services: Services)
     assert "I painted the fence on Sunday." in await rig.messages()
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "what"),
+    [
+        ("home", "Lyon", "that I live in Lyon"),
+        ("work", "Siemens", "I work at Siemens"),
+        ("home", "里昂", "我住在里昂"),
+        ("allergies", ["花生"], "我对花生过敏"),
+        ("pets", ["dog called Bo"], "I have a dog called Bo"),
+        ("name", "Ada", "that I am called Ada"),
+        ("languages", ["Dutch"], "that I speak Dutch"),
+    ],
+)
+async def test_a_value_that_was_set_by_hand_goes_as_a_user_states_it(
+    services: Services, field: str, value: Any, what: str
+) -> None:
+    rig = await Rig.of(services)
+    await rig.know(**{field: value, "hobbies": ["chess"]})
+    assert (await rig.changes.forget(rig.request, what))["operation_id"]
+    assert await rig.core() == {"hobbies": ["chess"]}
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ("I like tea.", "that she lives in Lyon"),
+        ("I live in Lyon.", "she lives in Lyon"),
+        ("我住在里昂。", "她住在里昂"),
+        ("I like tea.", "that my sister lives in Lyon"),
+        ("他住在里昂。", "我住里昂以外的地方"),
+    ],
+)
+async def test_what_another_does_is_not_what_the_user_does(services: Services, told: str, what: str) -> None:
+    rig = await Rig.of(services, told)
+    await rig.know(home="Lyon")
+    before = await rig.everything()
+    assert _no_change(await rig.changes.forget(rig.request, what))
+    assert await rig.everything() == before
+
+
 async def test_what_says_the_same_in_fewer_words_goes_and_what_says_more_stays(services: Services) -> None:
     rig = await Rig.of(services, "I have asthma.", "My wife has asthma, too.")
     await rig.know(health=["asthma", "bad knee"])

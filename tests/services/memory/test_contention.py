@@ -6,12 +6,14 @@ from typing import LiteralString
 from uuid import UUID
 
 import pytest
+from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
+from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.support.jobs import until, waits_for_a_lock
 from tests.support.retracting import SECRET, WHOLE, forget
 from tests.support.turns import exchange
@@ -21,22 +23,32 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 _REMEMBERED = "SELECT count(*) FROM remembered_messages WHERE content LIKE %(what)s"
 
 
-async def _in_a_deadlock(
-    services: Services, locked: LiteralString, change: Callable[[], Awaitable[object]]
-) -> None:
+Deadlock = Callable[[LiteralString, Callable[[], Awaitable[object]]], Awaitable[None]]
+
+
+@pytest.fixture
+def in_a_deadlock(services: Services, postgres: EmbeddedPostgres, database_name: str) -> Deadlock:
     """Make a change while another transaction has what it waits for, and waits for the user whom it has."""
     database = services.database
-    async with database.tenant(DEFAULT_TENANT) as other:
-        await other.execute(locked)
-        changing = asyncio.ensure_future(change())
-        await until(lambda: waits_for_a_lock(database))
-        await other.execute("SELECT id FROM users FOR UPDATE")
-        await other.execute("UPDATE users SET locale = 'xx'")
-    await asyncio.wait_for(changing, 60)
-    assert await database.fetch(DEFAULT_TENANT, "SELECT locale FROM users", {}, tuple_row) == [("xx",)]
+
+    async def meet(locked: LiteralString, change: Callable[[], Awaitable[object]]) -> None:
+        async with await AsyncConnection.connect(postgres.url("postgres", database_name)) as other:
+            # Whoever looks for a deadlock first gives way: here always the change, however slow the machine is.
+            await other.execute("SET deadlock_timeout = '60s'")
+            await other.execute(locked)
+            changing = asyncio.ensure_future(change())
+            await until(lambda: waits_for_a_lock(database))
+            await other.execute("SELECT id FROM users FOR UPDATE")
+            await other.execute("UPDATE users SET locale = 'xx'")
+        await asyncio.wait_for(changing, 60)
+        assert await database.fetch(DEFAULT_TENANT, "SELECT locale FROM users", {}, tuple_row) == [("xx",)]
+
+    return meet
 
 
-async def test_what_is_forgotten_and_brought_back_despite_a_deadlock(services: Services) -> None:
+async def test_what_is_forgotten_and_brought_back_despite_a_deadlock(
+    services: Services, in_a_deadlock: Deadlock
+) -> None:
     turn = await exchange(services.turns, WHOLE, "Noted.")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     operations: list[str | None] = []
@@ -52,13 +64,13 @@ async def test_what_is_forgotten_and_brought_back_despite_a_deadlock(services: S
         await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(operations[0]))
 
     assert await remembered() == 1
-    await _in_a_deadlock(services, "SELECT id FROM conversations FOR UPDATE", forgotten)
+    await in_a_deadlock("SELECT id FROM conversations FOR UPDATE", forgotten)
     assert await remembered() == 0
-    await _in_a_deadlock(services, "SELECT id FROM memory_operations FOR UPDATE", undone)
+    await in_a_deadlock("SELECT id FROM memory_operations FOR UPDATE", undone)
     assert await remembered() == 1
 
 
-async def test_core_memory_is_changed_despite_a_deadlock(services: Services) -> None:
+async def test_core_memory_is_changed_despite_a_deadlock(services: Services, in_a_deadlock: Deadlock) -> None:
     turn = await exchange(services.turns, "Hello", "Hi")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     core = services.memory.core
@@ -67,5 +79,5 @@ async def test_core_memory_is_changed_despite_a_deadlock(services: Services) -> 
     async def replaced() -> None:
         await core.replace(owner, "human", {"name": "Li"}, Trigger("user"))
 
-    await _in_a_deadlock(services, "SELECT FROM core_memory_generations FOR UPDATE", replaced)
+    await in_a_deadlock("SELECT FROM core_memory_generations FOR UPDATE", replaced)
     assert [block.content for block in await core.read(owner)] == [{"name": "Li"}]

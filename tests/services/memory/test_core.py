@@ -39,7 +39,7 @@ async def test_every_change_is_kept_with_what_made_it(services: Services) -> Non
     core = services.memory.core
     await core.update(owner, "human", {"name": "Wang", "preferences": ["likes tea"]}, by_model)
     block = await core.update(owner, "human", {"name": None, "preferences": ["hates tea"]}, AGENT)
-    assert (block.version, block.content) == (2, {"preferences": ["hates tea"]})
+    assert (block.version, block.content) == (2, {"preferences": ["likes tea", "hates tea"]})
 
     second, first = await core.history(owner, "human", limit=10)
     assert (first.version, first.old, first.new) == (1, None, {"name": "Wang", "preferences": ["likes tea"]})

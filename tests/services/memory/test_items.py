@@ -32,18 +32,18 @@ def _after(content: dict[str, Any], *changes: ItemChange) -> dict[str, Any]:
         ({"car": "drives a Volvo"}, _change("add", "car", "drives a Tesla"),
          {"car": ["drives a Volvo", "drives a Tesla"]}),
         ({"home": "lives in Bergen"}, _change("replace", "home", "lives in Oslo"), {"home": "lives in Oslo"}),
-        ({"home": "lives in Bergen"}, _change("replace", "home", "lives in Oslo", "Bergen"),
+        ({"home": "lives in Bergen"}, _change("replace", "home", "lives in Oslo", "Lives in Bergen."),
          {"home": "lives in Oslo"}),
         ({"home": "lives in Bergen", "name": "Ida"}, _change("remove", "home"), {"name": "Ida"}),
         ({"family": ["son: 7 years old", "daughter: 3 years old"]},
-         _change("replace", "family", "son: 9 years old", "son"),
+         _change("replace", "family", "son: 9 years old", "son: 7 years old"),
          {"family": ["son: 9 years old", "daughter: 3 years old"]}),
         ({"family": {"son": "7", "daughter": "3"}}, _change("replace", "family", "9", "son"),
          {"family": {"son": "9", "daughter": "3"}}),
         ({"family": {"son": "7", "daughter": "3"}}, _change("remove", "family", old="daughter"),
          {"family": {"son": "7"}}),
         ({"pets": [{"name": "豆豆", "kind": "狗"}, {"name": "咪咪", "kind": "猫"}]},
-         _change("remove", "pets", old="豆豆"), {"pets": [{"name": "咪咪", "kind": "猫"}]}),
+         _change("remove", "pets", old="豆豆 狗"), {"pets": [{"name": "咪咪", "kind": "猫"}]}),
         ({"preferences": ["tea", "coffee"]}, _change("replace", "preferences", "coffee", "tea"),
          {"preferences": ["coffee"]}),
     ],
@@ -72,15 +72,13 @@ def test_one_item_changes_and_the_others_stay(
         ({"preferences": ["不再喜欢喝茶"]}, _change("remove", "preferences", old="喜欢喝茶")),
     ],
 )
-def test_what_names_no_item_or_several_is_reported_and_changes_nothing(
-    content: dict[str, Any], change: ItemChange
-) -> None:
+def test_what_names_no_item_is_reported_and_changes_nothing(content: dict[str, Any], change: ItemChange) -> None:
     applied = apply_changes(content, [change])
     assert applied.content == content
     assert applied.unmatched == [change]
 
 
-def test_an_item_that_equals_goes_before_one_that_contains() -> None:
+def test_an_item_goes_and_not_one_that_contains_it() -> None:
     content = {"preferences": ["iced tea", "tea"]}
     assert _after(content, _change("remove", "preferences", old="Tea")) == {"preferences": ["iced tea"]}
 

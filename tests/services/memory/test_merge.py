@@ -1,4 +1,4 @@
-"""Patches of core memory: RFC 7396 for objects; arrays keep what they have, unless it is contradicted."""
+"""Patches of core memory: RFC 7396 for objects; arrays keep what they have."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.merge import canonical, merge_items, merge_patch
-from services.text.contradictions import claim_of
 
 pytestmark = pytest.mark.untraced
 
@@ -39,76 +38,29 @@ def test_an_array_is_added_to_and_neither_side_is_changed() -> None:
     assert (old, patch) == ({"a": [1, {"b": 2}]}, {"a": [{"b": 2}, True, 3]})
 
 
-CONTRADICT = [
-    ("喜欢恐怖片", "不喜欢恐怖片"),
-    ("喜欢 恐怖片。", "现在讨厌恐怖片"),
-    ("非常喜欢喝茶", "不再喜欢喝茶了"),
-    ("爱吃辣", "不吃辣了"),
-    ("对足球感兴趣", "对足球不感兴趣"),
-    ("likes horror films", "no longer likes horror films"),
-    ("Likes horror films.", "dislikes horror films"),
-    ("The user really loves horror films", "I can't stand horror films"),
-    ("eats meat", "does not eat meat anymore"),
-    ("drinks coffee", "has stopped drinking coffee"),
-    ("is allergic to nuts", "isn’t allergic to nuts"),
-    ("spicy food", "dislikes spicy food"),
-    ("ＬＩＫＥＳ tea", "hates tea"),
-    ("lives in Berlin", "lives in Lisbon"),
-    ("I live in Berlin", "The user has moved to Lisbon"),
-    ("lives in Berlin", "no longer lives in Berlin"),
-    ("works at Google", "now works for Meta"),
-    ("is called Anna", "is called Eva"),
-    ("her dog is called Rex", "her dog is called Max"),
-    ("is 30 years old", "is 31 years old"),
-    ("住在北京", "现在住在上海"),
-    ("住在北京", "搬到上海"),
-    ("住在北京", "不住在北京了"),
-    ("用户叫小王", "叫小李"),
-    ("在谷歌工作", "在微软上班"),
-    ("我家狗叫旺财", "我家狗叫来福"),
-]
-DO_NOT = [
-    ("养了猫", "养了狗"),
-    ("has a cat", "has a dog"),
-    ("likes tea", "likes coffee"),
-    ("喜欢喝茶", "喜欢喝咖啡"),
-    ("likes Berlin", "lives in Berlin"),
-    ("lives in Lisbon", "no longer lives in Berlin"),
-    ("住在上海", "不住在北京了"),
-    ("her parents live in Berlin", "lives in Lisbon"),
-    ("dog is called Rex", "cat is called Mia"),
-    ("狗叫旺财", "猫叫咪咪"),
-    ("女儿5岁", "儿子3岁"),
-    ("works at Google", "works as a nurse"),
-    ("likes tea", "Likes  TEA."),
-    ("likes", "dislikes"),
-    ("likes " + "a" * 300, "dislikes " + "a" * 300),
-]
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("likes tea", "no longer likes tea"),
+        ("lives in Berlin", "lives in Lisbon"),
+        ("knows C++", "knows C#"),
+        ("喜欢喝茶", "不喜欢喝茶"),
+        ("size 3.5", "size 35"),
+    ],
+)
+def test_nothing_goes_because_it_seems_to_be_contradicted(old: str, new: str) -> None:
+    assert merge_items(["first", old], [new]) == ["first", old, new]
 
 
-@pytest.mark.parametrize(("old", "new"), CONTRADICT)
-def test_of_two_that_contradict_each_other_the_newer_holds_in_the_place_of_the_older(old: str, new: str) -> None:
-    assert merge_items(["first", old, "last"], [new]) == ["first", new, "last"]
-    assert merge_items([new], [old]) == [old]
-
-
-@pytest.mark.parametrize(("one", "other"), DO_NOT)
-def test_what_only_looks_alike_is_no_contradiction(one: str, other: str) -> None:
-    assert not claim_of(one).contradicts(claim_of(other))
-    assert not claim_of(other).contradicts(claim_of(one))
-
-
-def test_in_one_patch_the_last_word_counts() -> None:
-    assert merge_items(["likes tea"], ["hates tea", "likes coffee", "loves tea"]) == ["loves tea", "likes coffee"]
-
-
-def test_one_item_may_take_the_place_of_several() -> None:
-    old = ["lives in Lisbon", "no longer lives in Berlin", "likes tea"]
-    assert merge_items(old, ["lives in Berlin"]) == ["lives in Berlin", "likes tea"]
+@pytest.mark.parametrize(
+    ("old", "new"), [("likes tea", "Likes  TEA."), ("喜欢喝茶。", "喜欢 喝茶"), ("tea", "ｔｅａ")]
+)
+def test_what_is_written_otherwise_is_no_new_item(old: str, new: str) -> None:
+    assert merge_items([old], [new]) == [old]
 
 
 SENTENCES = st.sampled_from(
-    [*(sentence for pair in CONTRADICT + DO_NOT for sentence in pair), "", "。", "不", "了"]
+    ["likes tea", "Likes tea.", "lives in Lisbon", "养了猫", "养了狗", "", "。", "不", "了"]
 )
 ITEMS = st.lists(
     SENTENCES | st.integers(0, 2) | st.booleans() | st.dictionaries(st.sampled_from("ab"), st.integers(0, 1))
@@ -134,12 +86,3 @@ def test_an_array_gets_no_duplicates_and_keeps_its_order(old: list[Any], patch: 
     assert len(set(texts)) == len(texts)
     there = [text for text in map(canonical, clean) if text in texts]
     assert there == [text for text in texts if text in there]
-    claims = [claim_of(item) for item in merged if isinstance(item, str)]
-    assert not any(one.contradicts(other) for one in claims for other in claims)
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_any_text_is_about_something_and_contradiction_is_mutual(one: str, other: str) -> None:
-    a, b = claim_of(one), claim_of(other)
-    assert a.contradicts(b) == b.contradicts(a)
-    assert not a.contradicts(a)

@@ -70,6 +70,7 @@ ISOLATED = (
     "forget_receipts",
     "forgotten_words",
     "memory_versions",
+    "store_items",
     "retention_rules",
     "retention_runs",
 )

@@ -3,7 +3,7 @@ import pytest
 
 from services.search.embedding_probe import PROBES
 from services.search.embedding_quality import cosine_floor, measure, measured, probe_texts, weights
-from services.text.lexical import LexicalEmbeddings
+from tests.support.lexical_embeddings import LexicalEmbeddings
 
 
 def _understanding(texts: list[str], share: float = 1.0) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

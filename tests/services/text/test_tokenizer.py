@@ -1,12 +1,13 @@
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.tokenizer import indexed_text, informative_terms, lone_characters, terms
+from services.text.tokenizer import indexed_text, informative_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,15 @@ def test_chinese_is_found_by_its_words_and_by_its_pairs() -> None:
     assert {"中国", "国科", "科学", "学院", "科学院", "中国科学院"} <= set(found)
 
 
+def test_a_run_that_is_longer_than_any_sentence_gives_words_throughout_and_takes_no_time() -> None:
+    found = terms("北京大学图书馆" * 20)
+    assert found.count("图书馆") >= 18  # one that is cut in two is still found by its pairs
+    assert found.count("书馆") >= 20
+    begun = time.thread_time()
+    terms("我" * 100_000)
+    assert time.thread_time() - begun < 0.5
+
+
 def test_a_pair_of_stop_words_is_no_term() -> None:
     assert "我的" not in terms("我的邮箱")
     assert "邮箱" in terms("我的邮箱")
@@ -47,11 +57,6 @@ def test_an_address_is_one_term_and_its_parts_are_terms_too() -> None:
 def test_only_words_that_say_something_are_informative() -> None:
     assert informative_terms("Do you like the old lighthouse?") == {"old", "lighthous"}
     assert informative_terms("你喜欢海边的灯塔吗") == {"海边", "灯塔"}
-
-
-def test_a_chinese_word_of_one_character_stands_apart() -> None:
-    assert lone_characters("你住在海边的灯塔吗") == {"住"}
-    assert lone_characters("Do you live in a lighthouse?") == frozenset()
 
 
 def test_the_speaker_is_indexed_with_the_text() -> None:

@@ -344,3 +344,29 @@ def test_no_text_is_too_strange_and_no_day_is_ahead(message: str, zone: str, now
         assert found["start_date"] <= found["end_date"] <= (now + timedelta(hours=14)).date()
     else:
         assert found["start_date"] is found["end_date"] is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Do you remember my birthday is 3 May?",
+        "please remember my birthday is 3 May",
+        "Tom's birthday is 2 March, what did I say he likes?",
+        "Tom was born on 2 March, what did we say about his present?",
+        "Our anniversary was on 3 May. What did we talk about?",
+        "你记得吗，我的生日是5月3号",
+        "我们聊过小雨的事，她生日3月8号，我说过送什么？",
+        "3月8号是小雨的生日，之前我跟你说她想要什么？",
+    ],
+)
+def test_a_birthday_is_no_day_of_talk(message: str) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is None or found["kind"] == "past"
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["What did we talk about on my birthday, 3 May?", "What did we talk about on 3 May, my birthday?"],
+)
+def test_a_birthday_may_be_a_day_of_talk(message: str) -> None:
+    assert detect(message, ZONE, NOW) is not None

@@ -9,6 +9,7 @@ from services.bootstrap import Services
 from services.errors import ConfigurationError
 from services.identity.tenants import DEFAULT_TENANT
 from services.llm.tokens import count_tokens
+from services.tools.aliases import ALIASES
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.context import TurnContext
@@ -45,10 +46,31 @@ async def _core(services: Services) -> dict[str, object]:
 async def test_models_are_offered_three_tools_of_memory_and_the_others_by_name(services: Services) -> None:
     offered = {tool.name for tool in services.tools.for_model}
     assert {"remember", "forget", "search_memory"} <= offered
-    assert not offered & {"core_memory_update", "archival_memory_search", "get_user_profile"}
+    assert not offered & {"core_memory_update", *ALIASES}
     assert services.tools.get("core_memory_update") is not None
     with pytest.raises(ConfigurationError, match="no_such_tool"):
         ToolRegistry.of_builtin_tools(ToolServices(), ["no_such_tool"])
+
+
+async def test_other_names_of_the_tools_mean_the_same(services: Services) -> None:
+    context = await _context(services)
+    (kept,) = await _call(
+        services, context, ("archival_memory_insert", {"content": "Plays the oboe.", "importance": 1})
+    )
+    assert (kept.text, kept.name) == ("Saved to memory: Plays the oboe.", "archival_memory_insert")
+    await exchange(services.turns, "My sister Ines breeds alpacas.", "How nice.", session_key="s-1")
+    found = await _call(
+        services,
+        context,
+        ("archival_memory_search", {"query": "alpacas", "top_k": 3}),
+        ("search_chat_history", {"query": "alpacas", "time_range": "today"}),
+        ("search_chat_history", {"query": "alpacas", "time_range": "whenever"}),
+        ("get_user_profile", {"aspect": "alpacas"}),
+        ("search_chat_history", {"query": "alpacas", "time_range": "2001-05-12"}),
+    )
+    assert all("Ines breeds alpacas" in each.text for each in found[:-1])
+    assert found[-1].text == "Nothing in memory matches."
+    assert services.tool_executor.changes_memory([ToolCall(name="archival_memory_insert", args={}, id="1")])
 
 
 async def test_the_three_tools_cost_few_tokens(services: Services) -> None:
@@ -126,9 +148,12 @@ async def test_a_search_can_be_limited_to_days(services: Services) -> None:
 
 
 async def test_reads_of_the_same_step_see_what_it_writes(services: Services) -> None:
-    context = await _context(services)
-    profile, kept = await _call(
-        services, context, ("get_user_profile", {}), ("remember", {"text": "Collects stamps."})
+    await exchange(services.turns, "My sister Ines breeds alpacas.", "How nice.", session_key="s-1")
+    found, forgotten = await _call(
+        services,
+        await _context(services),
+        ("search_memory", {"query": "alpacas"}),
+        ("forget", {"what": "my sister Ines breeds alpacas"}),
     )
-    assert "Collects stamps" in profile.text
-    assert kept.status == "success"
+    assert found.text == "Nothing in memory matches."
+    assert forgotten.status == "success"

@@ -231,3 +231,39 @@ COMMENT ON TABLE memory_generations IS
     'user, as after a restore, have no generation in common.';
 COMMENT ON COLUMN memory_generations.removed_at IS
     'the generation after the last change that leaves no row by which it could be found';
+
+CREATE TABLE store_items (
+    id            uuid NOT NULL,
+    tenant_id     uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    user_id       uuid NOT NULL,
+    space_id      uuid,
+    namespace     text NOT NULL,
+    key           text NOT NULL,
+    value         text NOT NULL,
+    index_paths   jsonb,
+    ttl_minutes   double precision,
+    expires_at    timestamptz,
+    operation_id  uuid NOT NULL,
+    vector        text,
+    embedded_by   text,
+    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (id, tenant_id),
+    UNIQUE NULLS NOT DISTINCT (user_id, namespace, key, space_id, tenant_id),
+    FOREIGN KEY (space_id, tenant_id) REFERENCES spaces (id, tenant_id) ON DELETE CASCADE,
+    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
+);
+COMMENT ON TABLE store_items IS
+    'What programs keep of a user under a namespace and a key, as LangGraph''s stores do: nothing of it is recalled.';
+COMMENT ON COLUMN store_items.namespace IS 'labels, separated by periods';
+COMMENT ON COLUMN store_items.value IS 'the text of a JSON object, as it was given';
+COMMENT ON COLUMN store_items.index_paths IS 'paths of what a search reads; NULL = every text';
+COMMENT ON COLUMN store_items.operation_id IS 'the operation in memory_operations that wrote it last';
+COMMENT ON COLUMN store_items.vector IS 'made when it is first searched';
+ALTER TABLE store_items
+    ALTER value SET STATISTICS 0,
+    ALTER index_paths SET STATISTICS 0,
+    ALTER vector SET STATISTICS 0;
+CREATE INDEX store_items_of_space ON store_items (space_id) WHERE space_id IS NOT NULL;
+CREATE INDEX store_items_expiring ON store_items (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX store_items_of_operation ON store_items (user_id, operation_id);

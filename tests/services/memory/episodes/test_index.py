@@ -19,8 +19,8 @@ from services.memory.episodes.shards import NAME, SHARDS, shard_of
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import CollectionMissing, Milvus
 from services.search.collection import VERSION
-from services.text.lexical import LexicalEmbeddings
 from services.text.tokenizer import terms
+from tests.support.lexical_embeddings import LexicalEmbeddings
 from tests.support.milvus_server import collections, indexed, of_user
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]

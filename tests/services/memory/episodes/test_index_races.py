@@ -24,7 +24,7 @@ from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.traces import Traces
-from services.memory.removal.users import Erasure
+from services.memory.removal.users import UserErasure
 from services.platform.settings import Settings, load_settings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
@@ -63,7 +63,7 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
         EpisodeIndexSync(services.database, memory.index, services.embedder, jobs)
         traces = Traces(services.events, memory.core_cache)
         stores = (services.database, services.leases, traces, memory.index, memory.operations, jobs)
-        Erasure(RemovalStores(*stores, events_keep_s=600))
+        UserErasure(RemovalStores(*stores, events_keep_s=600))
         jobs.start_worker()
         yield jobs
 

@@ -76,11 +76,14 @@ async def test_a_preview_changes_nothing_and_shows_what_then_happens(
 ) -> None:
     await derive_everything(services, client, model_server)
     before = await _places(services)
-    [message] = await _ids(
-        services,
-        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.session_key = 'long' AND m.content ILIKE '%%asthma%%' AND m.role = 'user'",
+    said = await services.database.fetch(
+        DEFAULT_TENANT,
+        "SELECT m.id::text, m.content FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.session_key = 'long' AND m.role = 'user'",
+        {},
+        tuple_row,
     )
+    [message] = [each for each, content in said if "asthma" in content.lower()]
     preview = await _forget(client, message_id=message, delete_messages=True, preview=True)
     assert (preview["preview"], preview["receipt_id"]) == (True, None)
     assert await _places(services) == before

@@ -23,7 +23,7 @@ from services.memory.cache import CoreMemoryCache
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
 from services.memory.removal.traces import Traces
-from services.memory.removal.users import Erasure
+from services.memory.removal.users import UserErasure
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
@@ -78,7 +78,7 @@ async def _rows(database: Database, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> Erasure:
+def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> UserErasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     traces = Traces(events, core)
@@ -86,7 +86,7 @@ def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = No
     stores = RemovalStores(
         services.database, services.leases, traces, memory.index, memory.operations, jobs, events_keep_s=600
     )
-    return Erasure(stores)
+    return UserErasure(stores)
 
 
 async def _open_stream(services: Services, turn: OpenTurn) -> None:
@@ -153,12 +153,13 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "forget_receipts": 2,
             "forgotten_words": 2,
             "memory_versions": 2,
+            "store_items": 2,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 17]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

@@ -216,7 +216,7 @@ async def _hidden(services: Services, owner: Owner, message_id: UUID) -> UUID:
     """Hide one message as a command does; return the operation."""
     planned = planned_removal(messages=[message_id])
     async with services.database.tenant(owner.tenant_id) as connection:
-        operation_id = await services.memory.retraction.commit(connection, owner, planned, Trigger("user"))
+        operation_id = await services.memory.hiding.commit(connection, owner, planned, Trigger("user"))
     assert operation_id
     return operation_id
 

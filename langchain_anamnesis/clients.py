@@ -1,0 +1,58 @@
+"""Clients of the service for programs with and without an event loop."""
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary, finalize
+
+from anamnesis_client import Anamnesis, AsyncAnamnesis
+
+
+@dataclass(eq=False)
+class Clients:
+    """One synchronous client, and an asynchronous one for each event loop, made when they are first used."""
+
+    url: str
+    user: str
+    key: str | None = None
+    timeout_s: float = 30.0
+    retries: int = 5
+    _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncAnamnesis] = field(
+        default_factory=WeakKeyDictionary
+    )
+
+    @cached_property
+    def sync(self) -> Anamnesis:
+        """The client without an event loop; it is closed when nothing holds it any more."""
+        client = Anamnesis(self.url, **self._options)
+        finalize(self, client.close)
+        return client
+
+    def one(self) -> AsyncAnamnesis:
+        """Return a client for one use, as a context manager: no event loop that ends keeps its connections."""
+        return AsyncAnamnesis(self.url, **self._options)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"user": self.user, "key": self.key, "timeout_s": self.timeout_s, "retries": self.retries}
+
+    @property
+    def of_loop(self) -> AsyncAnamnesis:
+        """The client of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._of_loops:
+            self._of_loops[loop] = self.one()
+        return self._of_loops[loop]
+
+    def close(self) -> None:
+        """Close the connections of the synchronous client."""
+        if "sync" in self.__dict__:
+            self.sync.close()
+
+    async def aclose(self) -> None:
+        """Close those of the running event loop, and of the synchronous client."""
+        client = self._of_loops.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+        self.close()

@@ -1,0 +1,75 @@
+"""What a search reads of items, and how near each is to what is sought."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from langgraph.store.base import get_text_at_path, tokenize_path
+
+from services.errors import InvalidInput
+from services.text.tokenizer import terms
+
+LONGEST_TEXT = 8_000
+"""Characters of an item that are embedded."""
+_MOST_PATHS, _LONGEST_PATH, _MOST_TEXTS = 50, 200, 100
+_STORED = np.float16
+
+
+def checked_paths(index: Any) -> list[str] | None:
+    """Return the paths that are stored: None = every text, an empty list = nothing.
+
+    Raises:
+        InvalidInput: one is no path.
+    """
+    if index is None or index is False:
+        return None if index is None else []
+    for path in index:
+        if not path or len(path) > _LONGEST_PATH or "\x00" in path:
+            raise InvalidInput("index", f"{path[:80]!r} is no path")
+    if len(index) > _MOST_PATHS:
+        raise InvalidInput("index", f"names more than {_MOST_PATHS} paths")
+    return list(index)
+
+
+def texts_of(value: dict[str, Any], paths: Sequence[str] | None) -> list[str]:
+    """Return what a search reads of a value: all its texts as one, or each that paths name."""
+    if paths is None:
+        found = ["\n".join(_texts(value))]
+    else:
+        found = [text for path in paths for text in get_text_at_path(value, tokenize_path(path))]
+    return [text[:LONGEST_TEXT] for text in found if text.strip()][:_MOST_TEXTS]
+
+
+def packed(vectors: Sequence[Sequence[float]]) -> str:
+    """Return the vectors of an item as they are stored."""
+    return base64.b64encode(np.asarray(vectors, _STORED).tobytes()).decode()
+
+
+def nearness(packed_vectors: Sequence[str], sought: Sequence[float]) -> list[float]:
+    """Return, for each item, the greatest cosine of its vectors with one that is sought; all are of length 1."""
+    if not packed_vectors:
+        return []
+    contents = [base64.b64decode(each) for each in packed_vectors]
+    rows = np.frombuffer(b"".join(contents), _STORED).reshape(-1, len(sought)).astype(np.float32)
+    row_bytes = len(sought) * np.dtype(_STORED).itemsize
+    starts = np.cumsum([0, *(len(each) // row_bytes for each in contents[:-1])])
+    best = np.maximum.reduceat(rows @ np.asarray(sought, np.float32), starts)
+    return [float(each) for each in best]
+
+
+def shared_terms(text: str, query: str) -> float:
+    """Return the share of a query's terms that a text has: in place of nearness, while no encoder answers."""
+    wanted = set(terms(query))
+    return len(wanted & set(terms(text))) / len(wanted) if wanted else 0.0
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,288 @@
+"""The store: exact JSON objects of a user under namespaces and keys, with search by the encoder.
+
+A batch reads first and then writes, as LangGraph's own stores do; of several writes to a key the last one counts.
+Every write is logged with what undoes it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import structlog
+from psycopg.rows import class_row, tuple_row
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.encryption.marks import Words
+from services.errors import InvalidInput, Unavailable
+from services.jobs.queue import JobQueue
+from services.llm.embeddings import Embedder
+from services.platform.postgres import Database
+from services.platform.threads import beside_the_loop
+from services.store import sql
+from services.store.filters import check_filter, fits
+from services.store.model import (
+    LONGEST_TTL,
+    Get,
+    Item,
+    ListNamespaces,
+    Operation,
+    Put,
+    Result,
+    Search,
+    StoreOwner,
+    checked_key,
+    content_of,
+    is_listed,
+    joined,
+    parted,
+)
+from services.store.ranking import checked_paths, nearness, packed, shared_terms, texts_of
+
+MOST_SEARCHED = 20_000
+"""Items that a search with a query or a filter looks at: the newest."""
+_SWEEP, _EVERY = "sweep_store", "*/10 * * * *"
+_LONG = 50
+"""Candidates from which they are ranked in a thread."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Row:
+    id: UUID
+    namespace: str
+    key: str
+    value: str
+    created_at: datetime
+    updated_at: datetime
+    ttl_minutes: float | None
+
+    @property
+    def item(self) -> Item:
+        return Item(parted(self.namespace), self.key, json.loads(self.value), self.created_at, self.updated_at)
+
+
+@dataclass(frozen=True)
+class _Found(_Row):
+    place: int
+
+
+@dataclass
+class _Candidate:
+    id: UUID
+    operation_id: UUID
+    namespace: str
+    key: str
+    created_at: datetime
+    updated_at: datetime
+    ttl_minutes: float | None
+    index_paths: list[str] | None
+    vector: str | None
+    value: str | None
+    texts: Sequence[str] = ()
+    score: float | None = None
+
+
+class Store:
+    """Reads and writes items. Every process with a worker has one: it registers the sweep of those that expire."""
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        jobs: JobQueue,
+        *,
+        default_timezone: str = "UTC",
+        default_locale: str | None = None,
+    ) -> None:
+        """Take the time zone and locale of users who are new."""
+        self._database = database
+        self._embedder = embedder
+        self._new_user = {"timezone": default_timezone, "locale": default_locale}
+        jobs.periodic(_SWEEP, _EVERY)(self._sweep)
+
+    async def batch(self, owner: StoreOwner, operations: Sequence[Operation]) -> list[Result]:
+        """Carry out operations on the items of a user, or of one of their spaces; return the result of each.
+
+        A user or a space that is written to and not there is made.
+
+        Raises:
+            InvalidInput: a namespace, a key, a value or a filter is not accepted; nothing was done.
+            DatabaseUnavailable: the database does not answer.
+        """
+        writes = {
+            (joined(each.namespace), checked_key(each.key)): each for each in operations if isinstance(each, Put)
+        }
+        contents = [None if each.value is None else content_of(each.value) for each in writes.values()]
+        for each in operations:
+            if isinstance(each, Search):
+                check_filter(each.filter)
+        results: list[Result] = [None] * len(operations)
+        gets = {at: each for at, each in enumerate(operations) if isinstance(each, Get)}
+        if gets:
+            for at, item in zip(gets, await self._get(owner, list(gets.values())), strict=True):
+                results[at] = item
+        for at, each in enumerate(operations):
+            if isinstance(each, Search):
+                results[at] = await self._search(owner, each)
+            elif isinstance(each, ListNamespaces):
+                results[at] = await self._namespaces(owner, each)
+        if writes:
+            await self._write(owner, writes, contents)
+        return results
+
+    async def _get(self, owner: StoreOwner, gets: Sequence[Get]) -> list[Item | None]:
+        values = {
+            **vars(owner),
+            "namespaces": [joined(each.namespace) for each in gets],
+            "keys": [checked_key(each.key) for each in gets],
+        }
+        rows = await self._database.fetch(owner.tenant_id, sql.GET, values, class_row(_Found))
+        found = {row.place - 1: row for row in rows}
+        await self._refresh(owner, [row for at, row in found.items() if gets[at].refresh_ttl])
+        return [found[at].item if at in found else None for at in range(len(gets))]
+
+    async def _search(self, owner: StoreOwner, wanted: Search) -> list[Item]:
+        prefix = joined(wanted.namespace_prefix, may_be_empty=True)
+        values = {**vars(owner), "prefix": prefix}
+        if not (wanted.query and wanted.query.strip()) and not wanted.filter:
+            page = {**values, "limit": wanted.limit, "offset": wanted.offset}
+            rows = await self._database.fetch(owner.tenant_id, sql.PAGE, page, class_row(_Row))
+            await self._refresh(owner, rows if wanted.refresh_ttl else [])
+            return [row.item for row in rows]
+        model = self._embedder.model
+        looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
+        found = await self._database.fetch(owner.tenant_id, sql.CANDIDATES, looked, class_row(_Candidate))
+        if wanted.filter:
+            filtered = partial(_filtered, found, wanted.filter)
+            found = await beside_the_loop(filtered, characters=len(found), most=_LONG)
+        if wanted.query and found:
+            await self._score(owner, found, wanted.query, model)
+            found.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
+        shown = found[wanted.offset : wanted.offset + wanted.limit]
+        await self._refresh(owner, shown if wanted.refresh_ttl else [])
+        return await self._items(owner, shown)
+
+    async def _score(self, owner: StoreOwner, found: Sequence[_Candidate], query: str, model: str) -> None:
+        """Score what is indexed; vectors that are missing are made and kept."""
+        for each in found:
+            if each.vector is None and each.value is not None and each.index_paths != []:
+                each.texts = texts_of(json.loads(each.value), each.index_paths)
+        new = [each for each in found if each.texts]
+        if self._embedder.by_words_alone:
+            await self._score_by_words(owner, found, query)
+            return
+        try:
+            texts = [text for each in new for text in each.texts]
+            made = iter(await self._embedder.embed_documents(texts) if texts else [])
+            sought = await self._embedder.embed_query(query)
+        except Unavailable as error:
+            log.warning("the store is searched by words", reason=type(error).__name__)
+            await self._score_by_words(owner, found, query)
+            return
+        for each in new:
+            each.vector = packed([next(made) for _ in each.texts])
+        if new:
+            await self._keep_vectors(owner, new, model)
+        indexed = [each for each in found if each.vector]
+        compute = partial(nearness, [each.vector or "" for each in indexed], sought)
+        scores = await beside_the_loop(compute, characters=len(indexed), most=_LONG)
+        for each, score in zip(indexed, scores, strict=True):
+            each.score = score
+
+    async def _score_by_words(self, owner: StoreOwner, found: Sequence[_Candidate], query: str) -> None:
+        stored = await self._values(owner, [each for each in found if each.value is None])
+        for each in found:
+            texts = texts_of(json.loads(each.value or stored.get(each.id, "{}")), each.index_paths)
+            each.score = shared_terms(" ".join(texts), query) if texts else None
+
+    async def _keep_vectors(self, owner: StoreOwner, new: Sequence[_Candidate], model: str) -> None:
+        values = {
+            "tenant_id": owner.tenant_id,
+            "user": owner.user,
+            "embedded_by": model,
+            "ids": [each.id for each in new],
+            "operation_ids": [each.operation_id for each in new],
+            "vectors": [Words(each.vector or "") for each in new],
+        }
+        await self._database.fetch(owner.tenant_id, sql.KEEP_VECTORS, values, tuple_row)
+
+    async def _items(self, owner: StoreOwner, shown: Sequence[_Candidate]) -> list[Item]:
+        stored = await self._values(owner, [each for each in shown if each.value is None])
+        return [
+            Item(
+                parted(each.namespace),
+                each.key,
+                json.loads(each.value or stored[each.id]),
+                each.created_at,
+                each.updated_at,
+                each.score,
+            )
+            for each in shown
+            if each.value or each.id in stored  # else it was removed at this moment
+        ]
+
+    async def _values(self, owner: StoreOwner, of: Sequence[_Candidate]) -> dict[UUID, str]:
+        if not of:
+            return {}
+        values = {"tenant_id": owner.tenant_id, "ids": [each.id for each in of]}
+        return dict(await self._database.fetch(owner.tenant_id, sql.VALUES, values, tuple_row))
+
+    async def _namespaces(self, owner: StoreOwner, wanted: ListNamespaces) -> list[list[str]]:
+        rows = await self._database.fetch(owner.tenant_id, sql.NAMESPACES, vars(owner), tuple_row)
+        found = {tuple(parted(row[0])) for row in rows if is_listed(parted(row[0]), wanted)}
+        if wanted.max_depth is not None:
+            found = {each[: wanted.max_depth] for each in found}
+        return [list(each) for each in sorted(found)[wanted.offset : wanted.offset + wanted.limit]]
+
+    async def _refresh(self, owner: StoreOwner, rows: Sequence[_Row | _Candidate]) -> None:
+        ids = [row.id for row in rows if row.ttl_minutes is not None]
+        if ids:
+            values = {"tenant_id": owner.tenant_id, "ids": ids}
+            await self._database.fetch(owner.tenant_id, sql.REFRESH, values, tuple_row)
+
+    async def _write(
+        self, owner: StoreOwner, writes: Mapping[tuple[str, str], Put], contents: Sequence[Words | None]
+    ) -> None:
+        values = {
+            **vars(owner),
+            **self._new_user,
+            "new_user_id": uuid7(),
+            "new_space_id": uuid7(),
+            "ids": [uuid7() for _ in writes],
+            "operation_ids": [uuid7() for _ in writes],
+            "namespaces": [namespace for namespace, _ in writes],
+            "keys": [key for _, key in writes],
+            "contents": list(contents),
+            "ttls": [_minutes(each.ttl) for each in writes.values()],
+            "paths": [Jsonb(checked_paths(each.index)) for each in writes.values()],
+        }
+        lock = f"store {owner.tenant_id} {owner.user}"
+        # Without a row the user or the space was made at this moment by others: both are found now.
+        while not await self._database.fetch(owner.tenant_id, sql.WRITE, values, tuple_row, lock=lock):
+            pass
+
+    async def _sweep(self, _: Any) -> None:
+        for tenant_id in await self._database.tenants():
+            gone = await self._database.fetch(tenant_id, sql.SWEEP, {"tenant_id": tenant_id}, tuple_row)
+            if gone:
+                log.info("items of the store expired", tenant_id=str(tenant_id), count=len(gone))
+
+    async def sweep(self) -> None:
+        """Remove the items whose time has passed."""
+        await self._sweep(None)
+
+
+def _minutes(ttl: float | None) -> float | None:
+    if ttl is not None and not 0 < ttl <= LONGEST_TTL:
+        raise InvalidInput("ttl", "is a number of minutes, more than 0 and at most ten years")
+    return ttl
+
+
+def _filtered(found: Sequence[_Candidate], wanted: Mapping[str, Any]) -> list[_Candidate]:
+    return [each for each in found if fits(json.loads(each.value or "{}"), wanted)]

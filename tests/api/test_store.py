@@ -1,0 +1,357 @@
+"""The store over HTTP: exact values, search, time to live, the log, isolation, export and erasure."""
+
+import asyncio
+import json
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services
+from services.identity.caller import Scope
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from tests.support.model_server import EmbeddingsScript, ModelServer
+
+pytestmark = pytest.mark.anyio
+
+Operation = dict[str, Any]
+
+
+def put(key: str, value: Any, *namespace: str, **more: Any) -> Operation:
+    return {"op": "put", "namespace": list(namespace or ("notes",)), "key": key, "value": value, **more}
+
+
+def get(key: str, *namespace: str, **more: Any) -> Operation:
+    return {"op": "get", "namespace": list(namespace or ("notes",)), "key": key, **more}
+
+
+def search(*prefix: str, **more: Any) -> Operation:
+    return {"op": "search", "namespace_prefix": list(prefix), **more}
+
+
+async def batch(client: httpx.AsyncClient, *operations: Operation, user: str = "u-1", **more: Any) -> list[Any]:
+    body = {"user_id": user, "operations": list(operations), **more}
+    answer = await client.post("/api/v1/store/batch", json=body)
+    assert answer.status_code == 200, answer.text
+    results: list[Any] = answer.json()["results"]
+    return results
+
+
+async def refusal(client: httpx.AsyncClient, *operations: Operation) -> str:
+    answer = await client.post("/api/v1/store/batch", json={"user_id": "u-1", "operations": list(operations)})
+    assert answer.status_code == 422, answer.text
+    return str(answer.json()["detail"])
+
+
+VALUES = [
+    {},
+    {"b": 1, "a": [1, 1.0, 1e300, -0.0, 12345678901234567890123, True, None, ""], "嵌套": {"x": {"y": "忘"}}},
+    {"text": 'quote " back\\slash \n tab\t nul \u0000 emoji 👩‍🚀', "": "an empty key"},
+]
+
+
+@pytest.mark.parametrize("value", VALUES)
+async def test_a_value_comes_back_as_it_was_given(client: httpx.AsyncClient, value: dict[str, Any]) -> None:
+    assert await batch(client, put("a", value)) == [None]
+    body = {"user_id": "u-1", "operations": [get("a")]}
+    found = (await client.post("/api/v1/store/batch", json=body)).text
+    [item] = json.loads(found)["results"]
+    assert json.dumps(item["value"]) == json.dumps(value)  # with the order of its keys and the form of its numbers
+    assert (item["namespace"], item["key"]) == (["notes"], "a")
+    assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(item["updated_at"])
+
+
+async def test_a_batch_reads_first_and_the_last_write_counts(client: httpx.AsyncClient) -> None:
+    assert await batch(client, put("a", {"n": 1}), get("a"), put("a", {"n": 2})) == [None, None, None]
+    [before, _, missing] = await batch(client, get("a"), put("a", None), get("b"))
+    assert before["value"] == {"n": 2}
+    assert missing is None
+    assert await batch(client, get("a"), put("never", None)) == [None, None]
+
+
+async def test_created_once_and_updated_each_time(client: httpx.AsyncClient) -> None:
+    await batch(client, put("a", {"n": 1}))
+    [first] = await batch(client, get("a"))
+    await batch(client, put("a", {"n": 2}))
+    [second] = await batch(client, get("a"))
+    assert second["created_at"] == first["created_at"]
+    assert second["updated_at"] > first["updated_at"]
+
+
+async def test_a_search_below_a_prefix(client: httpx.AsyncClient) -> None:
+    await batch(client, put("a", {"n": 1}, "docs"), put("b", {"n": 2}, "docs", "x"), put("c", {"n": 3}, "docsx"))
+    [found] = await batch(client, search("docs"))
+    assert {each["key"] for each in found} == {"a", "b"}
+    [page, rest, everything, none] = await batch(
+        client, search(limit=1), search(limit=1, offset=1), search(), search("do")
+    )
+    assert len(page) == len(rest) == 1
+    assert page != rest
+    assert len(everything) == 3
+    assert none == []
+    await batch(client, put("a", {"n": 9}, "docs"))
+    [newest] = await batch(client, search(limit=1))
+    assert newest[0]["key"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "keys"),
+    [
+        ({"kind": "a"}, "123"),
+        ({"kind": "a", "n": 2}, "2"),
+        ({"n": {"$gt": 1}}, "235"),
+        ({"n": {"$gte": 1, "$lt": 3}}, "12"),
+        ({"n": {"$lte": 1}}, "1"),
+        ({"kind": {"$ne": "a"}}, "45"),
+        ({"kind": {"$eq": "b"}}, "4"),
+        ({"in": {"at": "x"}}, "1"),
+        ({"in": {"at": {"$gt": "w"}}}, "1"),
+        ({"tags": ["p", "q"]}, "2"),
+        ({"n": True}, ""),
+        ({"none": None}, "12345"),
+    ],
+)
+async def test_filters(client: httpx.AsyncClient, wanted: dict[str, Any], keys: str) -> None:
+    await batch(
+        client,
+        put("1", {"kind": "a", "n": 1, "in": {"at": "x"}}),
+        put("2", {"kind": "a", "n": 2, "tags": ["p", "q"]}),
+        put("3", {"kind": "a", "n": 3.5}),
+        put("4", {"kind": "b", "n": "many"}),
+        put("5", {"n": 5}),
+    )
+    [found] = await batch(client, search(filter=wanted))
+    assert "".join(sorted(each["key"] for each in found)) == keys
+
+
+async def test_a_query_finds_what_is_meant_and_what_was_just_written(client: httpx.AsyncClient) -> None:
+    await batch(
+        client,
+        put("pet", {"text": "My dog is called Bruno."}),
+        put("work", {"text": "I work as a nurse in Leeds."}),
+        put("zh", {"text": "我对花生过敏。"}),
+        put("hidden", {"text": "My dog is called Bruno."}, index=False),
+        put("titled", {"title": "Taxes", "text": "My dog is called Bruno."}, index=["title"]),
+    )
+    [found] = await batch(client, search(query="what is the name of the dog?"))
+    assert found[0]["key"] == "pet"
+    assert found[0]["score"] > 0.3
+    assert [each["key"] for each in found if each["score"] is None] == ["hidden"]
+    [zh] = await batch(client, search(query="花生能吃吗", limit=1))
+    assert zh[0]["key"] == "zh"
+    await batch(client, put("pet", {"text": "The car is a red van."}))
+    [car] = await batch(client, search(query="which vehicle?", filter={"text": "The car is a red van."}))
+    assert [each["key"] for each in car] == ["pet"]
+    [again] = await batch(client, search(query="what colour is the van?", limit=1, offset=0))
+    assert again[0]["key"] == "pet"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"embedding_api": "openai", "embedding_model": "m", "embedding_dim": 8}],
+    indirect=True,
+)
+async def test_without_an_encoder_words_decide(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+    model_server.embeddings = EmbeddingsScript(status=500)
+    await batch(client, put("a", {"text": "The garden needs water."}), put("b", {"text": "The van is red."}))
+    [found] = await batch(client, search(query="red van"))
+    assert [each["key"] for each in found] == ["b", "a"]
+    assert found[0]["score"] == 1.0
+
+
+async def test_namespaces(client: httpx.AsyncClient) -> None:
+    for labels in (("a", "b", "c"), ("a", "b", "d"), ("a", "x"), ("z", "b", "c")):
+        await batch(client, put("k", {}, *labels))
+    names = {"op": "list_namespaces"}
+    [every, below, ending, wild, short, page] = await batch(
+        client,
+        names,
+        {**names, "prefix": ["a"]},
+        {**names, "suffix": ["c"]},
+        {**names, "prefix": ["*", "b"]},
+        {**names, "max_depth": 2},
+        {**names, "limit": 1, "offset": 1},
+    )
+    assert every == [["a", "b", "c"], ["a", "b", "d"], ["a", "x"], ["z", "b", "c"]]
+    assert below == every[:3]
+    assert ending == [["a", "b", "c"], ["z", "b", "c"]]
+    assert wild == [every[0], every[1], every[3]]
+    assert short == [["a", "b"], ["a", "x"], ["z", "b"]]
+    assert page == [every[1]]
+
+
+async def test_time_to_live(client: httpx.AsyncClient, services: Services) -> None:
+    await batch(client, put("short", {"n": 1}, ttl=0.01), put("long", {"n": 2}, ttl=60), put("stays", {"n": 3}))
+    await asyncio.sleep(0.65)
+    [short, long, found] = await batch(client, get("short"), get("long", refresh_ttl=False), search())
+    assert short is None
+    assert long["value"] == {"n": 2}
+    assert {each["key"] for each in found} == {"long", "stays"}
+    await services.store.sweep()
+    rows = await services.database.fetch(DEFAULT_TENANT, "SELECT key FROM store_items", {}, tuple_row)
+    assert {row[0] for row in rows} == {"long", "stays"}
+
+
+@pytest.mark.parametrize("use", [get("a"), search(), search(filter={"n": 1})])
+async def test_a_use_lets_the_time_begin_again(
+    client: httpx.AsyncClient, services: Services, use: Operation
+) -> None:
+    async def expires() -> datetime:
+        statement = "SELECT expires_at FROM store_items"
+        at: datetime = (await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))[0][0]
+        return at
+
+    await batch(client, put("a", {"n": 1}, ttl=5))
+    begun = await expires()
+    await batch(client, {**use, "refresh_ttl": False})
+    assert await expires() == begun
+    await batch(client, use)
+    assert await expires() > begun
+
+
+@pytest.mark.parametrize(
+    ("operation", "named"),
+    [
+        (put("a", {}, "with.period"), "namespace"),
+        (put("a", {}, ""), "namespace"),
+        ({"op": "put", "namespace": [], "key": "a", "value": {}}, "namespace"),
+        (put("", {}), "key"),
+        (put("a\x00", {}), "key"),
+        (put("a", [1]), "value"),
+        (put("a", {"x": "y" * 1_000_001}), "value"),
+        (put("a", {}, ttl=0), "ttl"),
+        (put("a", {}, index=[""]), "index"),
+        (search(filter={"n": {"$near": 1}}), "$near"),
+        (search(limit=-1), "limit"),
+        ({"op": "burn"}, "op"),
+    ],
+)
+async def test_what_is_wrong_is_named(client: httpx.AsyncClient, operation: Operation, named: str) -> None:
+    await batch(client, put("there", {"n": 1}))
+    assert named in await refusal(client, put("other", {}), operation)
+    [other] = await batch(client, get("other"))
+    assert other is None  # nothing of the batch was done
+
+
+async def _operations(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+    listed = (await client.get("/api/v1/users/u-1/memory-operations")).json()["items"]
+    return [each for each in listed if each["type"].startswith("store_")]
+
+
+async def _undo(client: httpx.AsyncClient, operation: dict[str, Any]) -> int:
+    path = f"/api/v1/users/u-1/memory-operations/{operation['id']}/undo"
+    return (await client.post(path)).status_code
+
+
+async def test_every_write_is_logged_and_can_be_undone(client: httpx.AsyncClient) -> None:
+    first = {"n": 1.0, "text": 'Ünï "忘"', "card": "4111 1111 1111 1111"}
+    await batch(client, put("a", first, index=["text"]))
+    await batch(client, put("a", {"n": 2}))
+    await batch(client, put("a", None))
+    gone, changed, made = await _operations(client)
+    assert [each["type"] for each in (gone, changed, made)] == ["store_delete", "store_put", "store_put"]
+    assert made["field"] == "notes/a"
+    assert await _undo(client, changed) == 409  # it was removed since
+    assert await _undo(client, gone) == 200
+    assert (await batch(client, get("a")))[0]["value"] == {"n": 2}
+    assert await _undo(client, gone) == 200  # once is enough
+    await batch(client, put("a", None))
+    await batch(client, put("a", first))
+    await batch(client, put("a", {"n": 3}))
+    assert await _undo(client, (await _operations(client))[0]) == 200
+    assert (await batch(client, get("a")))[0]["value"] == first
+    await batch(client, put("new", {}))
+    assert await _undo(client, (await _operations(client))[0]) == 200
+    assert await batch(client, get("new")) == [None]
+
+
+async def test_what_had_a_time_to_live_is_not_kept_in_the_log(client: httpx.AsyncClient) -> None:
+    await batch(client, put("a", {"word": "kingfisher"}, ttl=60))
+    await batch(client, put("a", {"n": 2}))
+    [changed, _] = await _operations(client)
+    assert "kingfisher" not in json.dumps(changed)
+    assert await _undo(client, changed) == 409
+
+
+async def test_spaces_and_users_are_apart(client: httpx.AsyncClient) -> None:
+    await batch(client, put("a", {"n": 1}))
+    await batch(client, put("a", {"n": 2}), space="work")
+    await batch(client, put("a", {"n": 3}), user="u-2")
+    for more, n in (({}, 1), ({"space": "work"}, 2), ({"user": "u-2"}, 3)):
+        assert [each["value"]["n"] for each in (await batch(client, search(), **more))[0]] == [n]
+    assert await batch(client, get("a"), space="nowhere") == [None]
+    assert await batch(client, search(query="n"), user="nobody") == [[]]
+
+
+@pytest.mark.parametrize("settings", [{"auth": "api_key"}], indirect=True)
+async def test_tenants_and_scopes(client: httpx.AsyncClient, services: Services) -> None:
+    other = await Tenants(services.database).create("other")
+    keys = {}
+    given: list[tuple[str, UUID, list[Scope]]] = [
+        ("reads", DEFAULT_TENANT, ["memory:read"]),
+        ("writes", DEFAULT_TENANT, ["memory:write"]),
+        ("chats", DEFAULT_TENANT, ["chat"]),
+        ("other", other.id, ["memory:read", "memory:write"]),
+    ]
+    for name, tenant, scopes in given:
+        _, key = await services.api_keys.create(tenant, name, scopes)
+        keys[name] = {"Authorization": f"Bearer {key}"}
+
+    async def send(name: str, *operations: Operation) -> httpx.Response:
+        body = {"user_id": "u-1", "operations": list(operations)}
+        return await client.post("/api/v1/store/batch", json=body, headers=keys.get(name, {}))
+
+    assert (await send("", get("a"))).status_code == 401
+    assert (await send("writes", put("a", {"n": 1}))).status_code == 200
+    assert (await send("reads", get("a"))).json()["results"][0]["value"] == {"n": 1}
+    for name, operations in (
+        ("reads", [put("a", {})]),
+        ("reads", [get("a"), put("a", {})]),
+        ("writes", [get("a")]),
+        ("writes", [search(), put("a", {})]),
+        ("chats", [get("a")]),
+        ("chats", [put("a", {})]),
+    ):
+        assert (await send(name, *operations)).status_code == 403
+    assert (await send("other", get("a"), search())).json()["results"] == [None, []]
+    await send("other", put("a", {"n": 2}))
+    assert (await send("reads", get("a"))).json()["results"][0]["value"] == {"n": 1}
+
+
+async def test_an_export_holds_it_and_an_import_brings_it_back(client: httpx.AsyncClient) -> None:
+    value = {"n": 1.0, "text": 'Ünï "忘" \u0000', "card": "4111 1111 1111 1111"}
+    await batch(client, put("a", value, "notes", "x", index=["text"]), put("b", {"n": 2}, ttl=60))
+    await batch(client, put("c", {"n": 3}), space="work")
+    lines = (await client.get("/api/v1/users/u-1/export")).text
+    assert lines.count('"kind":"store_item"') == 3
+    of_space = (await client.get("/api/v1/users/u-1/export", params={"space": "work"})).text
+    assert of_space.count('"kind":"store_item"') == 1
+    [before] = await batch(client, get("a", "notes", "x"))
+    assert (await client.delete("/api/v1/users/u-1")).status_code == 200
+    assert await batch(client, search()) == [[]]
+    headers = {"content-type": "application/x-ndjson"}
+    report = (await client.post("/api/v1/import", content=lines.encode(), headers=headers)).json()
+    assert report["refused"] == 0, report
+    assert await batch(client, get("a", "notes", "x")) == [before]
+    assert [len(each) for each in await batch(client, search(), search(query="忘"))] == [2, 2]
+    assert len((await batch(client, search(), space="work"))[0]) == 1
+    again = (await client.post("/api/v1/import", content=lines.encode(), headers=headers)).json()
+    assert again["imported"] == 0
+    assert (await client.get("/api/v1/users/u-1/export")).text.count("store_item") == 3
+
+
+async def test_nothing_of_it_is_recalled(client: httpx.AsyncClient) -> None:
+    await batch(client, put("a", {"text": "The kingfisher nests by the weir."}))
+    await client.post("/api/v1/chat", json={"user_id": "u-1", "session_id": "s", "message": "Hello there."})
+    found = await client.post("/api/v1/users/u-1/episodes/search", json={"query": "kingfisher"})
+    assert "kingfisher" not in found.text
+
+
+async def test_writers_at_once_lose_nothing(client: httpx.AsyncClient) -> None:
+    await asyncio.gather(*(batch(client, put(str(n), {"n": n}), put("same", {"n": n})) for n in range(20)))
+    [found] = await batch(client, search(limit=100))
+    assert len(found) == 21
+    assert len(await _operations(client)) == 40

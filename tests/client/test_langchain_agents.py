@@ -1,0 +1,149 @@
+"""With LangChain's agents, deepagents and langmem; each test is skipped where its package is not installed."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import tool
+from pydantic import Field
+
+from langchain_anamnesis import AnamnesisStore, memory_tools
+
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+class Scripted(GenericFakeChatModel):
+    """Says what it is told to, and keeps what it is asked."""
+
+    asked: list[list[BaseMessage]] = Field(default_factory=list)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
+        self.asked.append(messages)
+        return super()._generate(messages, *args, **options)
+
+    def bind_tools(self, tools: Any, **_: Any) -> Runnable[Any, AIMessage]:
+        return self
+
+
+def scripted(*answers: AIMessage) -> Scripted:
+    return Scripted(messages=iter(answers), asked=[])
+
+
+def calls(name: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "call_1"}])
+
+
+def ask(message: str) -> dict[str, Any]:
+    return {"messages": [HumanMessage(message)]}
+
+
+async def _found(client: httpx.AsyncClient, query: str) -> str:
+    body = {"query": query}
+    return (await client.post("/api/v1/users/ada/episodes/search", json=body)).text
+
+
+@pytest.mark.parametrize("has_loop", [True, False])
+async def test_an_agent_recalls_and_what_is_said_is_kept(
+    url: str, client: httpx.AsyncClient, has_loop: bool
+) -> None:
+    agents = pytest.importorskip("langchain.agents")
+    from langchain_anamnesis import AnamnesisMemory
+
+    memory = AnamnesisMemory(url, user=lambda runtime: str(runtime.context["user"]), session="agent")
+    model = scripted(AIMessage("Noted."), AIMessage("Bruno."))
+    agent = agents.create_agent(model, system_prompt="Be brief.", middleware=[memory])
+
+    async def say(message: str) -> dict[str, Any]:
+        if has_loop:
+            said: dict[str, Any] = await agent.ainvoke(ask(message), context={"user": "ada"})
+        else:
+            said = await asyncio.to_thread(agent.invoke, ask(message), context={"user": "ada"})
+        return said
+
+    await say("My dog is called Bruno.")
+    assert "Bruno" not in model.asked[0][0].text
+    assert "My dog is called Bruno." in await _found(client, "dog")
+    result = await say("What is my dog called?")
+    system = model.asked[1][0].text
+    assert system.startswith("Be brief.")
+    assert "My dog is called Bruno." in system
+    assert "recalled_memory" not in result
+
+
+async def test_an_agent_goes_on_while_the_service_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    agents = pytest.importorskip("langchain.agents")
+    from langchain_anamnesis import AnamnesisMemory
+    from tests.conftest import free_port
+
+    memory = AnamnesisMemory(f"http://127.0.0.1:{free_port()}", user="ada", retries=0)
+    agent = agents.create_agent(scripted(AIMessage("Hello.")), middleware=[memory])
+    result = await agent.ainvoke(ask("Hi"))
+    assert result["messages"][-1].text == "Hello."
+    assert "nothing is recalled" in caplog.text
+    assert "nothing is kept" in caplog.text
+
+
+async def test_the_prebuilt_agent_uses_tools_and_the_store(url: str, client: httpx.AsyncClient) -> None:
+    from langgraph.config import get_store
+    from langgraph.prebuilt import create_react_agent  # type: ignore[attr-defined,unused-ignore]
+
+    @tool
+    async def note(text: str) -> str:
+        """Write a note."""
+        await get_store().aput(("notes",), "1", {"text": text})
+        return "Written."
+
+    async with AnamnesisStore(url, user="ada") as store:
+        model = scripted(
+            calls("note", text="Buy milk."), calls("remember", text="Plays the cello."), AIMessage("Ok.")
+        )
+        tools = [note, *memory_tools(url, user="ada")]
+        agent = create_react_agent(model, tools, store=store)
+        result = await agent.ainvoke(ask("Note it."))
+        assert result["messages"][-1].text == "Ok."
+        item = await store.aget(("notes",), "1")
+        assert item is not None
+        assert item.value == {"text": "Buy milk."}
+    assert "cello" in await _found(client, "cello")
+
+
+async def test_files_of_deepagents(url: str) -> None:
+    backends = pytest.importorskip("deepagents.backends")
+
+    def use(backend: Any) -> list[Any]:
+        written = backend.write("/notes/plan.md", "Buy milk.\nCall Ada.\n")
+        edited = backend.edit("/notes/plan.md", "milk", "oat milk")
+        return [written, edited, backend.read("/notes/plan.md"), backend.ls("/notes"), backend.grep("Ada", "/")]
+
+    async with AnamnesisStore(url, user="ada") as store:
+        backend = backends.StoreBackend(namespace=lambda _: ("ada", "files"), store=store)
+        written, edited, read, listed, found = await asyncio.to_thread(use, backend)
+        assert written.error is None
+        assert edited.error is None
+        assert "Buy oat milk." in str(read)
+        assert "/notes/plan.md" in str(listed)
+        assert "Call Ada." in str(found)
+        again = await backend.aread("/notes/plan.md")
+        assert "oat milk" in str(again)
+        store._clients.close()
+
+
+async def test_tools_of_langmem(url: str) -> None:
+    langmem = pytest.importorskip("langmem")
+    async with AnamnesisStore(url, user="nobody", user_at=1) as store:
+        namespace = ("memories", "ada")
+        manage = langmem.create_manage_memory_tool(namespace, store=store)
+        search = langmem.create_search_memory_tool(namespace, store=store)
+        said = await manage.ainvoke({"action": "create", "content": "My dog is called Bruno."})
+        key = said.rsplit(" ", 1)[-1]
+        await manage.ainvoke({"action": "update", "id": key, "content": "My dog is called Balto."})
+        found = await search.ainvoke({"query": "the name of the dog"})
+        assert "Balto" in found
+        assert "Bruno" not in found
+        await manage.ainvoke({"action": "delete", "id": key})
+        assert "Balto" not in await search.ainvoke({"query": "the name of the dog"})
