@@ -14,7 +14,7 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK = 0.03, 0.1
+LIKELY, _LIKELY_FOR_WORK = 0.04, 0.1
 """Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
 copes with a line too many, not with a missing one."""
 _CLOSE = 0.07
