@@ -94,6 +94,12 @@ def undo(user: str, operation_id: str) -> Call[None]:
     return Call("POST", path, lambda _: None)
 
 
+def approve(turn_id: str, approval_id: str, *, approved: bool) -> Call[None]:
+    """The user's answer to the question whether a tool may be called."""
+    body = {"approval_id": approval_id, "approved": approved}
+    return Call("POST", f"/api/v1/turns/{quote(turn_id, safe='')}/approve", lambda _: None, json=body)
+
+
 def pin(user: str, memory_id: str, *, pinned: bool) -> Call[None]:
     """A memory is to be pinned or unpinned."""
     path = f"{_of(user)}/episodes/{quote(memory_id, safe='')}/pin"

@@ -144,6 +144,10 @@ class Anamnesis:
         """Undo a change of memory."""
         self._send(calls.undo(user or self._user, operation_id))
 
+    def approve(self, turn_id: str, approval_id: str, *, approved: bool) -> None:
+        """Say whether a tool may be called, as an event `approval` of a stream with `approvals=True` asks."""
+        self._send(calls.approve(turn_id, approval_id, approved=approved))
+
     def pin(self, memory_id: str, *, user: str | None = None) -> None:
         """Pin a memory, so that maintenance leaves it alone."""
         self._send(calls.pin(user or self._user, memory_id, pinned=True))

@@ -82,6 +82,9 @@ class ChatRequest(BaseModel):
     kb_prefix: Id | None = Field(None, description="Knowledge base to answer from.")
     agent_type: AgentType = "hybrid_agent"
     debug: bool = Field(False, description="Also send what each node did.")
+    approvals: bool = Field(
+        False, description="Ask in the stream, by an event `approval`, before a tool changes something elsewhere."
+    )
     max_context_tokens: int | None = Field(
         None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, without its message."
     )
@@ -165,6 +168,7 @@ class ChatRequest(BaseModel):
             compose=self.compose,
             filler=self.filler,
             debug=self.debug,
+            approvals=self.approvals,
             locale=self.locale,
             timezone=self.timezone,
         )

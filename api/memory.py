@@ -35,8 +35,8 @@ from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.blocks import Block, Owner
 from services.memory.content import SECTION_PATTERN
+from services.memory.items import values_of
 from services.memory.operations import Trigger
-from services.memory.origins import values_of
 from services.memory.proposals import State
 from services.usage.meter import Spender
 

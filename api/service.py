@@ -57,8 +57,8 @@ async def service(services: ServicesOf, caller: KnownCaller) -> ServiceView:
         default_timezone=settings.default_timezone,
         limits=LimitsView(
             context_budget_tokens=settings.context_budget_tokens,
-            turns_per_user_per_minute=settings.rate_limit_user_per_minute,
-            requests_per_tenant_per_minute=settings.rate_limit_tenant_per_minute,
+            turns_per_user_per_minute=settings.turns_per_minute,
+            requests_per_tenant_per_minute=settings.requests_per_minute,
             turns_at_once=settings.turns_max,
         ),
     )

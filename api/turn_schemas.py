@@ -20,6 +20,15 @@ Comment = Annotated[
 Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
 
 
+class ApprovalRequest(BaseModel):
+    """A user's answer to the question whether a tool may be called."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    approval_id: UUID = Field(description="Of the event `approval`.")
+    approved: bool
+
+
 class FeedbackRequest(BaseModel):
     """A user's opinion of an answer."""
 

@@ -15,10 +15,10 @@ from api.problems import documented
 from api.replay_schemas import ReplayBody, ReplayView
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, sse_events
-from api.turn_schemas import FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
+from api.turn_schemas import ApprovalRequest, FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
-from services.errors import InvalidInput
+from services.errors import Conflict, InvalidInput
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -131,6 +131,22 @@ async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: 
     if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
         await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
     return await runner.stop(caller.tenant_id, turn_id)
+
+
+@router.post("/{turn_id}/approve", response_model=ApprovalRequest, responses=documented(HTTPStatus.CONFLICT))
+async def approve(
+    turn_id: UUID, body: ApprovalRequest, services: ServicesOf, runner: RunnerOf, caller: Chatter
+) -> Any:
+    """Say whether a tool may be called that asked for it by an event `approval`; the first answer counts.
+
+    409 if the turn has ended.
+    """
+    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
+        stored = await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+        if stored.finished_at is not None:
+            raise Conflict("The turn has ended.")
+    await services.approvals.answer(caller.tenant_id, turn_id, body.approval_id, approved=body.approved)
+    return body
 
 
 @router.post("/{turn_id}/feedback", response_model=FeedbackView, responses=documented(HTTPStatus.CONFLICT))

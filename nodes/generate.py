@@ -59,7 +59,11 @@ async def generate(
         state,
         runtime.stream_writer,
         models=models,
-        tools=tools.with_features(state["features"], temporary=state.get("unstored", False)) if offers else None,
+        tools=tools.with_features(
+            state["features"], temporary=state.get("unstored", False), expert=runtime.context.expert
+        )
+        if offers
+        else None,
         estimators=estimators,
         strategy=strategy,
     )

@@ -44,7 +44,7 @@ async def history(
     # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
     acts = not models.offline and models.takes_tools(state.get("model"))
     planned = [] if acts else await planned_forms(state.get("plain_forms", []), state, context, changes)
-    offered = tools.with_features(state["features"], temporary=context.temporary)
+    offered = tools.with_features(state["features"], temporary=context.temporary, expert=context.expert)
     turn = _prompt_turn(
         state,
         context,
@@ -80,7 +80,9 @@ async def planned_forms(
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
-    return await changes.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
+    return (
+        await changes.planner.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
+    )
 
 
 def change_request(state: ConversationState, context: TurnContext) -> ChangeRequest:

@@ -30,6 +30,7 @@ from services.jobs.queue import JobQueue
 from services.late_wiring import (
     background_services,
     knowledge_services,
+    mcp_tool_servers,
     memory_inquiry,
     memory_services,
     past_days,
@@ -58,7 +59,9 @@ from services.platform.settings import Settings
 from services.store.store import Store
 from services.text.secrets import Secrets
 from services.tone.states import ToneStates
+from services.tools.approvals import Approvals
 from services.tools.executor import ToolExecutor
+from services.tools.mcp_servers import McpServers
 from services.tools.registry import ToolRegistry
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
@@ -123,6 +126,8 @@ class Services:
     knowledge: "Knowledge"
     tools: ToolRegistry
     tool_executor: ToolExecutor
+    approvals: Approvals
+    mcp_servers: McpServers
     estimators: TokenEstimators
     conversation: "Conversation"
     sources: "Sequence[Source[Any]]"
@@ -188,7 +193,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         tools = await asyncio.to_thread(
             ToolRegistry.of_builtin_tools, tool_services(settings, memory, http), settings.tools_offered
         )
-        tool_executor = ToolExecutor(tools)
+        approvals = Approvals(database, patience_s=settings.tools_approval_s)
+        tool_executor = ToolExecutor(tools, approvals)
+        mcp_servers = mcp_tool_servers(settings, tools)
+        stack.push_async_callback(mcp_servers.close)
         tones = ToneStates(database)
         user_activity = user_activity_reader(database)
         conversation, sources = prompt_sources(settings, database, memory, user_activity, days)
@@ -233,6 +241,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             knowledge=knowledge,
             tools=tools,
             tool_executor=tool_executor,
+            approvals=approvals,
+            mcp_servers=mcp_servers,
             estimators=TokenEstimators(),
             conversation=conversation,
             sources=sources,

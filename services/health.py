@@ -43,7 +43,7 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
         _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
         _worker(settings, services.jobs),
     )
-    return [*stores, worker, _model(services), _embeddings(services)]
+    return [*stores, worker, _model(services), _embeddings(services), *_tool_servers(services)]
 
 
 def _model(services: "Services") -> Dependency:
@@ -64,6 +64,13 @@ def _embeddings(services: "Services") -> Dependency:
         return Dependency("embeddings", "degraded", None, f"recall goes by words alone: {reason}")
     is_known = embedder.answered or services.settings.embedding_model is None
     return Dependency("embeddings", "ok" if is_known else "not_asked", None, embedder.model)
+
+
+def _tool_servers(services: "Services") -> list[Dependency]:
+    return [
+        Dependency(f"tools: {each.name}", "degraded" if each.reason else "ok", None, each.reason or "offered")
+        for each in services.mcp_servers.servers
+    ]
 
 
 def overall(dependencies: list[Dependency]) -> State:

@@ -15,6 +15,9 @@ from services.platform.settings import Settings
 from services.summaries.past_transcript import PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.tone.states import ToneStates
+from services.tools.mcp_config import servers_of
+from services.tools.mcp_servers import McpServers
+from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 
 if TYPE_CHECKING:
@@ -45,6 +48,20 @@ def tool_services(settings: Settings, memory: "Memory", http: OutgoingHttp) -> T
         weather_url=settings.weather_url,
         weather_geocoding_url=settings.weather_geocoding_url,
     )
+
+
+def mcp_tool_servers(settings: Settings, tools: ToolRegistry) -> McpServers:
+    """Make the servers whose tools the model may call.
+
+    Raises:
+        ConfigurationError: the setting is wrong.
+    """
+    configs = servers_of(settings.mcp_servers.get_secret_value() if settings.mcp_servers else None)
+    if not configs:
+        return McpServers()  # the SDK takes half a second to import
+    from services.tools.mcp_connection import McpServer  # noqa: PLC0415
+
+    return McpServers([McpServer(name, config, tools.put) for name, config in configs.items()])
 
 
 def user_activity_reader(database: Database) -> "UserActivityReader":
@@ -124,7 +141,7 @@ def memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
     """Return what answers questions about memory."""
     from services.memory.inquiry import MemoryInquiry  # noqa: PLC0415 — it needs the models
 
-    return MemoryInquiry(memory.core, memory.episodes, memory.recall, models)
+    return MemoryInquiry(memory.core, memory.values, memory.episodes, memory.recall, models)
 
 
 def tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":

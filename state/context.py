@@ -23,6 +23,8 @@ class TurnContext:
     """UUID of the conversation."""
     expert_id: str = ""
     """UUID of the expert. Memory belongs to the user together with this expert."""
+    expert: str = ""
+    """The expert's name."""
     space_id: str = ""
     """UUID of the conversation's space; empty = none. What is remembered within a space is known only there, what
     is remembered outside of spaces everywhere."""
@@ -36,6 +38,8 @@ class TurnContext:
     """BCP 47 tag such as `zh-CN`; empty when the caller gave none."""
     timezone: str = "UTC"
     """IANA name, or an offset such as `+08:00`."""
+    can_ask: bool = False
+    """Whether the turn's reader can be asked to agree to a call."""
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""
     said: tuple[str, ...] = ()

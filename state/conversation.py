@@ -132,6 +132,8 @@ class TurnInput(TypedDict, total=False):
     filler: bool | None
     """Whether to tell the user that quick tools were started; None = as configured."""
     debug: bool
+    approvals: bool
+    """Whether the reader of the stream answers when a call needs the user's agreement."""
     locale: str | None
     timezone: str | None
     instructions: str

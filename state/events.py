@@ -9,6 +9,7 @@ Status = Literal[
     "route_decision",
     "filler",
     "tool_call",
+    "approval",
     "tool_result",
     "token",
     "reasoning",

@@ -125,8 +125,15 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> "Ma
 
 async def _rebuild(settings: Settings) -> tuple[int, int]:
     from services.backup.caches import forget_core_memory  # noqa: PLC0415 — help needs none of it
+    from services.backup.lost_keys import users_without_their_words  # noqa: PLC0415
 
     async with open_all_services(settings) as services:
+        if lost := await users_without_their_words(services.database):
+            typer.echo(
+                f"The words of {', '.join(lost)} cannot be read: their keys were renewed after this backup, when "
+                "something of theirs was deleted for good. What they say from now on is kept as usual.",
+                err=True,
+            )
         try:
             await forget_core_memory(services.database, services.memory.core_cache)
         except DatabaseUnavailable:

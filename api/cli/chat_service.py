@@ -18,7 +18,7 @@ WithKey = Annotated[
 ]
 
 _PAGE = 200
-_WRITTEN_TYPES = ("preference", "decision", "context", "outcome", "consolidated")
+_WRITTEN_TYPES = ("preference", "decision", "context", "outcome")
 
 
 class Refused(Exception):

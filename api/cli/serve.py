@@ -53,7 +53,10 @@ def serve(
         listening = _listen(settings) if listening_fd is None else _take_over(listening_fd)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             shared = listening_fd is not None
-            runner.run(_serve(settings, listening, shared=shared, open_console=open_console))
+            again = runner.run(_serve(settings, listening, shared=shared, open_console=open_console))
+        if again:
+            sys.stdout.flush()
+            os.execv(sys.executable, [each for each in sys.orig_argv if each != "--open"])  # noqa: S606
     except AnamnesisError as error:
         fail(error.message)
     except KeyboardInterrupt:
@@ -78,7 +81,8 @@ def _take_over(listening_fd: int) -> socket.socket:
     return socket.socket(fileno=listening_fd)
 
 
-async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, open_console: bool) -> None:
+async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, open_console: bool) -> bool:
+    """Serve until a signal or a defect; return whether to start again, with what was chosen meanwhile."""
     from services.bootstrap import open_services  # noqa: PLC0415
     from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
     from services.platform.tracing import TRACING  # noqa: PLC0415
@@ -105,6 +109,9 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         if settings.worker == "inline":
             services.jobs.start_worker()
         app = make_app(services, runner)
+        restart = asyncio.Event()
+        if not shared:  # of several processes each would have to
+            app.state.restart = restart.set
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         renewing = asyncio.create_task(services.index_renewal.keep_current(), name="renewal of the indexes")
@@ -117,15 +124,17 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
         finishing = asyncio.create_task(_finish_start(settings, services.embedder, app), name="end of the start")
         stack.callback(finishing.cancel)
-        stopping = asyncio.create_task(signals.get())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping, restarting = asyncio.create_task(signals.get()), asyncio.create_task(restart.wait())
+        stack.callback(restarting.cancel)
+        await asyncio.wait({serving, stopping, restarting}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
             if not shared:  # otherwise other processes accept what waits
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
-            await _drain(runner, _GRACE_S[stopping.result()], signals)
+            await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
         server.should_exit = True
         await serving
+    return restart.is_set() and not stopping.done()
 
 
 async def _finish_start(settings: Settings, embedder: "Embedder", app: "FastAPI") -> None:

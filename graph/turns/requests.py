@@ -148,18 +148,20 @@ def initial_state(
     return ConversationState({**request, **opened})
 
 
-def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:
+def turn_context(turn: OpenTurn, *, debug: bool, can_ask: bool = False) -> TurnContext:
     """Return the identity and limits of the turn."""
     return TurnContext(
         tenant_id=str(turn.tenant_id),
         user_id=str(turn.user_id),
         conversation_id=str(turn.conversation_id),
         expert_id=str(turn.expert_id),
+        expert=turn.expert,
         space_id=str(turn.space_id or ""),
         temporary=not turn.stored,
         user_message_id=str(turn.user_message_id),
         turn_id=str(turn.turn_id),
         locale=turn.locale or "",
         timezone=turn.timezone,
+        can_ask=can_ask,
         debug=debug,
     )

@@ -172,7 +172,11 @@ class TurnDriver:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         stream = self._graph.astream(
             initial_state(run.turn, run.request, datetime.now(UTC), run.degraded),
-            context=turn_context(run.turn, debug=run.request.get("debug", False)),
+            context=turn_context(
+                run.turn,
+                debug=run.request.get("debug", False),
+                can_ask=run.request.get("approvals", False),
+            ),
             stream_mode=["updates", "custom"],
         )
         async for part in stream:

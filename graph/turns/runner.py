@@ -28,7 +28,7 @@ from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
-from services.conversations.signals import PlaceFree, UserForgotten, turn_signals
+from services.conversations.signals import Approval, PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn, TurnStatus
 from services.conversations.turn_opening import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
@@ -261,6 +261,7 @@ class TurnRunner:
         self._services.jobs.postpone_while(lambda: self.under_pressure)
         self._begin(self._writer.run(), "event writer")
         self._begin(self._listen(), "turn signals")
+        self._services.mcp_servers.start()
         keeping = keep(self._services, self._running, self._stop_here, self._adopt, lambda: self.draining)
         self._begin(keeping, "leases")
 
@@ -340,6 +341,8 @@ class TurnRunner:
         async for signal in turn_signals(self._services.database):
             if isinstance(signal, PlaceFree):
                 self._places.free(signal.conversation_id)
+            elif isinstance(signal, Approval):
+                self._services.approvals.settle(signal.turn_id, signal.approval_id, approved=signal.approved)
             elif isinstance(signal, UserForgotten):
                 self._services.memory.drop_cached(signal.user_id)
             else:

@@ -23,6 +23,7 @@ BEFORE: Sequence[LiteralString] = (
         episode_ids uuid[], created_at timestamptz, undone_at timestamptz, forgotten_at timestamptz
     )
     """,
+    "ALTER TABLE episodes DROP CONSTRAINT episodes_episode_type_check",
     "ALTER TABLE users ADD COLUMN sealed_at timestamptz",
     "ALTER TABLE encryption ADD COLUMN sealed_at timestamptz",
     "ALTER TABLE messages RENAME COLUMN private_note TO inner_voice",
@@ -72,6 +73,16 @@ AFTER: Sequence[LiteralString] = (
         SELECT id, 'run' AS kind FROM upkeep_runs UNION ALL SELECT id, 'block' FROM core_memory_blocks
     ) AS named ON named.id = (o.was->>'superseded_by')::uuid
     WHERE o.id = v.id AND v.episode_id IS NOT NULL
+    """,
+    # A text that was merged from others gives way to them.
+    """
+    UPDATE episodes e SET superseded_by = NULL, indexed_at = NULL FROM episodes made
+    WHERE made.id = e.superseded_by AND made.episode_type = 'consolidated'
+    """,
+    "DELETE FROM episodes WHERE episode_type = 'consolidated'",
+    """
+    ALTER TABLE episodes ADD CONSTRAINT episodes_episode_type_check
+        CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome'))
     """,
     "ALTER TABLE episodes ENABLE TRIGGER USER",
 )

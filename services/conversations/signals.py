@@ -43,7 +43,16 @@ class UserForgotten:
     user_id: UUID
 
 
-Signal = PlaceFree | StopAsked | UserForgotten
+@dataclass(frozen=True)
+class Approval:
+    """The user has answered whether a call may be made."""
+
+    turn_id: UUID
+    approval_id: UUID
+    approved: bool
+
+
+Signal = Approval | PlaceFree | StopAsked | UserForgotten
 
 
 async def turn_signals(database: Database) -> AsyncIterator[Signal]:
@@ -64,6 +73,8 @@ def _read(text: str) -> Signal:
             return PlaceFree(UUID(conversation_id))
         case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
             return StopAsked(UUID(turn_id), reason)
+        case ["approval", turn_id, approval_id, ("yes" | "no") as answer]:
+            return Approval(UUID(turn_id), UUID(approval_id), answer == "yes")
         case ["forgotten", user_id]:
             return UserForgotten(UUID(user_id))
         case _:

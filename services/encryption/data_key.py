@@ -45,6 +45,7 @@ DIGEST_BYTES = 16
 """Bytes of a digest that is sealed: one block."""
 UNREADABLE = "[unreadable]"
 """In place of a content whose key was destroyed."""
+_LOST = UNREADABLE.encode()
 
 
 class DataKey:
@@ -177,13 +178,23 @@ def open_json(value: Any, key_of: KeyOf) -> Any:
     return value
 
 
+def open_column(value: Any, key_of: KeyOf) -> Any:
+    """Do so with a column's value. What was sealed as a whole with a key that was destroyed is empty.
+
+    Its readers expect an object or a list: an empty object is either to them.
+    """
+    if isinstance(value, str) and (whole := TOKEN.fullmatch(value)) and _opened(whole, key_of)[0] == _LOST:
+        return {}
+    return open_json(value, key_of)
+
+
 def open_token(token: str, key_of: KeyOf) -> bytes | None:
     """Return what a whole token holds; None = its key was destroyed, or it is no token."""
     whole = TOKEN.fullmatch(token)
     if whole is None:
         return None
     content, _ = _opened(whole, key_of)
-    return None if content == UNREADABLE.encode() else content
+    return None if content == _LOST else content
 
 
 def open_digest(sealed: bytes, key_of: KeyOf) -> bytes:
@@ -201,11 +212,11 @@ def _opened(found: "re.Match[str]", key_of: KeyOf) -> tuple[bytes, bool]:
         return found[0].encode(), False
     key = key_of(raw[:ID_BYTES])
     if key is None:
-        return UNREADABLE.encode(), False
+        return _LOST, False
     try:
         return key.open(raw)
     except InvalidTag:
-        return UNREADABLE.encode(), False
+        return _LOST, False
 
 
 def _raw(encoded: str) -> bytes | None:

@@ -26,8 +26,8 @@ from services.encryption.data_key import (
     KEY_BYTES,
     TOKEN,
     DataKey,
+    open_column,
     open_digest,
-    open_json,
     open_text,
     open_token,
 )
@@ -270,7 +270,7 @@ class _OpeningJsonbLoader(JsonbLoader):
 
     def load(self, data: Buffer) -> Any:
         value = json_value(bytes(data))
-        return open_json(value, self.key_of) if _BEGINNING in bytes(data) else value
+        return open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
 
 
 class _OpeningJsonLoader(JsonLoader):
@@ -278,7 +278,7 @@ class _OpeningJsonLoader(JsonLoader):
 
     def load(self, data: Buffer) -> Any:
         value = json_value(bytes(data))
-        return open_json(value, self.key_of) if _BEGINNING in bytes(data) else value
+        return open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
 
 
 class _OpeningByteaLoader(ByteaLoader):

@@ -168,30 +168,6 @@ class Archive:
             raise NotFound("There is no such user, expert or conversation any more.") from None
         return episode_id
 
-    @again_if_contended
-    async def change(
-        self, owner: Owner, episode_id: UUID, content: str, trigger: Trigger, *, sources: Sequence[UUID] = ()
-    ) -> None:
-        """Give a written memory another content.
-
-        Raises:
-            InvalidInput: the content is empty or too long.
-            NotFound: there is no such memory, or it is a turn.
-            DatabaseUnavailable: the database does not answer.
-        """
-        async with self._database.tenant(owner.tenant_id) as connection:
-            old = await self._episodes.content(connection, owner.tenant_id, owner.user_id, episode_id)
-            await self._episodes.change(
-                connection, owner.tenant_id, owner.user_id, episode_id, content=content, source_message_ids=sources
-            )
-            operation = Operation(
-                "episode_update",
-                field=str(episode_id),
-                old_value={"content": old},
-                new_value={"content": content},
-            )
-            await self._append(connection, owner, operation, trigger)
-
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
         """Remove an episode, and what was merged from it or into it; other sources come back.
 

@@ -214,7 +214,7 @@ class EpisodeCatalog:
         Raises:
             InvalidInput: the content is empty or too long.
             NotFound: the tenant has no such user, or the user no such episode.
-            Conflict: it is a turn, it was superseded, or the type of a merged memory is to be changed.
+            Conflict: it is a turn, or it was superseded.
             DatabaseUnavailable: the database does not answer.
         """
         owner = {
@@ -227,7 +227,7 @@ class EpisodeCatalog:
                 old = await (await cursor.execute(_LOCK, owner)).fetchone()
             if old is None:
                 raise NotFound(f"There is no episode {episode_id}.")
-            _refuse(episode_id, old, episode_type)
+            _refuse(episode_id, old)
             new = {
                 "content": old["content"]
                 if content is None
@@ -260,7 +260,7 @@ class EpisodeCatalog:
             )
 
 
-def _refuse(episode_id: UUID, old: dict[str, Any], episode_type: WrittenType | None) -> None:
+def _refuse(episode_id: UUID, old: dict[str, Any]) -> None:
     if old["episode_type"] == "turn":
         raise Conflict(
             f"The episode {episode_id} is a turn: what was said cannot be rewritten. Remove the episode so that "
@@ -270,5 +270,3 @@ def _refuse(episode_id: UUID, old: dict[str, Any], episode_type: WrittenType | N
         raise Conflict(
             f"The episode {episode_id} was superseded by {old['superseded_by']}; only what holds is edited."
         )
-    if old["episode_type"] == "consolidated" and episode_type:
-        raise Conflict(f"The episode {episode_id} was merged from others, and keeps its type.")

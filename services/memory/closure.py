@@ -11,6 +11,7 @@ from uuid import UUID
 
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.finding import MemoryFinder
+from services.memory.items import removed_value
 from services.memory.model import ChangeRequest, Memory
 from services.memory.remainders import Remainder, sentences_without, without
 from services.memory.words import Words
@@ -87,10 +88,7 @@ class Closure:
                 named.setdefault(value.id, value)
         removal = Removal(
             episodes=[each.id for each in memories if each.kind == "written"],
-            items=[
-                PlannedItem(action="remove", section=each.section, field=each.field, value=None, old=each.text)
-                for each in named.values()
-            ],
+            items=[removed_value(each.section, each.field, each.text) for each in named.values()],
         )
         await self._take_from_messages(request, removal, sources, replaces=replaces)
         told = [*removal.told, *(each.text for each in memories if each.kind != "said")]

@@ -3,7 +3,7 @@
 A value is named by its section's id and a digest, as pins name it, so that no word of it is stored a second time.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -13,14 +13,14 @@ from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
-from services.memory.origins import values_of
+from services.memory.items import values_of
 from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
 from services.platform.postgres import Database
 
 # What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own.
 _VERSIONS: LiteralString = """
 SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, b.content, h.old, h.new, h.at,
-       h.trigger_message_id AS message_id,
+       h.trigger_message_id AS message_id, h.actor, h.made_by,
        h.actor = 'import' OR coalesce(m.origin IS NOT NULL, false) AS is_foreign
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 LEFT JOIN messages m ON m.id = h.trigger_message_id AND m.tenant_id = b.tenant_id
@@ -32,7 +32,7 @@ ORDER BY b.id, h.version
 
 @dataclass(frozen=True)
 class CoreValue:
-    """A text of core memory: the value of a field, or an item of its list."""
+    """A text of core memory: the value of a field, or an item of its list; what is nested has a path of names."""
 
     block_id: UUID
     """Id of its section."""
@@ -45,6 +45,9 @@ class CoreValue:
     """When it was brought in."""
     message_id: UUID | None
     """Message that brought it in."""
+    actor: str
+    """Who brought it in."""
+    made_by: dict[str, Any]
     is_foreign: bool
     """Whether it need not be the user's own words."""
     is_pinned: bool
@@ -70,6 +73,8 @@ class _Version:
     new: dict[str, Any]
     at: datetime
     message_id: UUID | None
+    actor: str
+    made_by: dict[str, Any]
     is_foreign: bool
 
 
@@ -82,9 +87,7 @@ class CoreValues:
     async def read(
         self, tenant_id: UUID, user_id: UUID, block_ids: Collection[UUID] | None = None
     ) -> list[CoreValue]:
-        """Return the texts of a user's sections, those that they had before as well; None = of all sections.
-
-        Only a field's own text and the texts of its list count; what is nested deeper is left out.
+        """Return the values of a user's sections, those that they had before as well; None = of all sections.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -102,14 +105,6 @@ class CoreValues:
         ]
 
 
-def texts_of(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the field and text of each value that is a text, or an item of a list."""
-    for field, value in content.items():
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, str) and item:
-                yield field, item
-
-
 def _values(history: Sequence[_Version], pins: Collection[bytes]) -> Iterator[CoreValue]:
     brought: dict[tuple[str, str], _Version] = {}
     went: dict[tuple[str, str], datetime] = {}
@@ -118,11 +113,11 @@ def _values(history: Sequence[_Version], pins: Collection[bytes]) -> Iterator[Co
         after = set(values_of(version.new))
         went = {named: at for named, at in went.items() if named not in after}
         went |= dict.fromkeys(before - after, version.at)
-        for named in texts_of(version.old or {}):
+        for named in values_of(version.old or {}):
             brought.setdefault(named, version)
-        brought |= {named: version for named in texts_of(version.new) if named not in before}
+        brought |= {named: version for named in values_of(version.new) if named not in before}
     now = history[-1]
-    current = set(texts_of(now.content))
+    current = set(values_of(now.content))
     pinned = set(pinned_among(now.block_id, now.content, pins))
     for (field, text), version in brought.items():
         yield CoreValue(
@@ -134,6 +129,8 @@ def _values(history: Sequence[_Version], pins: Collection[bytes]) -> Iterator[Co
             now.space_id,
             version.at,
             version.message_id,
+            version.actor,
+            version.made_by,
             version.is_foreign,
             (field, text) in pinned,
             (field, text) in current,

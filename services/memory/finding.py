@@ -4,7 +4,7 @@ Exactly one clear best is meant; where several may be, they are candidates, and 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from services.llm.embeddings import Embedder
 from services.memory import finding_sql as sql
 from services.memory.blocks import Block, Owner
 from services.memory.core import CoreMemory
-from services.memory.items import item_text
+from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
 from services.memory.pinned_values import digest_of_value
 from services.memory.quotes import folded
@@ -291,12 +291,9 @@ def is_id(text: str) -> bool:
 
 
 def _values_of(block: Block) -> Iterable[Memory]:
-    for field, value in block.content.items():
-        inner: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
-        for item in inner if isinstance(value, Mapping | list) else [value]:
-            text = item_text(item)
-            memory_id = "v" + digest_of_value(block.id, field, text).hex()[:12]
-            yield Memory("value", memory_id, text, block.updated_at, section=block.section, field=field)
+    for field, text in values_of(block.content):
+        memory_id = "v" + digest_of_value(block.id, field, text).hex()[:12]
+        yield Memory("value", memory_id, text, block.updated_at, section=block.section, field=field)
 
 
 def _places(stored: Iterable[Stored]) -> list[Memory]:

@@ -15,16 +15,16 @@ import structlog
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from services.errors import BadModelOutput, ModelFailed, NotFound
+from services.errors import BadModelOutput, ModelFailed
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
+from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source
 from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
-from services.memory.origins import origin_of, values_of
 from services.memory.recall.recall import Recall
 from services.search.selection import select
 from services.text.language import Language, language_of
@@ -38,8 +38,6 @@ _MOST_RECORDS = 80
 _MOST_TOKENS = 4000
 """Tokens of the records that a model is shown."""
 _MOST_STATEMENTS = 40
-_MOST_VERSIONS = 200
-"""Changes of a section among which the origin of an item is looked for."""
 _EXCERPT_CHARACTERS = 300
 _TEXT_FIELDS = frozenset({"preferences", "facts", "wishes", "notes", "plans", "people", "habits", "dates"})
 """Lists of core memory whose items say what they are without the name of the field."""
@@ -125,8 +123,11 @@ class _Answer(BaseModel):
 class MemoryInquiry:
     """Answers questions about users from their memory."""
 
-    def __init__(self, core: CoreMemory, episodes: EpisodeStore, recall: Recall, models: ChatModels) -> None:
+    def __init__(
+        self, core: CoreMemory, values: CoreValues, episodes: EpisodeStore, recall: Recall, models: ChatModels
+    ) -> None:
         self._core = core
+        self._values = values
         self._episodes = episodes
         self._recall = recall
         self._models = models
@@ -173,30 +174,9 @@ class MemoryInquiry:
         return _bearing_on(query, await self._core_records(owner))
 
     async def _core_records(self, owner: Owner) -> list[Record]:
-        records = []
-        held = [
-            (whose, block)
-            for whose in dict.fromkeys((owner.shared, owner))
-            for block in await self._core.read(whose)
-        ]
-        for whose, block in held:
-            try:
-                history = await self._core.history(whose, block.section, limit=_MOST_VERSIONS)
-            except NotFound:  # the section was removed meanwhile
-                continue
-            for name, item in values_of(block.content):
-                origin = origin_of(history, name, item)
-                records.append(
-                    Record(
-                        "core_memory",
-                        _sentence(name, item),
-                        origin.at if origin else block.updated_at,
-                        section=block.section,
-                        field=name,
-                        message_ids=(origin.trigger_message_id,) if origin and origin.trigger_message_id else (),
-                    )
-                )
-        return records[:_MOST_RECORDS]
+        blocks = [each.id for whose in {owner.shared, owner} for each in await self._core.read(whose)]
+        read = await self._values.read(owner.tenant_id, owner.user_id, blocks)
+        return [_of_value(each) for each in read if each.holds][:_MOST_RECORDS]
 
     async def _written(self, owner: Owner) -> list[Record]:
         written = await self._episodes.written(owner, limit=_MOST_WRITTEN)
@@ -279,6 +259,17 @@ def _is_about_everything(question: str) -> bool:
 @lru_cache(maxsize=1)
 def _whole_terms() -> frozenset[str]:
     return frozenset(terms(_WHOLE))  # not at import: the dictionaries take half a second
+
+
+def _of_value(value: CoreValue) -> Record:
+    return Record(
+        "core_memory",
+        _sentence(value.field, value.text),
+        value.since,
+        section=value.section,
+        field=value.field,
+        message_ids=(value.message_id,) if value.message_id else (),
+    )
 
 
 def _sentence(name: str, item: str) -> str:

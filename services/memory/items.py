@@ -3,13 +3,14 @@
 A field of a section holds one value, a list of items, or a mapping of named values; items are found by their text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from services.errors import InvalidInput
 from services.memory.merge import canonical, identity
 from services.text.compare import folded
+from state.memory import PlannedItem
 
 SINGLE_FIELDS = frozenset(
     [
@@ -90,6 +91,25 @@ def item_text(item: Any) -> str:
     if isinstance(item, list):
         return " ".join(item_text(value) for value in item)
     return canonical(item)
+
+
+def values_of(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each value of a section with its field; what is nested has a path of names."""
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            for inner, text in values_of(value):
+                yield f"{name}.{inner}", text
+        else:
+            for item in value if isinstance(value, list) else [value]:
+                if item not in (None, ""):
+                    yield name, item_text(item)
+
+
+def removed_value(section: str, field: str, text: str) -> PlannedItem:
+    """Return the change that removes a value; of what is nested, the entry of its name."""
+    name, _, inner = field.partition(".")
+    old = inner.partition(".")[0] or text
+    return PlannedItem(action="remove", section=section, field=name, value=None, old=old)
 
 
 def _check(change: ItemChange) -> None:

@@ -14,8 +14,8 @@ from services.memory import proposals_sql as sql
 from services.memory.archive import Archive
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.core_values import CoreValue, CoreValues, texts_of
-from services.memory.items import ItemChange
+from services.memory.core_values import CoreValue, CoreValues
+from services.memory.items import ItemChange, removed_value, values_of
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among
 from services.platform.connections import Connection
@@ -122,11 +122,11 @@ class Pairs:
             asked: dict[str, Any] = {"tenant_id": owner.tenant_id, "block_ids": [value.block_id]}
             pins = {bytes(row[1]) for row in await (await connection.execute(PINNED, asked)).fetchall()}
         named = (value.field, value.text)
-        if named not in set(texts_of(content)) or named in pinned_among(value.block_id, content, pins):
+        if named not in set(values_of(content)) or named in pinned_among(value.block_id, content, pins):
             raise Conflict(_CHANGED)
 
     async def _remove(self, connection: Connection, owner: Owner, value: CoreValue, trigger: Trigger) -> None:
-        change = ItemChange("remove", value.section, value.field, old=value.text)
+        change = ItemChange(**removed_value(value.section, value.field, value.text))
         changed = await self._core.change_items(_with(owner, value), [change], trigger, connection=connection)
         if changed.unmatched:
             raise Conflict(_CHANGED)

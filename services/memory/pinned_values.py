@@ -9,8 +9,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from services.encryption.data_key import DIGEST_BYTES
-from services.memory.items import ItemChange, apply_changes
-from services.memory.origins import values_of
+from services.memory.items import ItemChange, apply_changes, values_of
 
 PINNED: LiteralString = """
 SELECT block_id, digest FROM core_memory_pins WHERE tenant_id = %(tenant_id)s AND block_id = ANY(%(block_ids)s)

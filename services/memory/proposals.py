@@ -158,7 +158,7 @@ class Proposals:
         named = [each.strip() for each in (replaces or (text if kind == "forget" else "")).split(",")]
         memory = ",".join(named) if all(map(is_id, named)) else ""
         if memory:
-            shown = "; ".join(await self._changes.texts(request, "", ids=named))
+            shown = "; ".join(await self._changes.planner.texts(request, "", ids=named))
             text, replaces = (shown or text, "") if kind == "forget" else (text, shown or replaces)
         async with self._database.tenant(request.owner.tenant_id) as connection:
             return await self.add_in(connection, request, kind, text, replaces, memory, is_asked=True)

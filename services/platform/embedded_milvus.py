@@ -31,6 +31,7 @@ class EmbeddedMilvus:
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = threading.Lock()
         self._stopped = False
+        self._reserved: socket.socket | None = None
         self._port = 0
         self.uri = ""
 
@@ -42,7 +43,8 @@ class EmbeddedMilvus:
                 self.uri = f"http://127.0.0.1:{note['port']}"
                 return
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._port = _free_port()
+        self._reserved = _reserved()
+        self._port = int(self._reserved.getsockname()[1])
         self.uri = f"http://127.0.0.1:{self._port}"
         self._start()
 
@@ -87,6 +89,9 @@ class EmbeddedMilvus:
                 self._note.unlink(missing_ok=True)
                 child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
                 self._process = None
+            if self._reserved is not None:
+                self._reserved.close()
+                self._reserved = None
 
     def _accepts(self) -> bool:
         host, _, port = self.uri.removeprefix("http://").partition(":")
@@ -97,7 +102,13 @@ class EmbeddedMilvus:
         return True
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _reserved() -> socket.socket:
+    """Hold a free port, at which the server listens beside this socket.
+
+    Nobody else gets it, be it before the server has begun to listen or while one that has died is started again:
+    the service would talk to a stranger.
+    """
+    holding = socket.socket()
+    holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # gRPC sets it as well
+    holding.bind(("127.0.0.1", 0))
+    return holding

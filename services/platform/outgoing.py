@@ -29,7 +29,15 @@ class OutgoingHttp:
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
 
-    async def get(self, url: str, params: Mapping[str, str], *, within_s: float, most_bytes: int) -> bytes:
+    async def get(
+        self,
+        url: str,
+        params: Mapping[str, str],
+        *,
+        within_s: float,
+        most_bytes: int,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
         """Ask once and return the body.
 
         Raises:
@@ -38,7 +46,9 @@ class OutgoingHttp:
         try:
             async with asyncio.timeout(within_s):
                 client = await self._opened()
-                async with client.stream("GET", url, params=dict(params), headers=_PLAIN) as response:
+                async with client.stream(
+                    "GET", url, params=dict(params), headers={**_PLAIN, **(headers or {})}
+                ) as response:
                     if response.status_code != httpx.codes.OK:
                         raise OutgoingFailed("status", response.status_code)
                     body = bytearray()

@@ -7,14 +7,17 @@ below a field is its meaning, and its description is what it accepts.
 import ipaddress
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from services.errors import ConfigurationError
 from services.names import RULE, is_id
+from services.platform.chosen_model import settings_of_choice
 from services.platform.env_encoding import encoding_of
 from services.platform.machine import machine_locale
 from services.platform.machine_zone import machine_timezone
@@ -33,6 +36,24 @@ KEY_VARIABLE = f"{PREFIX}KEY"
 def _or_openai(name: str) -> AliasChoices:
     """Read `ANAMNESIS_LLM_<name>`, or else the variable that the OpenAI SDK reads."""
     return AliasChoices(f"{PREFIX}LLM_{name}", f"OPENAI_{name}", f"llm_{name.lower()}")
+
+
+class _Choice(PydanticBaseSettingsSource):
+    """The model that was chosen in the console, before the variables of the OpenAI SDK."""
+
+    def __init__(self, settings: type[BaseSettings], named: Sequence[PydanticBaseSettingsSource]) -> None:
+        super().__init__(settings)
+        self._named = named
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        read: dict[str, Any] = {}
+        for source in self._named:
+            read |= source()
+        default = Settings.model_fields["data_dir"].default
+        return settings_of_choice({**read, **self.current_state}, default)
 
 
 class Settings(BaseSettings):
@@ -433,6 +454,12 @@ class Settings(BaseSettings):
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
     """Answer when all quick tools are done, or begin with the first result and ask the model again for the
     rest; a request may say otherwise."""
+    mcp_servers: SecretStr | None = Field(
+        None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
+    )
+    """Offer the model the tools of these servers of the Model Context Protocol; see docs/tools.md."""
+    tools_approval_s: float = Field(120.0, gt=0, le=900, description="seconds, more than 0 and at most 900")
+    """Wait so long for the user's agreement to a call that changes something; then it is not made."""
     weather_url: str | None = Field(
         None, description="http(s)://… of an Open-Meteo forecast API; unset = no weather"
     )
@@ -496,6 +523,19 @@ class Settings(BaseSettings):
         if value and len(value.get_secret_value()) < _SHORTEST_JWT_SECRET:
             raise ValueError(f"is shorter than {_SHORTEST_JWT_SECRET} characters")
         return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 — by its name
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the model that was chosen in the console where nothing else names one."""
+        named = (dotenv_settings, env_settings)
+        return init_settings, _Choice(settings_cls, named), env_settings, dotenv_settings
 
     @field_validator("database_url", "direct_database_url", "migration_database_url")
     @classmethod

@@ -19,6 +19,7 @@ from dotenv import dotenv_values
 from pydantic import AliasChoices
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
+from services.platform.chosen_model import chosen_model
 from services.platform.env_encoding import encoding_of
 from services.platform.settings import KEY_VARIABLE, PREFIX, Settings
 
@@ -32,13 +33,18 @@ class EffectiveSetting:
     variable: str
     value: str | None
     """None = unset; a secret is masked."""
-    source: Literal["default", ".env", "environment"]
+    source: Literal["default", "console", ".env", "environment"]
     description: str
 
 
 def effective_settings(settings: Settings) -> list[EffectiveSetting]:
     """Each setting with its value and where the value comes from, in the order of the class."""
-    sources = (("environment", EnvSettingsSource(Settings)()), (".env", DotEnvSettingsSource(Settings)()))
+    chosen = chosen_model(settings.data_dir)
+    sources = (
+        ("environment", EnvSettingsSource(Settings)()),
+        (".env", DotEnvSettingsSource(Settings)()),
+        ("console", chosen.as_settings() if chosen and chosen.model == settings.llm_model else {}),
+    )
     found = []
     for name, field in Settings.model_fields.items():
         names = {name, *(map(str, field.validation_alias.choices) if _has_choices(field.validation_alias) else ())}

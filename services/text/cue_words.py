@@ -63,21 +63,3 @@ thanks sure sorry
 """,
 )
 """Words so general that two texts may share them and have nothing in common."""
-
-EVERYDAY_WORDS = _cues(
-    """
-actually else now always never often usually sometimes maybe probably again already almost ever since though while
-without within around another every everyone everything someone something anything nothing one two three next
-long little big small old best better different same able put take took taken give gave given keep kept let try
-tried start started end run turn set ask asked call called bring buy bought help show find found leave left live
-mean hear heard play move middle moment type bit couple lots order currently nowadays lately later early soon
-late finally quite pretty suppose wonder recommend suggest
-""",
-    """
-推荐 建议 那种 什么样 这种 那样 说过 提到 上回 上次 每天 每个 每次 平时 一般 通常
-经常 总是 今年 明年 去年 目前 如今 刚刚 最后 以前 后来 开始 继续 准备 打算 出来
-地方 样子 里面 上面 下面 那边 这边 这里 大家 别人 一种 一次 几个 哪天 哪种 哪家
-是否 有人 时间
-""",
-)
-"""Words so frequent that sharing one says little about a subject."""

@@ -67,7 +67,6 @@ _ASKS_NOTHING: dict[Language, re.Pattern[str]] = {
     ),
 }
 """What looks like a question and is none, unless its mark says so."""
-_ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us|our|ours)\b")
 
 
 def asks(message: str, language: Language) -> bool:
@@ -97,15 +96,6 @@ def is_about_oneself(message: str, language: Language) -> bool:
     if language == "zh":
         return "我" in _REQUESTS_OF_ONE.sub("", folded)
     return not _OWN.isdisjoint(english_words(folded)) or bool(_OF_ONE.search(folded))
-
-
-def asks_of_oneself(message: str, language: Language) -> bool:
-    """Whether a message asks about the user's own life, which only memory can answer."""
-    if asks_in_general(message):
-        return False
-    if is_about_oneself(message, language):
-        return True
-    return language == "en" and bool(_ONESELF.search(message.lower().replace("’", "'")))
 
 
 def is_about_the_assistant(message: str, language: Language) -> bool:

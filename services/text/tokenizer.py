@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from services.text.caches import text_cache
-from services.text.cue_words import EVERYDAY_WORDS, WEAK_WORDS
+from services.text.cue_words import WEAK_WORDS
 from services.text.dictionary import TOTAL, dictionary
 from services.text.lexical import STOP_WORDS
 
@@ -80,11 +80,6 @@ def english_words(text: str) -> list[str]:
     return _ENGLISH_WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())
 
 
-def english_stems(text: str) -> list[str]:
-    """The stems of `english_words`."""
-    return [_stem(word) for word in english_words(text)]
-
-
 def indexed_text(speaker: str, text: str) -> str:
     """`Speaker: text`: what is embedded and split into terms; the text alone where nobody is named."""
     return f"{speaker}: {text}" if speaker else text
@@ -132,17 +127,6 @@ def _runs(text: str) -> list[str]:
 def is_weak(term: str) -> bool:
     """Whether a term is too general to be evidence alone."""
     return term in _weak_terms()
-
-
-def is_everyday(term: str) -> bool:
-    """Whether a term is too frequent to be evidence."""
-    return term in _everyday_terms()
-
-
-@lru_cache(maxsize=1)
-def _everyday_terms() -> frozenset[str]:
-    words = EVERYDAY_WORDS["en"] | EVERYDAY_WORDS["zh"]
-    return frozenset(term for word in words for term in terms(word) if len(term) > 1)
 
 
 @lru_cache(maxsize=1)

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import structlog
 from langchain_core.messages import ToolCall, ToolMessage
@@ -15,7 +16,9 @@ from pydantic import ValidationError
 from services.platform import span_names as names
 from services.platform.tracing import mark_failed, span
 from services.tools.aliases import meant
+from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
+from services.tools.tool import RegisteredTool
 from state.context import TurnContext
 
 log = structlog.get_logger(__name__)
@@ -48,8 +51,10 @@ class RunningCalls:
 class ToolExecutor:
     """Runs tool calls. A failure is a result with an error, which the model reads; never a failed turn."""
 
-    def __init__(self, registry: ToolRegistry) -> None:
+    def __init__(self, registry: ToolRegistry, approvals: Approvals | None = None) -> None:
+        """Take the tools, and what asks users; None = nobody can be asked."""
         self._registry = registry
+        self._approvals = approvals
 
     def changes_memory(self, calls: Sequence[ToolCall]) -> bool:
         """Return whether any of the calls changes memory."""
@@ -116,7 +121,8 @@ class ToolExecutor:
         begun = time.perf_counter()
         about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
         with span(f"execute_tool {call['name']}", about) as current:
-            text, ok = await self._run_one(call, context, within_s)
+            refused = await self._refused(call, context, on_event)
+            text, ok = (refused, False) if refused else await self._run_one(call, context, within_s)
             if not ok:
                 mark_failed(current, "tool_error")
         duration = round((time.perf_counter() - begun) * 1000, 1)
@@ -132,11 +138,30 @@ class ToolExecutor:
             status="success" if ok else "error",
         )
 
+    async def _refused(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> str | None:
+        """Return why a call is not made; None = it may be made, and the user agrees where that is needed."""
+        registered = self._registry.get(call["name"])
+        if registered is None or not _has(registered, context):
+            return f"There is no tool named {call['name']}."
+        if context.temporary and registered.alone:
+            return "This conversation is temporary: memory stays as it is."
+        return await self._not_agreed(call, context, on_event) if registered.asks else None
+
+    async def _not_agreed(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> str | None:
+        if self._approvals is None or not context.can_ask:
+            return f"{call['name']} needs the user's agreement, and this client cannot ask for it."
+        match await self._approvals.ask(UUID(context.turn_id), call, on_event):
+            case True:
+                return None
+            case False:
+                return f"The user does not agree to {call['name']}; do not try it again."
+            case None:
+                return f"The user has not answered whether {call['name']} may run; it was not run."
+
     async def _run_one(self, call: ToolCall, context: TurnContext, within_s: float | None) -> tuple[str, bool]:
         registered = self._registry.get(call["name"])
-        if registered is None or (context.temporary and registered.alone):
-            reason = "This conversation is temporary: memory stays as it is."
-            return reason if registered else f"There is no tool named {call['name']}.", False
+        if registered is None:  # its server has gone at this moment
+            return f"There is no tool named {call['name']}.", False
         # A value that the model sent under that name never reaches a tool: identity comes from the run.
         given = meant(call, context.timezone)["args"]
         arguments = {name: value for name, value in given.items() if name != "runtime"}
@@ -156,6 +181,11 @@ class ToolExecutor:
                 return f"{call['name']} did not answer within {seconds:.3g} s.", False
             log.error("tool failed", tool=call["name"], exc_info=not context.temporary)
             return f"{call['name']} failed.", False
+
+
+def _has(registered: RegisteredTool, context: TurnContext) -> bool:
+    """Return whether the expert of a turn has a tool."""
+    return registered.experts is None or context.expert in registered.experts
 
 
 def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:

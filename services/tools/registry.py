@@ -1,11 +1,14 @@
-"""The tools that the model may call. A tool is one module of `services.tools.builtin`."""
+"""Tools that the model may call: modules of `services.tools.builtin`, and what packages and servers add."""
 
 import importlib
 import json
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from importlib.metadata import entry_points
 
+import structlog
 from langchain_core.tools import BaseTool
 
 from services.errors import ConfigurationError
@@ -17,6 +20,11 @@ from services.tools.tool import RegisteredTool, ToolServices
 from state.conversation import QuickCall
 from state.prompt import Feature
 
+ENTRY_POINTS = "anamnesis.tools"
+"""Group of the entry points by which packages add tools."""
+
+log = structlog.get_logger(__name__)
+
 
 class ToolRegistry:
     """All tools, by priority and name."""
@@ -27,29 +35,52 @@ class ToolRegistry:
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
         self._with: dict[frozenset[str], ToolRegistry] = {}
+        self._sources: dict[str, list[str]] = {}
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
     @classmethod
     def of_builtin_tools(cls, services: ToolServices, more: Collection[str] = ()) -> "ToolRegistry":
-        """Every `TOOL` of the modules in `services.tools.builtin`: adding a module adds a tool.
+        """Every `TOOL` of the modules in `services.tools.builtin`, and the entry points of installed packages.
 
         Raises:
-            ConfigurationError: `more` names a tool that does not exist, or is switched off.
+            ConfigurationError: `more` names a tool that does not exist, or is switched off; or an entry point does
+                not load, or is no tool.
         """
         names = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
         found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
         made = [tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found]
-        there = [tool for tool in made if tool is not None]
+        there = [tool for tool in (*made, *_installed(services)) if tool is not None]
+        if twice := [name for name, count in Counter(tool.name for tool in there).items() if count > 1]:
+            raise ConfigurationError(
+                f"Several tools are named {', '.join(twice)}; models could not tell them apart."
+            )
         if unknown := sorted(set(more) - {tool.name for tool in there}):
             raise ConfigurationError(f"ANAMNESIS_TOOLS_OFFERED names {', '.join(unknown)}: there is no such tool.")
         return cls(there, more)
 
-    def with_features(self, on: Collection[Feature], *, temporary: bool = False) -> "ToolRegistry":
-        """The tools of the enabled features; in a temporary turn, none that changes memory."""
+    def put(self, source: str, tools: Sequence[RegisteredTool]) -> None:
+        """Take the tools of a source in place of those that it had; a name that another one has stays its own."""
+        own = {name: each for name, each in self._tools.items() if name not in self._sources.get(source, ())}
+        new = [each for each in tools if each.name not in own]
+        for each in tools:
+            if each.name in own:
+                log.warning("a tool is left out: there is one of its name", tool=each.name, source=source)
+        self._sources[source] = [each.name for each in new]
+        ordered = sorted([*own.values(), *new], key=lambda registered: (registered.priority, registered.name))
+        self._tools = {registered.name: registered for registered in ordered}
+        self._with = {}
+        self.__dict__.pop("described", None)
+
+    def with_features(
+        self, on: Collection[Feature], *, temporary: bool = False, expert: str = ""
+    ) -> "ToolRegistry":
+        """The tools of the enabled features and of an expert; in a temporary turn, none that changes memory."""
         kept = [
             registered
             for registered in self._tools.values()
-            if registered.feature in (None, *on) and not (temporary and registered.alone)
+            if registered.feature in (None, *on)
+            and not (temporary and registered.alone)
+            and (registered.experts is None or expert in registered.experts)
         ]
         if len(kept) == len(self._tools):
             return self
@@ -86,3 +117,28 @@ class ToolRegistry:
             QuickCall(id=f"quick_{number}", name=each.name, arguments=each.arguments)
             for number, each in enumerate(asked, 1)
         ]
+
+
+def _installed(services: ToolServices) -> list[RegisteredTool | None]:
+    """Return the tools of installed packages: LangChain's, ours, or a function that makes one of the services.
+
+    Raises:
+        ConfigurationError: one does not load, or is no tool.
+    """
+    made: list[RegisteredTool | None] = []
+    for each in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            found = each.load()
+            if not isinstance(found, RegisteredTool | BaseTool):
+                found = found(services)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(
+                f"The entry point {each.name} of {ENTRY_POINTS} does not load: {reason}"
+            ) from error
+        if isinstance(found, BaseTool):
+            found = RegisteredTool(found)
+        if not isinstance(found, RegisteredTool | None):
+            raise ConfigurationError(f"The entry point {each.name} ({ENTRY_POINTS}) is no tool.")
+        made.append(found)
+    return made

@@ -57,6 +57,10 @@ class RegisteredTool:
     alone: bool = False
     """Whether it changes memory: other calls of the same step wait for it, as they may read that, and temporary
     turns go without it."""
+    experts: frozenset[str] | None = None
+    """Names of the experts who have it; None = all."""
+    asks: bool = False
+    """Whether the user has to agree to each call first."""
     priority: int = USUAL_PRIORITY
     """Lower comes first: in the list that the model is offered, and among the quick calls of a message. Tools of
     one priority stand in the order of their names."""

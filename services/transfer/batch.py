@@ -8,7 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from services.conversations.messages import title_of
-from services.memory.origins import values_of
+from services.memory.items import values_of
 from services.memory.word_digests import episode_digest, title_digest
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.conversations.messages import message_digest
 from services.encryption.marks import WordsDigest
-from services.memory.origins import values_of
+from services.memory.items import values_of
 from services.memory.word_digests import episode_digest, title_digest, value_digest
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, MessageLine, SessionLine
 from services.transfer.statements import BatchStatements

@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError, from_json
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone, no_nul
 from services.errors import InvalidInput
 from services.json_text import strict_json
-from services.memory.origins import values_of
+from services.memory.items import values_of
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
 from services.store.ranking import checked_paths
 from services.text.secrets import Secrets
@@ -268,7 +268,7 @@ class EpisodeLine(_OfUser):
     expert: Name | None = None
     space: SpaceName | None = None
     session_id: Id | None = None
-    episode_type: Literal["preference", "decision", "context", "outcome", "consolidated"]
+    episode_type: Literal["preference", "decision", "context", "outcome"]
     content: Text
     importance: float = Field(ge=0, le=1)
     origin: Literal["user_said", "assistant_said", "tool", "document", "derived"]

@@ -1,6 +1,7 @@
 """Commands that show and change what is stored, in this process, over a real database."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,28 @@ def test_what_a_text_describes_is_forgotten(talked: Anamnesis) -> None:
     assert talked("memory", "edit", "u-1", "home", "Lyon").exit_code == 0
     done = _json(talked("memory", "forget", "u-1", "that I live in Lyon", "--json"))
     assert (done["kind"], done["operation_id"] is not None) == ("forget", True)
-    # A value that was set by hand comes from no message, and is named by its field.
+    # A value that was set by hand comes from no message: it is found by how one states it, or by its field.
+    assert _json(talked("memory", "show", "u-1", "--json"))["core_memory"][0]["content"] == {}
+    assert talked("memory", "edit", "u-1", "home", "Lyon").exit_code == 0
     assert _json(talked("memory", "forget", "u-1", "my home in Lyon", "--json"))["operation_id"] is not None
     assert _json(talked("memory", "show", "u-1", "--json"))["core_memory"][0]["content"] == {}
     assert "Lyon" not in talked("memory", "search", "u-1", "Where do I live?").stdout
     again = talked("memory", "forget", "u-1", "that I live in Lyon")
     assert (again.exit_code, again.stdout.count("\n")) == (0, 1)
+
+
+def test_a_file_whose_name_was_packed_on_chinese_windows_has_its_name(
+    anamnesis: Anamnesis, tmp_path: Path
+) -> None:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    name = os.fsencode(folder) + "/员工手册.md".encode("gb18030")
+    with open(name, "w") as file:
+        file.write("# 年假\n\n每年三十天。")
+    assert anamnesis("kb", "add", "handbook", "--description", "Ours.").exit_code == 0
+    assert anamnesis("kb", "ingest", "handbook", str(folder)).stdout.startswith("1 new")
+    found = _json(anamnesis("kb", "search", "handbook", "年假有多少天？", "--json"))
+    assert [each["document"] for each in found["passages"]] == ["员工手册.md"]
 
 
 def test_users_are_listed_by_their_beginning_and_shown(talked: Anamnesis) -> None:

@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
+from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.folders import new_folder
@@ -61,6 +63,12 @@ def _dependencies(url: str, patience_s: float = 20) -> dict[str, str]:
         time.sleep(0.1)
 
 
+def _indexed(data_dir: Path) -> bool:
+    with psycopg.connect(EmbeddedPostgres(data_dir).url("postgres")) as superuser:
+        states = superuser.execute("SELECT indexed_at IS NOT NULL FROM episodes").fetchall()
+    return bool(states) and all(indexed for (indexed,) in states)
+
+
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 def test_neither_embedded_engines_nor_a_model_on_this_machine_are_asked_through_a_proxy(
     data_dir: Path, model_server: ModelServer, scheme: str
@@ -97,3 +105,36 @@ def test_a_proxy_of_an_unknown_kind_is_refused_at_the_start(data_dir: Path) -> N
     assert ran.returncode == 2
     assert ran.stderr.startswith("anamnesis: ALL_PROXY=socks4://127.0.0.1:1 cannot be used")
     assert len(ran.stderr.splitlines()) == 1
+
+
+def test_an_embedding_model_that_is_set_after_having_talked_is_taken_over_while_the_service_answers(
+    data_dir: Path, model_server: ModelServer
+) -> None:
+    service = ServiceProcess(data_dir, free_port()).start()
+    answer_of(chat(service.url, "My dog is called Bruno."))
+    assert _dependencies(service.url)["milvus"] == "ok"
+    end = time.monotonic() + 20
+    while not _indexed(data_dir):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    service.stop()
+    port = free_port()
+    model = {
+        "ANAMNESIS_DATA_DIR": str(data_dir),
+        "ANAMNESIS_PORT": str(port),
+        "ANAMNESIS_EMBEDDING_MODEL": "e",
+        "ANAMNESIS_EMBEDDING_DIM": "8",
+        "ANAMNESIS_EMBEDDING_BASE_URL": model_server.base_url,
+        "ANAMNESIS_EMBEDDING_API_KEY": "k",
+    }
+    again = ServiceProcess(data_dir, port, environment=model).start()
+    try:
+        assert "Bruno" in answer_of(chat(again.url, "What is my dog called?"))
+        end = time.monotonic() + 60
+        while "the indexes were made anew" not in again.text:
+            assert time.monotonic() < end, again.text
+            time.sleep(0.1)
+    finally:
+        again.stop()
+    found = run_command("memory", "search", "u-1", "What is my dog called?", variables=model)
+    assert (found.returncode, "Bruno" in found.stdout) == (0, True), found.stderr

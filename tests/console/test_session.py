@@ -36,6 +36,8 @@ async def test_a_key_becomes_a_cookie_that_counts_only_with_the_header_and_below
     assert "samesite=strict" in cookie
 
     known = (await client.get("/api/v1/service", headers=CONSOLE)).json()
+    limits = known["limits"]
+    assert (limits["turns_per_user_per_minute"], limits["requests_per_tenant_per_minute"]) == (60, 3000)
     assert (known["scopes"], known["user_id"], known["auth"]) == (["chat"], None, "api_key")
     assert (await client.get("/api/v1/service")).status_code == 401
     assert (await client.get("/v1/models", headers=CONSOLE)).status_code == 401

@@ -178,6 +178,11 @@ def _cancel(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"turn_id": ids.pick(kind, chance)})
 
 
+def _approve(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"approval_id": ids.pick("turn", chance), "approved": chance.random() < 0.5}
+    return Ask(_cancel(me, ids, more, chance).path, body=body)
+
+
 def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
     return Ask(query=_page(more, chance, "job"))
 
@@ -192,6 +197,19 @@ def _fade_nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
 
 def _nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
+
+
+def _items(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    user = _core_memory(me, ids, more, chance).path["user_id"]
+    return Ask(body={"user_id": user, "operations": [{"op": "get", "namespace": ["walk"], "key": "none"}]})
+
+
+def _other_endpoint(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask(body={"base_url": "http://127.0.0.1:1/v1"})
+
+
+def _other_model(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask(body={"base_url": "http://127.0.0.1:1/v1", "model": "another"})
 
 
 def _make_key(me: Party, _: Names, more: Names, chance: Random) -> Ask:
@@ -555,6 +573,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("DELETE", FEEDBACK): Entry(_turn, REMOVED | GONE, GONE, GONE),
     ("GET", "/api/v1/turns/{turn_id}/stream"): Entry(_turn_stream, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
+    ("POST", "/api/v1/turns/{turn_id}/approve"): Entry(_approve, OK | GONE | {409}, GONE, GONE),
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/turns"): Entry(_turns_of_all, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_conversation, OK, GONE, GONE),
@@ -613,6 +632,13 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     # Models belong to the whole service, and so to the default tenant.
     ("POST", "/api/v1/doctor"): Entry(_nothing, REFUSED, REFUSED, REFUSED, is_admins=True),
+    # Of a name that is no user yet there is nothing.
+    ("POST", "/api/v1/store/batch"): Entry(_items, OK, FOUND, GONE),
+    ("GET", "/api/v1/model"): Entry(_nothing, REFUSED, REFUSED, REFUSED, is_admins=True),
+    ("PUT", "/api/v1/model"): Entry(_other_model, REFUSED, REFUSED, REFUSED, is_admins=True),
+    ("DELETE", "/api/v1/model"): Entry(_nothing, REFUSED, REFUSED, REFUSED, is_admins=True),
+    ("POST", "/api/v1/model/models"): Entry(_other_endpoint, REFUSED, REFUSED, REFUSED, is_admins=True),
+    ("POST", "/api/v1/model/try"): Entry(_other_model, REFUSED, REFUSED, REFUSED, is_admins=True),
     ("GET", "/api/v1/retention"): Entry(_nothing, OK, OK, OK, is_admins=True),
     ("PUT", "/api/v1/retention"): Entry(_keep_for_a_century, OK, OK, OK, is_admins=True),
     ("POST", "/api/v1/retention/preview"): Entry(_nothing, OK, OK, OK, is_admins=True),

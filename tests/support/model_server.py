@@ -183,6 +183,7 @@ class ModelServer:
         app.router.add_post("/v1/chat/completions", self._answer(chat_events))
         app.router.add_post("/v1/responses", self._answer(responses_events))
         app.router.add_post("/v1/embeddings", self._embed)
+        app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, shutdown_timeout=0.5, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -221,6 +222,9 @@ class ModelServer:
             return response
 
         return handle
+
+    async def _list(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": "small"}, {"id": "scripted"}]})
 
     async def _embed(self, request: web.Request) -> web.StreamResponse:
         """Vectors that depend on the text alone; the script of answers is not asked."""

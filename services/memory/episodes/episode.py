@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-EpisodeType = Literal["turn", "preference", "decision", "context", "outcome", "consolidated"]
+EpisodeType = Literal["turn", "preference", "decision", "context", "outcome"]
 WrittenType = Literal["preference", "decision", "context", "outcome"]
 """Types of episodes that filing, a model or a caller may write."""
 Origin = Literal["user_said", "assistant_said", "tool", "document", "derived"]

@@ -173,17 +173,6 @@ SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conver
     %(content)s, %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp(), %(made_by)s
 """
 
-CHANGE = """
-UPDATE remembered_episodes SET content = %(content)s, importance = coalesce(%(importance)s, importance),
-    indexed_at = NULL, source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND content IS NOT NULL
-RETURNING id
-"""
-
-CONTENT = """
-SELECT content FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-"""
-
 WRITTEN: LiteralString = """
 SELECT e.id, e.episode_type, e.content, coalesce(
     (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at

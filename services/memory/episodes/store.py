@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words
-from services.errors import InvalidInput, NotFound
+from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
@@ -105,42 +105,6 @@ class EpisodeStore:
         }
         await connection.execute(sql.ADD, values)
         return episode_id
-
-    async def change(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        user_id: UUID,
-        episode_id: UUID,
-        *,
-        content: str,
-        importance: float | None = None,
-        source_message_ids: Sequence[UUID] = (),
-    ) -> None:
-        """Change the content of a written memory, and add the messages that the change comes from.
-
-        Raises:
-            InvalidInput: the content is empty or too long.
-            NotFound: the user has no such memory, or it is a turn, which cannot be changed.
-        """
-        values = {
-            "id": episode_id,
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "content": Words(checked_content(self._secrets.without(content))),
-            "importance": importance,
-            "source_message_ids": list(source_message_ids),
-        }
-        if await (await connection.execute(sql.CHANGE, values)).fetchone() is None:
-            raise NotFound(f"There is no memory {episode_id}.")
-
-    async def content(
-        self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID
-    ) -> str | None:
-        """Return the text of a written memory; None for a turn, or if there is none."""
-        values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
-        row = await (await connection.execute(sql.CONTENT, values)).fetchone()
-        return row[0] if row else None
 
     async def written(
         self, owner: Owner, *, limit: int, visible: bool = True, at: datetime | None = None

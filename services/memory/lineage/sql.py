@@ -43,13 +43,6 @@ WHERE d.tenant_id = %(tenant_id)s AND d.user_id = %(user_id)s AND d.date::text =
   AND s.name IS NOT DISTINCT FROM %(space)s
 """
 
-HISTORY: LiteralString = """
-SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at, b.id AS block_id, b.content, h.made_by
-FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
-WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.id = ANY(%(ids)s)
-ORDER BY b.id, h.version DESC
-"""
-
 USERS: LiteralString = """
 SELECT id, external_id FROM users WHERE tenant_id = %(tenant_id)s
   AND (%(user)s::text IS NULL OR external_id = %(user)s) AND (%(after)s::uuid IS NULL OR id > %(after)s)

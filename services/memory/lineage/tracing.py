@@ -8,14 +8,13 @@ from operator import attrgetter
 from typing import Any, Literal, LiteralString, get_args
 from uuid import UUID
 
-from psycopg.rows import class_row, dict_row, tuple_row
+from psycopg.rows import dict_row, tuple_row
 
 from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.blocks import Change
+from services.memory.core_values import CoreValues
 from services.memory.lineage import sql
 from services.memory.lineage.origins import Origin, least_trusted, of_maker
-from services.memory.origins import origin_of, values_of
 from services.platform.postgres import Database
 
 Kind = Literal[
@@ -102,24 +101,12 @@ class Trace:
     """False where there is more than is shown."""
 
 
-@dataclass(frozen=True)
-class _Version:
-    version: int
-    old: dict[str, Any] | None
-    new: dict[str, Any]
-    actor: str
-    trigger_message_id: UUID | None
-    at: datetime
-    block_id: UUID
-    content: dict[str, Any]
-    made_by: dict[str, Any]
-
-
 class Lineage:
     """Reads lineages of users."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._core_values = CoreValues(database)
 
     async def find(
         self, tenant_id: UUID, user: str, named: str, *, expert: str = "default", space: str | None = None
@@ -249,34 +236,14 @@ class Lineage:
             }
             statement = sql.MESSAGES if kind == "message" else sql.ITEMS
             rows = await self._database.fetch(tenant_id, statement, values, dict_row)
-            single = await self._values(tenant_id, values) if kind == "core_memory" else {}
+            single: dict[UUID, list[Value]] = {}
+            if kind == "core_memory":
+                for each in await self._core_values.read(tenant_id, user_id, values["ids"]):
+                    value = Value(each.field, each.text, each.message_id, each.actor, each.made_by)
+                    single.setdefault(each.block_id, []).extend([value] if each.holds else [])
             found = [Item(**row, values=single.get(row["id"], [])) for row in rows]
             items += sorted(found, key=attrgetter("at", "id"))
         return items
-
-    async def _values(self, tenant_id: UUID, values: dict[str, Any]) -> dict[UUID, list[Value]]:
-        """The values of sections, each with what brought it in."""
-        versions = await self._database.fetch(tenant_id, sql.HISTORY, values, class_row(_Version))
-        found = {}
-        for block_id, group in groupby(versions, attrgetter("block_id")):
-            history = list(group)
-            made = {each.version: each.made_by for each in history}
-            changes = [
-                Change(each.version, each.old, each.new, each.actor, each.trigger_message_id, each.at)
-                for each in history
-            ]
-            found[block_id] = [
-                Value(
-                    name,
-                    text,
-                    origin.trigger_message_id if origin else None,
-                    origin.actor if origin else None,
-                    made[origin.version] if origin else {},
-                )
-                for name, text in values_of(history[0].content)
-                for origin in [origin_of(changes, name, text)]
-            ]
-        return found
 
 
 def _only_from(item: Item, messages: set[UUID]) -> Item:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Literal
 from uuid import UUID
 
+from services.encryption.data_key import UNREADABLE
 from services.errors import Unavailable
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
@@ -117,7 +118,7 @@ async def take_in(
 
     Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
     """
-    living = [row for row in rows if row.text]
+    living = [row for row in rows if row.text and row.text != UNREADABLE]
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
 
     def made() -> list[KeptUnit]:

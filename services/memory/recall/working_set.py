@@ -13,7 +13,6 @@ from services.memory.recall.unit_arrays import (
     BLOCK,
     BY_ASSISTANT,
     STATES_NOTHING,
-    WAITING,
     WRITTEN,
     UnitArrays,
 )
@@ -35,11 +34,6 @@ _MOST_RARE = 40
 
 class WorkingSet(UnitArrays):
     """Matches units with words and embeddings."""
-
-    def are_indexed(self, places: Places) -> list[bool]:
-        """Whether the index has the units at some places."""
-        indexed: list[bool] = ((self._column("kinds")[places] & WAITING) == 0).tolist()
-        return indexed
 
     def within(
         self,

@@ -111,18 +111,9 @@ class ConversationRows:
         if keep_memories:
             await self._run(sql.DETACH, ids=[row[0] for row in rows])
             return [row[0] for row in rows if not row[2]], 0
-        mixed = {row[0] for row in rows if row[1] and not row[3]}
-        ids = {row[0] for row in rows} - mixed
-        written = {row[0] for row in rows if row[2]} - mixed
-        while True:  # until no run of upkeep has merged one of them meanwhile
-            reached = {row[0] for row in await self._all(sql.MERGED, ids=list(ids))}
-            if reached <= ids:
-                break
-            written |= reached - ids
-            ids |= reached
-        gone = sorted(ids)
-        await self._run(sql.RESTORE, mixed=list(mixed - ids))
-        await self._run(sql.DETACH, ids=list(mixed - ids))
+        gone = sorted(row[0] for row in rows if not row[1])
+        written = [row[0] for row in rows if row[2] and not row[1]]
+        await self._run(sql.DETACH, ids=[row[0] for row in rows if row[1]])
         await self._run(sql.BRING_BACK, gone=gone)
         await self._run(sql.REMOVE_EPISODES, gone=gone)
         await self._run(sql.SCRUB_OPERATIONS, texts=[str(episode_id) for episode_id in gone])

@@ -29,23 +29,12 @@ EPISODES: LiteralString = """
 WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)
 SELECT e.id, e.content IS NOT NULL AND EXISTS (
     SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.conversation_id <> %(conversation_id)s
-) AS is_mixed, e.content IS NOT NULL AS is_written, e.episode_type = 'consolidated' AS is_merged
+) AS is_mixed, e.content IS NOT NULL AS is_written
 FROM episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND (
     e.conversation_id = %(conversation_id)s OR e.source_message_ids && ARRAY(SELECT id FROM said)
 )
 ORDER BY e.id FOR UPDATE OF e
-"""
-
-# Texts that were merged from these episodes, and from those texts.
-MERGED: LiteralString = """
-WITH RECURSIVE reached AS (
-    SELECT id, superseded_by FROM episodes WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
-    UNION
-    SELECT e.id, e.superseded_by FROM reached r JOIN episodes e ON e.id = r.superseded_by
-    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.episode_type = 'consolidated'
-)
-SELECT e.id FROM episodes e WHERE e.id IN (SELECT id FROM reached) ORDER BY e.id FOR UPDATE OF e
 """
 
 BRING_BACK: LiteralString = """
@@ -56,21 +45,6 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = AN
 
 REMOVE_EPISODES: LiteralString = """
 DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-"""
-
-# A memory that comes from several conversations says again what it said before this one changed it.
-RESTORE: LiteralString = """
-UPDATE episodes e SET content = coalesce((
-    SELECT o.old_value->>'content' FROM memory_operations o
-    WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'episode_update'
-      AND o.field = e.id::text AND o.conversation_id = %(conversation_id)s AND NOT EXISTS (
-          SELECT FROM memory_operations l
-          WHERE l.tenant_id = %(tenant_id)s AND l.user_id = %(user_id)s AND l.type = 'episode_update'
-            AND l.field = e.id::text AND l.conversation_id IS DISTINCT FROM %(conversation_id)s
-            AND (l.at, l.id) > (o.at, o.id))
-    ORDER BY o.at, o.id LIMIT 1
-), e.content)
-WHERE e.id = ANY(%(mixed)s) AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
 """
 
 DETACH: LiteralString = """

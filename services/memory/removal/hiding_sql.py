@@ -57,7 +57,7 @@ RETRACT_EPISODES: LiteralString = """
 UPDATE episodes e SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL AND (
     e.id = ANY(%(episode_ids)s)
-    OR e.source_message_ids && %(message_ids)s::uuid[] AND e.episode_type <> 'consolidated' AND CASE
+    OR e.source_message_ids && %(message_ids)s::uuid[] AND CASE
         WHEN e.content IS NULL THEN NOT EXISTS (
             SELECT FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed
         )
@@ -92,30 +92,20 @@ WITH RECURSIVE same AS (
 SELECT episode_id FROM same
 """
 
-# Texts that were made of any of these, one out of the other, and memories into which others were merged.
+# Memories into which others were merged.
 MERGED_FROM: LiteralString = """
-WITH RECURSIVE made AS (
-    SELECT c.id, c.superseded_by FROM episodes e JOIN episodes c ON c.id = e.superseded_by
-    WHERE e.id = ANY(%(affected)s) AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
-      AND c.episode_type = 'consolidated'
-    UNION
-    SELECT c.id, c.superseded_by FROM made JOIN episodes c ON c.id = made.superseded_by
-    WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.episode_type = 'consolidated'
-)
-SELECT id, superseded_by FROM made
-UNION
 SELECT id, superseded_by FROM episodes
 WHERE id = ANY(%(affected)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-  AND (episode_type = 'consolidated' OR EXISTS (SELECT FROM upkeep_changes c WHERE c.kept_id = episodes.id))
+  AND EXISTS (SELECT FROM upkeep_changes c WHERE c.kept_id = episodes.id)
 """
 
 # Their other sources come back.
 UNMERGE: LiteralString = """
 WITH before AS (
-    SELECT e.id, e.superseded_by FROM episodes e JOIN episodes kept ON kept.id = e.superseded_by
+    SELECT e.id, e.superseded_by FROM episodes e
     WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.superseded_by = ANY(%(made)s)
-      AND NOT (e.id = ANY(%(made)s)) AND (kept.episode_type = 'consolidated' OR EXISTS (
-          SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.kept_id = e.superseded_by))
+      AND NOT (e.id = ANY(%(made)s)) AND EXISTS (
+          SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.kept_id = e.superseded_by)
     FOR UPDATE OF e
 ), changed AS (
     UPDATE episodes e SET superseded_by = holds.by, superseded_in = merged.superseded_in,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from services.encryption.marks import WordsDigest, WordsJson, all_words
 from services.memory.blocks import Change
+from services.memory.items import item_text, values_of
 from services.memory.model import Memory
-from services.memory.origins import origin_of, values_of
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.conversation_sql import SCRUB_COMMANDS_ABOUT
 from services.memory.removal.targets import TargetPlan, without_topic
@@ -150,7 +150,7 @@ class Purge:
             value
             for value in every
             if _speaks_of(self._plan.topic, *value)
-            or ((origin := origin_of(history, *value)) is not None and origin.trigger_message_id in whole)
+            or ((brought := _brought_in(history, value)) is not None and brought.trigger_message_id in whole)
         }
 
     async def _all(self, statement: Any, **more: Any) -> list[Any]:
@@ -169,8 +169,8 @@ def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) 
             inner = {(path.partition(".")[2], text) for path, text in dropped if path.partition(".")[0] == name}
             kept[name] = without_values(value, inner)
         elif isinstance(value, list):
-            kept[name] = [item for item in value if (name, str(item)) not in dropped]
-        elif (name, str(value)) not in dropped:
+            kept[name] = [item for item in value if (name, item_text(item)) not in dropped]
+        elif (name, item_text(value)) not in dropped:
             kept[name] = value
     return {name: value for name, value in kept.items() if value not in ({}, []) or content[name] == value}
 
@@ -186,6 +186,12 @@ def _repeats(noted: Any, values: Sequence[str]) -> bool:
     if isinstance(noted, Mapping):
         noted = noted.values()
     return isinstance(noted, Iterable) and any(_repeats(each, values) for each in noted)
+
+
+def _brought_in(history: Sequence[Change], value: tuple[str, str]) -> Change | None:
+    """The change that brought a value in; the history is the newest first. None where it does not say."""
+    changes = (each for each in history if value not in set(values_of(each.old or {})))
+    return next((each for each in changes if value in set(values_of(each.new))), None)
 
 
 def _speaks_of(topic: Words | None, field: str, text: str) -> bool:

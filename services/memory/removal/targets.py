@@ -7,16 +7,17 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import tuple_row
-from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.items import removed_value
 from services.memory.lineage.tracing import Lineage, Node
+from services.memory.plans import new_plan
 from services.memory.remainders import without
 from services.memory.words import Words
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
-from state.memory import MemoryChange, PlannedChange, PlannedItem
+from state.memory import PlannedChange, PlannedItem
 
 KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
 _MOST_RETRACTED = 5000
@@ -204,7 +205,7 @@ class TargetPlanner:
             owner, section = sections[block.id]
             for value in block.values:
                 if value.message_id in set(message_ids):
-                    by_owner.setdefault(owner, []).append(_removal(section, value.field, value.text))
+                    by_owner.setdefault(owner, []).append(removed_value(section, value.field, value.text))
         first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
         changes = [(first, planned_removal(messages=known, items=by_owner.pop(first, [])))]
         changes += [(owner, planned_removal(items=removals)) for owner, removals in by_owner.items()]
@@ -240,7 +241,7 @@ class TargetPlanner:
         if (value.field, value.text) not in held or not whose:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
         expert_id, space_id = whose[0]
-        planned = planned_removal(items=[_removal(value.section, value.field, value.text)])
+        planned = planned_removal(items=[removed_value(value.section, value.field, value.text)])
         owner = Owner(tenant_id, user_id, expert_id, space_id)
         return TargetPlan(user_id, [(owner, planned)], {})
 
@@ -269,30 +270,15 @@ def without_topic(text: str, topic: Words) -> str | None:
     return rest.text if rest.gone else None
 
 
-def _removal(section: str, name: str, text: str) -> PlannedItem:
-    """A removed value; of what is nested, the entry of its name."""
-    field_name, _, inner = name.partition(".")
-    return PlannedItem(
-        action="remove", section=section, field=field_name, value=None, old=inner.partition(".")[0] or text
-    )
-
-
 def planned_removal(
     messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
 ) -> PlannedChange:
     """Return the plan to hide messages as a whole, memories, and values of core memory."""
-    return PlannedChange(
-        change=MemoryChange(kind="forget", summary="", operation_id=str(uuid7()), items=[]),
-        target="",
-        messages=[{"message_id": str(each), "memory_text": None} for each in messages],
-        episodes=[str(each) for each in episodes],
-        items=list(items),
-        written=[],
-        own="keep",
-        own_text=None,
-        removed="",
-        reaches_shared=False,
-    )
+    plan = new_plan("forget", "")
+    plan["messages"] = [{"message_id": str(each), "memory_text": None} for each in messages]
+    plan["episodes"] = [str(each) for each in episodes]
+    plan["items"] = list(items)
+    return plan
 
 
 def described(target: Target) -> dict[str, Any]:

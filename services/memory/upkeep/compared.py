@@ -107,7 +107,7 @@ def _of_memory(written: _Written) -> Compared:
 
 def _of_values(values: Iterable[CoreValue]) -> Iterable[Compared]:
     for value in values:
-        if value.holds:
+        if value.holds and "." not in value.field:  # what is nested is named, and has one value
             yield Compared(
                 Side(value.block_id, value.digest),
                 value.expert_id,

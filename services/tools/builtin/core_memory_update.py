@@ -8,7 +8,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.core import CoreMemory
-from services.memory.origins import values_of
+from services.memory.items import values_of
 from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, trigger_of
 from services.tools.proposing import proposed

@@ -215,6 +215,17 @@ async def test_a_value_a_written_memory_and_a_message_go_by_their_ids(services: 
     assert await rig.everything() == before
 
 
+async def test_what_is_nested_is_listed_and_goes_by_its_id_alone(services: Services) -> None:
+    rig = await Rig.of(services)
+    await rig.know(family={"son": "Ben", "daughter": "Ida"}, pets=[{"name": "Bo", "kind": "dog"}])
+    listed = {each.text: each for each in await services.memory.known.list(DEFAULT_TENANT, "u-1", limit=10)}
+    assert {each.field for each in listed.values()} == {"family.son", "family.daughter", "pets"}
+    change = await rig.changes.forget(rig.request, ids=[listed["Ben"].id, listed["dog Bo"].id])
+    assert await rig.core() == {"family": {"daughter": "Ida"}}
+    await rig.undo(change)
+    assert (await rig.core())["pets"] == [{"name": "Bo", "kind": "dog"}]
+
+
 async def test_a_message_that_is_named_by_its_id_goes_with_its_answer(services: Services) -> None:
     turn = await exchange(services.turns, "I keep bees. I live in Porto.", "Bees, how lovely. Porto is, too.")
     rig = await Rig.of(services, "I play the tuba.")

@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -279,3 +280,27 @@ async def test_postgresql_that_dies_is_started_again_until_it_is_stopped(tmp_pat
     assert [
         process.pid for process in psutil.process_iter() if child_process.is_running(process.pid, folder)
     ] == []
+
+
+async def test_nobody_else_gets_milvus_port_while_it_starts_or_is_away(tmp_path: Path) -> None:
+    server = EmbeddedMilvus(tmp_path)
+    server.launch()
+    address = ("127.0.0.1", int(server.uri.rpartition(":")[2]))
+    try:
+        for moment in ("before it listens", "after it has died"):
+            with socket.socket() as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with pytest.raises(OSError, match="in use"):
+                    other.bind(address)
+            if moment == "before it listens":
+                await server.wait()
+                assert server._process
+                server._process.kill()
+                server._process.wait(30)
+        server._start()
+        await server.wait()
+    finally:
+        await server.stop()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(address)

@@ -1,8 +1,12 @@
+import sys
+from pathlib import Path
+
 import pytest
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.bootstrap import Services
+from services.errors import ConfigurationError
 from services.tools.registry import ToolRegistry
 from services.tools.tool import RegisteredTool, ToolServices
 
@@ -42,3 +46,59 @@ async def test_who_goes_without_a_part_of_memory_goes_without_its_tools(services
         "search_memory",
     }
     assert services.tools.with_features(["core_memory", "recall"]) is services.tools
+
+
+def _installed(folder: Path, value: str) -> None:
+    """A package that adds a tool, as pip leaves it."""
+    (folder / "extra_tools.py").write_text(
+        "from langchain_core.tools import tool\n"
+        "from services.tools.tool import RegisteredTool\n"
+        "@tool\ndef dice() -> str:\n    '''Throw dice.'''\n    return '4'\n"
+        "def made(services):\n    return RegisteredTool(dice, asks=True)\n"
+        "def none(services):\n    return None\n"
+        "text = lambda services: 'text'\n"
+    )
+    about = folder / "extra_tools-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: extra-tools\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[anamnesis.tools]\ndice = extra_tools:{value}\n")
+
+
+@pytest.mark.parametrize(("value", "asks"), [("dice", False), ("made", True), ("none", None)])
+def test_an_installed_package_adds_a_tool(
+    value: str, asks: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _installed(tmp_path, value)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "extra_tools", raising=False)
+    found = ToolRegistry.of_builtin_tools(ToolServices()).get("dice")
+    assert (found.asks if found else None) == asks
+
+
+@pytest.mark.parametrize(("value", "why"), [("missing", "does not load"), ("text", "is no tool")])
+def test_an_entry_point_that_is_wrong_is_named(
+    value: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _installed(tmp_path, value)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "extra_tools", raising=False)
+    with pytest.raises(ConfigurationError, match=rf"dice.*{why}"):
+        ToolRegistry.of_builtin_tools(ToolServices())
+
+
+def test_tools_of_a_source_come_and_go() -> None:
+    def nothing() -> str:
+        return ""
+
+    def made(name: str) -> RegisteredTool:
+        return RegisteredTool(StructuredTool.from_function(nothing, name=name, description="."))
+
+    registry = ToolRegistry([made("own")])
+    before = registry.described
+    registry.put("server", [made("a"), made("own")])
+    assert [tool.name for tool in registry.for_model] == ["a", "own"]
+    assert registry.described != before
+    registry.put("server", [made("b")])
+    assert [tool.name for tool in registry.with_features([]).for_model] == ["b", "own"]
+    registry.put("server", [])
+    assert registry.described == before

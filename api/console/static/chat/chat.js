@@ -7,6 +7,7 @@ import { go } from '../shell.js'
 import { DEMO, loadDemo } from '../demo.js'
 import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
+import { Connect } from './connect.js'
 import { Conversation, randomName } from './conversation.js'
 import { Turn } from './turn.js'
 import { Why } from './why.js'
@@ -116,7 +117,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
-        ${service.offline && !turns.length && !loading && html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`}
+        ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
         ${!loading && !failure && !turns.length && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}

@@ -142,6 +142,7 @@ export class Conversation extends EventTarget {
         session_id: this.stored?.session_id ?? session,
         message,
         images,
+        approvals: true,
         timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         locale: currentLanguage() === 'zh' ? 'zh-CN' : 'en',
         on_conflict: interrupt ? 'interrupt' : 'queue',
@@ -226,6 +227,7 @@ export class Conversation extends EventTarget {
     else if (status === 'route_decision') turn.route = content
     else if (status === 'filler') turn.filler = content
     else if (status === 'tool_call') turn.tools = [...turn.tools, { ...content, running: true }]
+    else if (status === 'approval') turn.tools = turn.tools.map((tool) => (tool.id === content.id ? { ...tool, approval: content } : tool))
     else if (status === 'tool_result') turn.tools = turn.tools.map((tool) => (tool.id === content.id ? { ...tool, ...content, running: false } : tool))
     else if (status === 'done') {
       Object.assign(turn, {

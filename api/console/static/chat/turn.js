@@ -24,7 +24,7 @@ export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenera
       </div>`}
     </div>`}
     <div class="answered">
-      ${turn.tools.length > 0 && html`<ul class="tool-calls">${turn.tools.map((tool) => html`<${Tool} key=${tool.id} tool=${tool} />`)}</ul>`}
+      ${turn.tools.length > 0 && html`<ul class="tool-calls">${turn.tools.map((tool) => html`<${Tool} key=${tool.id} tool=${tool} turn=${turn} />`)}</ul>`}
       <${Status} turn=${turn} />
       ${isUnderWay(turn) ? html`<${Streaming} key="live" turn=${turn} />` : turn.answer && html`<${Answer} key="whole" turn=${turn} />`}
       ${turn.error && html`<${Failed} turn=${turn} />`}
@@ -74,7 +74,23 @@ function Status({ turn }) {
   return html`<p class="status"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>${text}</p>`
 }
 
-function Tool({ tool }) {
+/** A call that changes something waits for the user, who sees all of it. */
+function Approval({ tool, turn }) {
+  const [answered, setAnswered] = useState(false)
+  if (!tool.approval || !tool.running || answered) return null
+  const answer = (approved) =>
+    attempt(async () => {
+      await post(`/api/v1/turns/${turn.id}/approve`, { approval_id: tool.approval.approval_id, approved })
+      setAnswered(true)
+    })
+  return html`<div class="approval" role="alertdialog" aria-label=${t('approval.title')}>
+    <p>${t('approval.ask', { tool: word('tool', tool.name) })}</p>
+    <pre class="result">${JSON.stringify(tool.arguments, null, 2)}</pre>
+    <div class="row end"><${Button} onClick=${() => answer(false)}>${t('approval.no')}<//><${Button} kind="primary" onClick=${() => answer(true)}>${t('approval.yes')}<//></div>
+  </div>`
+}
+
+function Tool({ tool, turn }) {
   const words = Object.values(tool.arguments ?? {}).map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · ')
   const result = tool.ok === false ? tool.error : typeof tool.result === 'string' ? tool.result : JSON.stringify(tool.result)
   return html`<li><details>
@@ -82,7 +98,7 @@ function Tool({ tool }) {
       ${tool.running ? html`<span class="spinner" role="status" aria-label=${t('running')}></span>` : html`<small class=${tool.ok === false ? 'bad' : 'muted'}>${tool.ok === false ? t('failed') : milliseconds(tool.duration_ms)}</small>`}
     </summary>
     ${result && html`<pre class="result">${result}</pre>`}
-  </details></li>`
+  </details><${Approval} tool=${tool} turn=${turn} /></li>`
 }
 
 function Failed({ turn }) {

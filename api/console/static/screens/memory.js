@@ -9,7 +9,7 @@ import { Said } from './parts.js'
 
 export const screen = 'memory'
 const PAGE = 200
-const TYPES = ['', 'turn', 'preference', 'decision', 'context', 'outcome', 'consolidated']
+const TYPES = ['', 'turn', 'preference', 'decision', 'context', 'outcome']
 const ORIGINS = ['', 'user_said', 'assistant_said', 'tool', 'document', 'derived']
 
 export function Screen({ user, may }) {

@@ -38,7 +38,7 @@ export function Screen({ user }) {
         <label class="check">${t('recall.as_of')}<input type="date" value=${form.asked_at} onInput=${set('asked_at')} /></label>
         <label class="check">${t('recall.since')}<input type="date" value=${form.since} onInput=${set('since')} /></label>
         <label class="check">${t('recall.until')}<input type="date" value=${form.until} onInput=${set('until')} /></label>
-        <${Select} aria-label=${t('memory.type')} value=${form.episode_type} onChange=${set('episode_type')} options=${['', 'turn', 'preference', 'decision', 'context', 'outcome', 'consolidated'].map((each) => [each, each ? word('type', each) : t('memory.every_type')])} />
+        <${Select} aria-label=${t('memory.type')} value=${form.episode_type} onChange=${set('episode_type')} options=${['', 'turn', 'preference', 'decision', 'context', 'outcome'].map((each) => [each, each ? word('type', each) : t('memory.every_type')])} />
         <${Select} aria-label=${t('recall.most')} value=${String(form.top_k)} onChange=${set('top_k')} options=${['5', '10', '20', '50'].map((each) => [each, t('recall.up_to', { n: each })])} />
         <${ChooseExpert} value=${form.expert} onChange=${set('expert')} />
         <span class="grow"></span><button type="button" class="link" disabled=${!form.query.trim()} onClick=${curl}>${t('recall.curl')}</button>

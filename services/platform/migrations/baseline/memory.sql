@@ -104,7 +104,7 @@ CREATE TABLE episodes (
         ON DELETE SET NULL (superseded_in),
     FOREIGN KEY (archived_by, tenant_id) REFERENCES upkeep_runs (id, tenant_id),
     CHECK ((episode_type = 'turn') = (content IS NULL)),
-    CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome', 'consolidated')),
+    CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome')),
     CHECK (importance BETWEEN 0 AND 1),
     CHECK (origin IN ('user_said', 'assistant_said', 'tool', 'document', 'derived'))
 );

@@ -24,9 +24,6 @@ CREATE VIEW lineage WITH (security_invoker = true) AS
 SELECT e.tenant_id, e.user_id, 'episode' AS kind, e.id, 'message' AS parent_kind, source.id AS parent_id
 FROM episodes e CROSS JOIN LATERAL unnest(e.source_message_ids) AS source (id)
 UNION ALL
-SELECT e.tenant_id, e.user_id, 'episode', made.id, 'episode', e.id
-FROM episodes e JOIN episodes made ON made.id = e.superseded_by AND made.episode_type = 'consolidated'
-UNION ALL
 SELECT DISTINCT b.tenant_id, b.user_id, 'core_memory', b.id, 'message', h.trigger_message_id
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 WHERE h.trigger_message_id IS NOT NULL

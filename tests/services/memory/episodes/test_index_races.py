@@ -190,7 +190,7 @@ async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
     work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
 
     async def change() -> None:
-        await memory.archive.change(owner, episode_id, "likes green tea", BY_USER)
+        await memory.catalog.edit(DEFAULT_TENANT, "u-1", episode_id, BY_USER, content="likes green tea")
 
     await _while_it_is_embedded(model_server, work, change)
     await memory.indexing.index_waiting()
@@ -200,7 +200,7 @@ async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
     assert "tea" in found[0].split()
     assert "wine" not in found[0].split()
     # And to something that has no word at all: the old words are not left behind.
-    await memory.archive.change(owner, episode_id, "…", BY_USER)
+    await memory.catalog.edit(DEFAULT_TENANT, "u-1", episode_id, BY_USER, content="…")
     await memory.indexing.index_waiting()
     assert of_user(milvus_server.uri, owner.user_id)[episode_id] == 0
 

@@ -100,7 +100,7 @@ async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_remov
     )
     await there.memory.archive.supersede(owner, written, newer, trigger)
     assert {"The dog is a beagle.", "The dog is a poodle."} & said(await ask(here)) == {"The dog is a poodle."}
-    await there.memory.archive.change(owner, newer, "The dog is a spaniel.", trigger)
+    await there.memory.catalog.edit(DEFAULT_TENANT, "u-1", newer, trigger, content="The dog is a spaniel.")
     assert {"The dog is a poodle.", "The dog is a spaniel."} & said(await ask(here)) == {"The dog is a spaniel."}
     await there.memory.archive.remove(owner, newer, trigger)
     assert "The dog is a spaniel." not in said(await ask(here))

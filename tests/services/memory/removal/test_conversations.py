@@ -139,21 +139,6 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
     assert rolled.content == {"allergies": ["peanuts"]}
 
 
-async def test_a_memory_that_also_comes_from_elsewhere_says_what_it_said_before(services: Services) -> None:
-    doomed, other = await _two(services)
-    episode_id = await _write(services, other, "paddles in Kiel")
-    archive = services.memory.archive
-    sources = [doomed.user_message_id]
-    await archive.change(_owner(other), episode_id, "paddles a red kayak", _by_model(doomed), sources=sources)
-    await _erase(services, doomed)
-    [row] = await _rows(
-        services.database,
-        "SELECT content, conversation_id, source_message_ids FROM episodes WHERE id = %s",
-        episode_id,
-    )
-    assert row == ("paddles in Kiel", other.conversation_id, [other.user_message_id])
-
-
 async def test_what_a_removed_memory_had_superseded_holds_again(services: Services) -> None:
     doomed, other = await _two(services)
     old, new = await _write(services, other, "lives in Kiel"), await _write(services, doomed, "lives in Bonn")
@@ -161,29 +146,6 @@ async def test_what_a_removed_memory_had_superseded_holds_again(services: Servic
     await services.memory.indexing.index_waiting()
     await _erase(services, doomed)
     assert "lives in Kiel" in await _found(services, other, "where does she live: lives in")
-
-
-async def test_a_merged_text_goes_and_its_other_sources_come_back(services: Services) -> None:
-    doomed, other = await _two(services)
-    mine, theirs = (
-        await _write(services, doomed, "likes red kayaks"),
-        await _write(services, other, "likes kayaks"),
-    )
-    merged = uuid4()
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute(
-            "INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, episode_type, content, importance,"
-            " origin, source_message_ids)"
-            " VALUES (%s, %s, %s, %s, %s, 'consolidated', 'red kayaks', 0.8, 'derived', %s)",
-            [merged, *vars(_owner(doomed)).values(), [doomed.user_message_id, other.user_message_id]],
-        )
-        await connection.execute(
-            "UPDATE episodes SET superseded_by = %s WHERE id = ANY(%s)", [merged, [mine, theirs]]
-        )
-    erased = await _erase(services, doomed)
-    assert erased.removed["memories"] == 2
-    rows = await _rows(services.database, "SELECT id, superseded_by FROM episodes WHERE content IS NOT NULL")
-    assert rows == [(theirs, None)]
 
 
 async def test_the_summary_of_a_day_goes_and_is_made_again_where_there_were_other_visits(

@@ -1,0 +1,142 @@
+"""`/api/v1/model`: the language model that an admin chooses where the environment names none."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any, Literal
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.access import Admin, ServicesOf
+from api.problems import documented
+from api.request_bodies import JsonRoute
+from services.errors import Conflict, Forbidden
+from services.identity.tenants import DEFAULT_TENANT
+from services.llm.model_choice import Offered, Tried, models_of, try_model
+from services.llm.providers import PROVIDERS
+from services.platform.chosen_model import ChosenModel, choose_model, chosen_model
+from services.platform.outgoing import OutgoingHttp
+from services.platform.settings_reference import effective_settings
+
+
+async def _operator(caller: Admin) -> None:
+    """Let only an admin of the default tenant in: models belong to the whole service."""
+    if caller.tenant_id != DEFAULT_TENANT:
+        raise Forbidden("This needs a key of the default tenant.")
+
+
+router = APIRouter(
+    route_class=JsonRoute,
+    prefix="/api/v1/model",
+    tags=["service"],
+    dependencies=[Depends(_operator)],
+    responses=documented(HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+
+_SHOWN = 4
+
+
+class ProviderView(BaseModel):
+    """A provider, or a server that runs on the user's own machine."""
+
+    name: str
+    base_url: str
+    api: Literal["responses", "chat"]
+    needs_key: bool
+
+
+class ModelView(BaseModel):
+    """The model in use, and where it was named."""
+
+    source: Literal["environment", "console", "none"] = Field(
+        description="`environment` includes `.env`; `none`: the built-in offline model answers."
+    )
+    model: str | None
+    base_url: str | None
+    api: Literal["responses", "chat"]
+    key: str | None = Field(description="The last four characters of its key.")
+    restarts: bool = Field(description="Whether the service restarts by itself when another one is chosen.")
+    providers: list[ProviderView] = Field(description="Well-known ones; others are typed in.")
+
+
+class Endpoint(BaseModel):
+    """An endpoint to be asked for its models."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str = Field(pattern=r"^https?://[^\s]+$", max_length=2_000)
+    api_key: str | None = Field(None, min_length=1, max_length=2_000)
+
+
+class OfferedView(BaseModel):
+    """The models of an endpoint."""
+
+    models: list[str]
+    problem: str | None = Field(description="Why there are none.")
+
+
+class TriedView(BaseModel):
+    """What a model answered to a greeting."""
+
+    answer: str | None
+    milliseconds: float | None
+    problem: str | None = Field(description="Why it did not.")
+
+
+@router.get("", response_model=ModelView)
+async def model(services: ServicesOf, request: Request) -> ModelView:
+    """Return the model in use and where it was named."""
+    settings = services.settings
+    secret = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
+    source = next(each.source for each in effective_settings(settings) if each.variable.endswith("_LLM_MODEL"))
+    return ModelView(
+        source="none" if settings.offline else "console" if source == "console" else "environment",
+        model=settings.llm_model,
+        base_url=settings.llm_base_url,
+        api=settings.llm_api,
+        key=f"…{secret[-_SHOWN:]}" if len(secret) > 2 * _SHOWN else "…" if secret else None,
+        restarts=_restart_of(request) is not None,
+        providers=[ProviderView(**asdict(each)) for each in PROVIDERS],
+    )
+
+
+@router.post("/models", response_model=OfferedView)
+async def models(endpoint: Endpoint) -> Offered:
+    """Ask an endpoint for the names of its models."""
+    http = OutgoingHttp()
+    try:
+        return await models_of(http, endpoint.base_url, endpoint.api_key)
+    finally:
+        await http.close()
+
+
+@router.post("/try", response_model=TriedView)
+async def try_(chosen: ChosenModel, services: ServicesOf) -> Tried:
+    """Send a model one short message, which is billed as usual; nothing is kept."""
+    return await try_model(services.settings, chosen)
+
+
+@router.put("", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+async def choose(chosen: ChosenModel, services: ServicesOf, request: Request) -> None:
+    """Keep a model in the data folder, and restart the service with it, if it can."""
+    _change(services.settings, chosen, request)
+
+
+@router.delete("", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+async def forget(services: ServicesOf, request: Request) -> None:
+    """Forget the model that was chosen: from the restart on the built-in one answers."""
+    _change(services.settings, None, request)
+
+
+def _change(settings: Any, chosen: ChosenModel | None, request: Request) -> None:
+    if not settings.offline and chosen_model(settings.data_dir) is None:
+        raise Conflict("The environment names the model (ANAMNESIS_LLM_MODEL); change it there.")
+    choose_model(settings.data_dir, chosen)
+    if (restart := _restart_of(request)) is not None:
+        restart()
+
+
+def _restart_of(request: Request) -> Callable[[], None] | None:
+    found: Callable[[], None] | None = getattr(request.app.state, "restart", None)
+    return found

@@ -1,0 +1,194 @@
+"""The store beside LangGraph's `PostgresStore`, on the same database, in turn.
+
+    python -m benchmarks.store [--operations N] [--items N]
+
+Milliseconds at the median and the 95th percentile: of `PostgresStore` in this process, of the store in this
+process, and of `AnamnesisStore` over HTTP to the service. Each search embeds its query with the built-in encoder;
+of `PostgresStore` it goes through pgvector. Needs the package langgraph-checkpoint-postgres besides.
+"""
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import BaseStore
+from langgraph.store.postgres import PostgresStore
+
+from benchmarks.processes import child, environment_without_settings, free_port, wait_for
+from langchain_anamnesis import AnamnesisStore
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.llm.embeddings import Embedder
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.logs import configure_logs
+from services.platform.migrate import migrate
+from services.platform.postgres import Database
+from services.platform.settings import load_settings
+from services.store.model import Get, Operation, Put, Search, StoreOwner
+from services.store.store import Store
+
+_NAMESPACE = ("notes", "bench")
+_OWNER = StoreOwner(DEFAULT_TENANT, "direct")
+_ROUNDS = 10
+_THINGS = (
+    "the garden",
+    "a red van",
+    "violin lessons",
+    "the tax return",
+    "a trip to Lisbon",
+    "my sister's wedding",
+)
+_DEEDS = ("needs water before", "was paid for on", "starts again on", "is due on", "was put off until", "ends on")
+
+
+class _Encoder(Embeddings):
+    """The built-in encoder, for `PostgresStore`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return asyncio.run(self._embedder.embed_documents(texts))
+
+    def embed_query(self, text: str) -> list[float]:
+        found = self._embedder.embed_now([text])
+        assert found is not None
+        return found[0]
+
+
+def _value(number: int) -> dict[str, Any]:
+    thing, deed = _THINGS[number % 6], _DEEDS[number // 6 % 6]
+    return {"text": f"{thing} {deed} day {number}", "n": number, "tags": ["a", "b"], "notes": "x" * 200}
+
+
+def _query(number: int) -> str:
+    return f"when was it with {_THINGS[number % 6]} on day {number}?"
+
+
+def _of(store: BaseStore) -> dict[str, Callable[[int], Any]]:
+    return {
+        "put": lambda n: store.put(_NAMESPACE, str(n), _value(n)),
+        "get": lambda n: store.get(_NAMESPACE, str(n)),
+        "search": lambda n: store.search(_NAMESPACE, query=_query(n)),
+    }
+
+
+def _direct(runner: asyncio.Runner, store: Store) -> dict[str, Callable[[int], Any]]:
+    def batch(operation: Operation) -> Any:
+        async def run() -> float:
+            begun = time.perf_counter()
+            await store.batch(_OWNER, [operation])
+            return time.perf_counter() - begun
+
+        return runner.run(run())
+
+    return {
+        "put": lambda n: batch(Put(_NAMESPACE, str(n), _value(n))),
+        "get": lambda n: batch(Get(_NAMESPACE, str(n))),
+        "search": lambda n: batch(Search(_NAMESPACE, _query(n))),
+    }
+
+
+def _timed(work: Callable[[int], Any], numbers: Sequence[int]) -> list[float]:
+    spent = []
+    for number in numbers:
+        begun = time.perf_counter()
+        inner = work(number)
+        seconds = inner if isinstance(inner, float) else time.perf_counter() - begun
+        spent.append(1000 * seconds)
+    return spent
+
+
+def _measure(stores: dict[str, dict[str, Callable[[int], Any]]], operations: int, items: int) -> None:
+    for number in range(items):
+        for works in stores.values():
+            works["put"](number)
+    for works in stores.values():
+        works["search"](0)
+    print(f"{'':<10}" + "".join(f"{name:>32}" for name in stores))
+    for kind in ("put", "get", "search"):
+        spent: dict[str, list[float]] = {name: [] for name in stores}
+        for round_ in range(_ROUNDS):  # in turn: the machine's speed changes
+            numbers = [(round_ * operations + at) % items for at in range(operations)]
+            for name, works in stores.items():
+                spent[name] += _timed(works[kind], numbers)
+        base = statistics.quantiles(spent["PostgresStore"], n=20)[-1]
+        line = f"{kind:<10}"
+        for values in spent.values():
+            p95 = statistics.quantiles(values, n=20)[-1]
+            line += f"{statistics.median(values):>14.2f}{p95:>10.2f}{p95 / base:>7.2f}x"
+        print(line)
+
+
+async def _opened(url: str, embedder: Embedder) -> tuple[Database, Store]:
+    database = Database(url)
+    await database.open()
+    return database, Store(database, embedder, JobQueue(database))
+
+
+def _run(runner: asyncio.Runner, folder: Path, operations: int, items: int) -> None:
+    server = EmbeddedPostgres(folder / "data")
+    runner.run(server.start())
+    migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
+    with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE langgraph")
+    theirs = psycopg.conninfo.make_conninfo(server.url("postgres"), dbname="langgraph")
+    embedder = Embedder.of(load_settings(data_dir=folder / "data"))
+    embedder.load()
+    port = free_port()
+    environment = environment_without_settings() | {
+        "ANAMNESIS_DATABASE_URL": server.url(SERVICE_ROLE),
+        "ANAMNESIS_DATA_DIR": str(folder / "service"),
+        "ANAMNESIS_PORT": str(port),
+    }
+    database, store = runner.run(_opened(server.url(SERVICE_ROLE), embedder))
+    index = {"dims": embedder.dimension, "embed": _Encoder(embedder), "fields": ["$"]}
+    try:
+        with (
+            child(["-m", "anamnesis_agent", "serve"], environment=environment) as service,
+            PostgresStore.from_conn_string(theirs) as plain,
+            PostgresStore.from_conn_string(theirs, index=index) as searched,
+            AnamnesisStore(f"http://127.0.0.1:{port}", user="over HTTP") as over_http,
+        ):
+            searched.setup()
+            wait_for(service, f"http://127.0.0.1:{port}/readyz")
+            print("median, 95th percentile and its ratio to PostgresStore's, ms")
+            with_index = _of(searched)
+
+            for number in range(items):
+                with_index["put"](number)
+            _measure(
+                {
+                    # Its writes are timed without embedding, as ours embed nothing either.
+                    "PostgresStore": {**_of(plain), "search": with_index["search"]},
+                    "the store, in process": _direct(runner, store),
+                    "AnamnesisStore over HTTP": _of(over_http),
+                },
+                operations,
+                items,
+            )
+    finally:
+        runner.run(database.close())
+        runner.run(server.stop())
+
+
+def main() -> None:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--operations", type=int, default=50, help="of each kind in each of ten rounds")
+    parser.add_argument("--items", type=int, default=500)
+    given = parser.parse_args()
+    configure_logs("console", "error")
+    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-") as folder, asyncio.Runner() as runner:
+        _run(runner, Path(folder), given.operations, given.items)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The language model that an admin chose in the console, kept in the data folder.
+
+It counts where neither the environment nor `.env` names a model: as a whole, so that no address of one provider
+meets the key of another.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from services.errors import ConfigurationError
+
+_FILE = "model.json"
+_OWNER_ALONE = 0o600
+
+
+class ChosenModel(BaseModel):
+    """A model and where it is asked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str = Field(pattern=r"^https?://[^\s]+$", max_length=2_000)
+    api_key: str | None = Field(None, min_length=1, max_length=2_000, repr=False)
+    model: str = Field(min_length=1, max_length=500)
+    api: Literal["responses", "chat"] = "chat"
+
+    def as_settings(self) -> dict[str, Any]:
+        """Return it by the names that settings are read by, before the variables of the OpenAI SDK."""
+        return {
+            "llm_model": self.model,
+            "llm_api": self.api,
+            "ANAMNESIS_LLM_BASE_URL": self.base_url,
+            "ANAMNESIS_LLM_API_KEY": self.api_key,
+        }
+
+
+def chosen_model(data_dir: Path) -> ChosenModel | None:
+    """Return the model; None if none was chosen.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    file = data_dir / _FILE
+    try:
+        return ChosenModel.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
+    except ValidationError:
+        raise ConfigurationError(
+            f"{file} does not name a model; remove it and choose one in the console."
+        ) from None
+
+
+def choose_model(data_dir: Path, model: ChosenModel | None) -> None:
+    """Keep a model from now on; None = none.
+
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
+    file = data_dir / _FILE
+    try:
+        if model is None:
+            file.unlink(missing_ok=True)
+            return
+        data_dir.mkdir(parents=True, exist_ok=True)
+        new = file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ALONE), "w") as written:
+            json.dump(model.model_dump(), written)
+        new.replace(file)
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from None
+
+
+def settings_of_choice(state: Mapping[str, Any], default: Path) -> dict[str, Any]:
+    """Return what the choice adds to settings that were read so far; nothing where these name a model.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    if "llm_model" in state:
+        return {}
+    chosen = chosen_model(Path(state.get("data_dir") or default))
+    return {} if chosen is None else chosen.as_settings()

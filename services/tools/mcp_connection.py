@@ -1,0 +1,219 @@
+"""A connection to a server of the Model Context Protocol, and its tools as the model is offered them.
+
+A task connects, lists the tools, looks now and then whether it still answers, and tries again
+after a failure. A server that is down costs its tools and nothing else.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import httpx2
+import structlog
+from langchain_core.tools import StructuredTool, ToolException
+from mcp import types
+from mcp.client import Client
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.exceptions import MCPError
+
+from services.tools.mcp_config import McpServerConfig
+from services.tools.tool import RegisteredTool
+
+_CONNECT_S = 30.0
+_LOOK_EVERY_S = 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_GRACE_S = 2.0
+LONGEST_RESULT = 20_000
+"""Characters of a result that the model reads."""
+_LONGEST_DESCRIPTION, _MOST_TOOLS, _LONGEST_NAME = 2_000, 64, 64
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+_PRIORITY = 200
+
+OnTools = Callable[[str, Sequence[RegisteredTool]], None]
+"""Called with a server's name and the tools that it has now."""
+
+log = structlog.get_logger(__name__)
+
+
+class McpServer:
+    """One server."""
+
+    def __init__(self, name: str, config: McpServerConfig, on_tools: OnTools) -> None:
+        self.name = name
+        self._config = config
+        self._on_tools = on_tools
+        self._client: Client | None = None
+        self._lost = asyncio.Event()
+        self.reason: str | None = "is not connected yet"
+        """Why its tools are not offered; None = they are."""
+        self.listed = asyncio.Event()
+        """Set when the first attempt has ended, well or not."""
+
+    async def run(self) -> None:
+        """Stay connected, until it is cancelled."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                async with self._connected() as client:
+                    pause_s = _FIRST_PAUSE_S
+                    await self._watch(client)
+            except Exception as error:  # whatever a server does, the service goes on without it
+                self.reason = _reason(error)
+                log.warning("a tool server is away", server=self.name, reason=self.reason)
+            finally:
+                self._client = None
+                self._on_tools(self.name, [])
+                self.listed.set()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool and return what it says.
+
+        Raises:
+            ToolException: it failed, or the server does not answer; says why.
+        """
+        client = self._client
+        if client is None:
+            raise ToolException(f"The server {self.name} does not answer at present.")
+        try:
+            result = await client.call_tool(tool, dict(arguments), read_timeout_seconds=self._config.timeout_s)
+        except MCPError as error:
+            self._lost.set()  # looked at anew: it may have ended
+            raise ToolException(f"{self.name} refused: {error}"[:LONGEST_RESULT]) from error
+        except Exception as error:
+            self._lost.set()
+            raise ToolException(f"The server {self.name} broke off: {_reason(error)}") from error
+        text = _text(result.content)
+        if result.is_error:
+            raise ToolException(text)
+        return text
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        async with AsyncExitStack() as stack:
+            # Not over the whole block: its end would be taken for the limit's.
+            async with asyncio.timeout(_CONNECT_S):
+                client = await stack.enter_async_context(Client(await self._transport(stack)))
+            yield client
+
+    async def _transport(self, stack: AsyncExitStack) -> Any:
+        config = self._config
+        if config.command is not None:
+            env = {name: value.get_secret_value() for name, value in config.env.items()}
+            return StdioServerParameters(command=config.command, args=config.args, env=env, cwd=config.cwd)
+        assert config.url is not None  # noqa: S101 — one of both is there
+        headers = {name: value.get_secret_value() for name, value in config.headers.items()}
+        http = await stack.enter_async_context(
+            httpx2.AsyncClient(headers=headers, timeout=config.timeout_s, auth=_signing_in(config))
+        )
+        return streamable_http_client(config.url, http_client=http)
+
+    async def _watch(self, client: Client) -> None:
+        """Keep the list of tools, until the server no longer answers."""
+        known: list[str] = []
+        while True:
+            self._lost.clear()
+            async with asyncio.timeout(_CONNECT_S):
+                listed = await client.session.list_tools()
+            tools = [
+                each for each in listed.tools if self._config.tools is None or each.name in self._config.tools
+            ]
+            names = [each.name for each in tools]
+            if self._client is None or names != known:
+                self._client, self.reason, known = client, None, names
+                self._on_tools(self.name, [self._registered(each) for each in tools[:_MOST_TOOLS]])
+                log.info("a tool server is there", server=self.name, tools=len(tools))
+                self.listed.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY_S):
+                    await self._lost.wait()
+
+    def _registered(self, tool: types.Tool) -> RegisteredTool:
+        async def call(**arguments: Any) -> str:
+            return await self.call(tool.name, arguments)
+
+        reads = tool.annotations is not None and tool.annotations.read_only_hint is True
+        return RegisteredTool(
+            StructuredTool(
+                name=tool_name(self.name, tool.name),
+                description=(tool.description or tool.name)[:_LONGEST_DESCRIPTION],
+                args_schema=dict(tool.input_schema),
+                coroutine=call,
+            ),
+            timeout_s=self._config.timeout_s + _GRACE_S,
+            priority=_PRIORITY,
+            experts=self._config.experts,
+            asks=self._config.approve == "always" or (self._config.approve == "changes" and not reads),
+        )
+
+
+def tool_name(server: str, tool: str) -> str:
+    """Return the name by which models call a tool of a server."""
+    name = _UNFIT.sub("_", f"{server}_{tool}")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - 9]}_{digest}"
+
+
+class _InMemory:
+    """Keeps the tokens of one connection."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+
+def _signing_in(config: McpServerConfig) -> Any:
+    if config.oauth is None or config.url is None:
+        return None
+    return ClientCredentialsOAuthProvider(
+        server_url=config.url,
+        storage=_InMemory(),
+        client_id=config.oauth.client_id,
+        client_secret=config.oauth.client_secret.get_secret_value(),
+        scope=config.oauth.scope,
+        issuer=config.oauth.issuer,
+    )
+
+
+def _text(content: Sequence[Any]) -> str:
+    parts = []
+    for each in content:
+        if isinstance(each, types.TextContent):
+            parts.append(each.text)
+        elif isinstance(each, types.EmbeddedResource) and isinstance(each.resource, types.TextResourceContents):
+            parts.append(each.resource.text)
+        else:
+            parts.append(f"[{each.type} that is not shown]")
+    text = "\n".join(parts)
+    if len(text) <= LONGEST_RESULT:
+        return text
+    return f"{text[:LONGEST_RESULT]}\n[… cut; it has {len(text)} characters]"
+
+
+def _reason(error: BaseException) -> str:
+    """Return why a connection failed; task groups wrap what matters."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"[:300] if str(error) else type(error).__name__
