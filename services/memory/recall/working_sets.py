@@ -42,7 +42,7 @@ _MANY = 500
 """Changed units from which on the index is asked for their terms."""
 _LEARNT_AT_ONCE = 100
 """Embeddings that are stored in one step of the event loop."""
-_EMBEDDED_AT_ONCE = 8
+_EMBEDDED_AT_ONCE = 50
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
