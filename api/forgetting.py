@@ -60,7 +60,7 @@ async def forget(
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     if not body.dry_run:
         return {**await services.memory.changes.forget(request, body.what), "affected": None}
-    planned = await services.memory.changes.plan_named(request, body.what)
+    planned = await services.memory.changes.planner.plan_named(request, body.what)
     affected = AffectedView(
         messages=len(planned["messages"]),
         memories=len(planned["episodes"]),

@@ -18,9 +18,9 @@ from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import Caller
-from services.memory.changes import LONGEST_ITEM
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
+from services.memory.planner import LONGEST_ITEM
 
 router = APIRouter(
     route_class=JsonRoute,

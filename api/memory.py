@@ -37,7 +37,7 @@ from services.memory.blocks import Block, Owner
 from services.memory.content import SECTION_PATTERN
 from services.memory.items import values_of
 from services.memory.operations import Trigger
-from services.memory.proposals import State
+from services.memory.proposal_list import State
 from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1

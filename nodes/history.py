@@ -80,7 +80,9 @@ async def planned_forms(
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
-    return await changes.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
+    return (
+        await changes.planner.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
+    )
 
 
 def change_request(state: ConversationState, context: TurnContext) -> ChangeRequest:

@@ -103,7 +103,7 @@ def make_removal(
 def _plan_topic(memory: Memory) -> PlanTopic:
     async def plan(owner: Owner, topic: str) -> PlannedChange:
         request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-        return await memory.changes.plan_everything(request, topic)
+        return await memory.changes.planner.plan_everything(request, topic)
 
     return plan
 

@@ -25,7 +25,7 @@ from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
-    from services.memory.proposals import Proposal
+    from services.memory.proposal_list import Proposal
     from services.memory.upkeep.upkeep import Found
 
 app = typer.Typer(

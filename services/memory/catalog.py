@@ -14,6 +14,7 @@ from services.identity.tenants import user_id_of
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, Origin, Source, WrittenType
+from services.memory.episodes.sources import sources_of
 from services.memory.episodes.store import checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.database_errors import again_if_contended
@@ -55,12 +56,6 @@ ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 
 _ONE: LiteralString = f"""{_ENTRY}
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
-"""
-
-_SOURCES: LiteralString = """
-SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
-WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
-ORDER BY created_at, id
 """
 
 _LOCK: LiteralString = """
@@ -194,8 +189,8 @@ class EpisodeCatalog:
         found = await self._database.fetch(tenant_id, _ONE, values, class_row(CatalogEntry))
         if not found:
             raise NotFound(f"There is no episode {episode_id}.")
-        values = {"tenant_id": tenant_id, "message_ids": found[0].source_message_ids}
-        return found[0], await self._database.fetch(tenant_id, _SOURCES, values, class_row(Source))
+        sources = await sources_of(self._database, tenant_id, found[0].source_message_ids)
+        return found[0], list(sources.values())
 
     @again_if_contended
     async def edit(

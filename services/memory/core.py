@@ -4,7 +4,7 @@ PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with
 in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +24,7 @@ from services.memory.items import ItemChange, apply_changes
 from services.memory.merge import canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among, without_removals_of
+from services.memory.provenance import taken_back
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -182,6 +183,30 @@ class CoreMemory:
         for changing in changed:
             await self._keep(changing)
         return result
+
+    async def take_back(
+        self,
+        connection: Connection,
+        owner: Owner,
+        section: str,
+        changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
+        trigger: Trigger,
+    ) -> bool:
+        """Take a change of a section back, from what it was to what it became, in a transaction of the caller's.
+
+        Return whether that is all of it and nothing that came later.
+
+        Raises:
+            InvalidInput: the section has filled up since.
+            NotFound: the owner was erased.
+        """
+        old, new = changed
+        changing = await self._locked(connection, owner, section)
+        content = changing.content or {}
+        left, is_whole = taken_back(content, old or {}, new or {})
+        if not _equal(content, left):
+            await changing.write(left, "core_memory_change", trigger)
+        return is_whole
 
     async def locked_content(self, connection: Connection, owner: Owner, section: str) -> dict[str, Any]:
         """Return a section's content, which nobody else changes until the end of the caller's transaction.

@@ -5,13 +5,14 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from services.memory.blocks import Owner
-from services.memory.changes import SECTION, Changes
+from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.filing_answer import FilingOperation
 from services.memory.filing_store import StoredMessage
 from services.memory.items import SINGLE_FIELDS
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
+from services.memory.planner import SECTION
 from services.memory.removal.hiding import Hiding
 from services.platform.connections import Connection
 from state.memory import PlannedChange
@@ -46,25 +47,25 @@ class FilingPlans:
         if operation.kind == "leave_out":
             # A request never takes its own message away, so that it is made outside of it.
             outside = ChangeRequest.outside_of_turns(owner, request.trigger)
-            return await self._changes.plan_leave_out(outside, [message.id])
+            return await self._changes.planner.plan_leave_out(outside, [message.id])
         if operation.kind == "add":
             return await self._addition(request, operation)
         memory = memories[operation.memory]
         if operation.kind == "replace":
-            plan = await self._changes.plan_replace(request, [memory], operation.text, field=memory.field)
+            plan = await self._changes.planner.plan_replace(request, [memory], operation.text, field=memory.field)
             return _written(plan, operation.text) if memory.kind == "written" else plan
         if operation.kind == "end":
-            return await self._changes.plan_end(request, memory, operation.date)
-        return await self._changes.plan_forget(request, [memory], target=operation.quote)
+            return await self._changes.planner.plan_end(request, memory, operation.date)
+        return await self._changes.planner.plan_forget(request, [memory], target=operation.quote)
 
     async def _addition(self, request: ChangeRequest, operation: FilingOperation) -> PlannedChange:
         if operation.field in _EVENTS:
-            return _written(await self._changes.plan_remember(request, operation.text), operation.text)
+            return _written(await self._changes.planner.plan_remember(request, operation.text), operation.text)
         field = operation.field
         if field in SINGLE_FIELDS:  # adding to it would replace what it holds, which only `replace` may
             taken = (await self._core.known(request.owner)).get(SECTION, {}).get(field)
             field = "facts" if taken else field
-        return await self._changes.plan_remember(request, operation.text, field=field)
+        return await self._changes.planner.plan_remember(request, operation.text, field=field)
 
     @asynccontextmanager
     async def transaction(self, owner: Owner) -> AsyncIterator[Connection]:

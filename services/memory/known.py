@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 from services.identity.tenants import user_id_of
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source
+from services.memory.episodes.sources import sources_of
 from services.platform.postgres import Database
 
 # A written memory that another one replaced is told with that one.
@@ -32,12 +33,6 @@ _NAMES: LiteralString = """
 SELECT x.id, x.name FROM experts x WHERE x.tenant_id = %(tenant_id)s
 UNION ALL
 SELECT s.id, s.name FROM spaces s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s
-"""
-
-_MESSAGES: LiteralString = """
-SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
-WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
-ORDER BY created_at, id
 """
 
 
@@ -111,17 +106,11 @@ class KnownMemories:
         found += [(_of_written(each), list(each.message_ids)) for each in written]
         ordered = sorted(found, key=lambda each: (each[0].since, each[0].id), reverse=True)
         page = [each for each in ordered if after is None or (each[0].since, each[0].id) < after][:limit]
-        sources = await self._sources(tenant_id, [one for _, ids in page for one in ids if one is not None])
+        wanted = [one for _, ids in page for one in ids if one is not None]
+        sources = await sources_of(self._database, tenant_id, wanted)
         for statement, ids in page:
             statement.sources.extend(sources[each] for each in ids if each in sources)
         return [statement for statement, _ in page]
-
-    async def _sources(self, tenant_id: UUID, ids: Sequence[UUID]) -> dict[UUID, Source]:
-        if not ids:
-            return {}
-        asked = {"tenant_id": tenant_id, "message_ids": list(ids)}
-        rows = await self._database.fetch(tenant_id, _MESSAGES, asked, class_row(Source))
-        return {each.message_id: each for each in rows}
 
 
 def _of_value(value: CoreValue, values: Sequence[CoreValue], names: dict[UUID, str]) -> Statement:

@@ -7,14 +7,13 @@ it, and the user may ask about it there. Who asks for something to be forgotten 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uuid_utils.compat import uuid7
-
 from services.memory.change_wording import summary_of, this_message
+from services.memory.plans import new_plan
 from services.memory.remainders import sentences_without
 from services.text.language import Language
 from services.text.sentences import sentences
 from services.text.tokenizer import informative_terms
-from state.memory import MemoryChange, PlannedChange, PlannedMessage
+from state.memory import PlannedChange, PlannedMessage
 from state.prompt import HistoryMessage
 
 
@@ -78,22 +77,6 @@ def _left_out(
     if not messages:
         return []
     this = this_message(language)
-    return [
-        PlannedChange(
-            change=MemoryChange(
-                kind="do_not_remember",
-                summary=summary_of("do_not_remember", [this], language),
-                operation_id=str(uuid7()),
-                items=[this],
-            ),
-            target="",
-            messages=messages,
-            episodes=[],
-            items=[],
-            written=[],
-            own="keep",
-            own_text=None,
-            removed="",
-            reaches_shared=False,
-        )
-    ]
+    plan = new_plan("do_not_remember", summary_of("do_not_remember", [this], language), [this])
+    plan["messages"] = messages
+    return [plan]

@@ -30,11 +30,6 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memo
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
 
-MESSAGES: LiteralString = """
-SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
-WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
-"""
-
 PROPOSED: LiteralString = """
 SELECT results->>'state' AS state, field AS kind, coalesce(new_value->>'text', '') AS text,
        coalesce(new_value->>'replaces', '') AS replaces, coalesce(new_value->>'memory', '') AS memory,

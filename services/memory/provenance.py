@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from services.memory.merge import canonical
+
 _MISSING: Any = object()
 
 
@@ -51,6 +53,29 @@ def apply_difference(content: Mapping[str, Any], old: Mapping[str, Any], new: Ma
         else:
             changed[key] = value
     return changed
+
+
+def taken_back(
+    content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """`content` without what made `new` of `old`, and whether that is all of it and nothing that came later.
+
+    Of a field that was changed since, only the items of a list are taken back.
+    """
+    left, is_whole = dict(content), True
+    for key in sorted(old.keys() | new.keys()):
+        before, after = ({key: each[key]} if key in each else {} for each in (old, new))
+        back = apply_difference(left, after, before)
+        is_same = _sorted(apply_difference(back, before, after)) == _sorted(left)
+        is_whole = is_whole and is_same
+        if is_same or isinstance(left.get(key), list):
+            left = back
+    return left, is_whole
+
+
+def _sorted(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A content whose lists are in one order, for comparing."""
+    return {key: sorted(map(canonical, each)) if isinstance(each, list) else each for key, each in content.items()}
 
 
 def _changed(value: Any, old: Any, new: Any) -> Any:

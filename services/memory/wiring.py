@@ -22,6 +22,7 @@ from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
+from services.memory.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
@@ -120,7 +121,8 @@ def make_memory(
     undo = Undo(database, core, hiding, operations)
     values = CoreValues(database)
     questions = OpenQuestions(database, values)
-    changes = Changes(database, core, values, MemoryFinder(database, core, embedder), hiding, secrets)
+    finder = MemoryFinder(database, core, embedder)
+    changes = Changes(database, ChangePlanner(core, values, finder, secrets), finder, hiding)
     pairs = Pairs(database, core, values, archive, operations)
     return Memory(
         core=core,

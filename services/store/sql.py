@@ -32,19 +32,19 @@ WHERE {_BELOW}
 ORDER BY i.updated_at DESC, i.id DESC LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608
 
-# Values only where they are looked at: vectors decide which ones are shown.
+# As few columns as ranking needs, and values only where they are looked at: what is shown is read by its ids.
 CANDIDATES: LiteralString = f"""
 WITH owner AS ({_OWNER})
-SELECT i.id, i.operation_id, i.namespace, i.key, i.created_at, i.updated_at, i.ttl_minutes, i.index_paths,
-       CASE WHEN i.embedded_by = %(embedded_by)s THEN i.vector END AS vector,
-       CASE WHEN %(filtered)s OR i.embedded_by IS DISTINCT FROM %(embedded_by)s THEN i.value END AS value
+SELECT i.id, i.operation_id, i.index_paths, CASE WHEN i.embedded_by = %(embedded_by)s THEN i.vector END,
+       CASE WHEN %(filtered)s OR i.embedded_by IS DISTINCT FROM %(embedded_by)s THEN i.value END
 FROM owner JOIN store_items i ON {_LIVES}
 WHERE {_BELOW}
 ORDER BY i.updated_at DESC, i.id DESC LIMIT %(most)s
 """  # noqa: S608
 
-VALUES: LiteralString = """
-SELECT id, value FROM store_items WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)
+ITEMS: LiteralString = """
+SELECT id, namespace, key, value, created_at, updated_at, ttl_minutes FROM store_items
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)
 """
 
 NAMESPACES: LiteralString = f"""

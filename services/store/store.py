@@ -6,7 +6,7 @@ Every write is logged with what undoes it.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -78,11 +78,6 @@ class _Candidate:
 
     id: UUID
     operation_id: UUID
-    namespace: str
-    key: str
-    created_at: datetime
-    updated_at: datetime
-    ttl_minutes: float | None
     index_paths: list[str] | None
     vector: str | None
     value: str | None
@@ -154,9 +149,9 @@ class Store:
         values = {**vars(owner), "prefix": prefix}
         if not (wanted.query and wanted.query.strip()) and not wanted.filter:
             page = {**values, "limit": wanted.limit, "offset": wanted.offset}
-            rows = await self._database.fetch(owner.tenant_id, sql.PAGE, page, class_row(_Row))
-            await self._refresh(owner, rows if wanted.refresh_ttl else [])
-            return [row.item for row in rows]
+            newest = await self._database.fetch(owner.tenant_id, sql.PAGE, page, class_row(_Row))
+            await self._refresh(owner, newest if wanted.refresh_ttl else [])
+            return [row.item for row in newest]
         model = self._embedder.model
         looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
         found = await self._database.fetch(owner.tenant_id, sql.CANDIDATES, looked, args_row(_Candidate))
@@ -167,8 +162,10 @@ class Store:
             await self._score(owner, found, wanted.query, model)
             found.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
         shown = found[wanted.offset : wanted.offset + wanted.limit]
-        await self._refresh(owner, shown if wanted.refresh_ttl else [])
-        return await self._items(owner, shown)
+        rows = await self._rows(owner, [each.id for each in shown])
+        await self._refresh(owner, list(rows.values()) if wanted.refresh_ttl else [])
+        # What is not there was removed at this moment.
+        return [replace(rows[each.id].item, score=each.score) for each in shown if each.id in rows]
 
     async def _score(self, owner: StoreOwner, found: Sequence[_Candidate], query: str, model: str) -> None:
         """Score what is indexed; vectors that are missing are made and kept."""
@@ -198,9 +195,10 @@ class Store:
             each.score = score
 
     async def _score_by_words(self, owner: StoreOwner, found: Sequence[_Candidate], query: str) -> None:
-        stored = await self._values(owner, [each for each in found if each.value is None])
+        rows = await self._rows(owner, [each.id for each in found if each.value is None])
         for each in found:
-            texts = texts_of(json.loads(each.value or stored.get(each.id, "{}")), each.index_paths)
+            value = each.value or (rows[each.id].value if each.id in rows else "{}")
+            texts = texts_of(json.loads(value), each.index_paths)
             each.score = shared_terms(" ".join(texts), query) if texts else None
 
     async def _keep_vectors(self, owner: StoreOwner, new: Sequence[_Candidate], model: str) -> None:
@@ -214,26 +212,12 @@ class Store:
         }
         await self._database.fetch(owner.tenant_id, sql.KEEP_VECTORS, values, tuple_row)
 
-    async def _items(self, owner: StoreOwner, shown: Sequence[_Candidate]) -> list[Item]:
-        stored = await self._values(owner, [each for each in shown if each.value is None])
-        return [
-            Item(
-                parted(each.namespace),
-                each.key,
-                json.loads(each.value or stored[each.id]),
-                each.created_at,
-                each.updated_at,
-                each.score,
-            )
-            for each in shown
-            if each.value or each.id in stored  # else it was removed at this moment
-        ]
-
-    async def _values(self, owner: StoreOwner, of: Sequence[_Candidate]) -> dict[UUID, str]:
-        if not of:
+    async def _rows(self, owner: StoreOwner, ids: Sequence[UUID]) -> dict[UUID, _Row]:
+        if not ids:
             return {}
-        values = {"tenant_id": owner.tenant_id, "ids": [each.id for each in of]}
-        return dict(await self._database.fetch(owner.tenant_id, sql.VALUES, values, tuple_row))
+        values = {"tenant_id": owner.tenant_id, "ids": list(ids)}
+        rows = await self._database.fetch(owner.tenant_id, sql.ITEMS, values, class_row(_Row))
+        return {row.id: row for row in rows}
 
     async def _namespaces(self, owner: StoreOwner, wanted: ListNamespaces) -> list[list[str]]:
         rows = await self._database.fetch(owner.tenant_id, sql.NAMESPACES, vars(owner), tuple_row)
@@ -242,7 +226,7 @@ class Store:
             found = {each[: wanted.max_depth] for each in found}
         return [list(each) for each in sorted(found)[wanted.offset : wanted.offset + wanted.limit]]
 
-    async def _refresh(self, owner: StoreOwner, rows: Sequence[_Row | _Candidate]) -> None:
+    async def _refresh(self, owner: StoreOwner, rows: Sequence[_Row]) -> None:
         ids = [row.id for row in rows if row.ttl_minutes is not None]
         if ids:
             values = {"tenant_id": owner.tenant_id, "ids": ids}

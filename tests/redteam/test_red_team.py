@@ -11,7 +11,7 @@ from psycopg.rows import tuple_row
 from nodes.tools import tools
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.proposals import Proposal
+from services.memory.proposal_list import Proposal
 from services.memory.quotes import own_text
 from services.platform.settings import Settings, load_settings
 from tests.redteam.case import LANGUAGES, load_cases, sample

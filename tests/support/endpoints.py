@@ -178,6 +178,11 @@ def _cancel(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"turn_id": ids.pick(kind, chance)})
 
 
+def _approve(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"approval_id": ids.pick("turn", chance), "approved": chance.random() < 0.5}
+    return Ask(_cancel(me, ids, more, chance).path, body=body)
+
+
 def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
     return Ask(query=_page(more, chance, "job"))
 
@@ -568,6 +573,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("DELETE", FEEDBACK): Entry(_turn, REMOVED | GONE, GONE, GONE),
     ("GET", "/api/v1/turns/{turn_id}/stream"): Entry(_turn_stream, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
+    ("POST", "/api/v1/turns/{turn_id}/approve"): Entry(_approve, OK | GONE | {409}, GONE, GONE),
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/turns"): Entry(_turns_of_all, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_conversation, OK, GONE, GONE),

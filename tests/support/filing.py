@@ -15,7 +15,7 @@ from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans
 from services.memory.filing_store import FilingStore
 from services.memory.operations import LoggedOperation
-from services.memory.proposals import Proposal
+from services.memory.proposal_list import Proposal
 from tests.support.model_server import ModelServer, Received, Reply
 
 Operation = dict[str, Any]

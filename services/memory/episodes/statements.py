@@ -202,9 +202,3 @@ RETURNING e.content
 """
 
 TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
-
-MESSAGES = """
-SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
-WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
-ORDER BY created_at, id
-"""

@@ -23,6 +23,7 @@ from services.memory.episodes.episode import (
     WrittenEpisode,
 )
 from services.memory.episodes.scope import Scope
+from services.memory.episodes.sources import sources_of
 from services.memory.operations import Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
@@ -74,10 +75,8 @@ class EpisodeStore:
 
     async def sources(self, scope: Scope, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
         """Messages by their ids."""
-        values = {**_scope(scope), "message_ids": list(message_ids)}
-        statement = as_of(sql.MESSAGES) if scope.as_of else sql.MESSAGES
-        rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(Source))
-        return {row.message_id: row for row in rows}
+        at, user_id = scope.as_of, scope.user_id
+        return await sources_of(self._database, scope.tenant_id, message_ids, user_id=user_id, at=at)
 
     async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
         """Return the user's time zone; None if the user no longer exists."""

@@ -1,6 +1,7 @@
 """Branches in memory: what was made of messages that are put aside is withdrawn, and can be restored."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, LiteralString
 from uuid import UUID
@@ -13,7 +14,7 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import Hiding
-from services.memory.removal.undo import space_of, taken_back
+from services.memory.removal.undo import space_of
 from services.platform.connections import Connection
 
 BRANCH = "branch"
@@ -114,11 +115,8 @@ class BranchMemory:
         whose = replace(whose, space_id=space_of(why))
         details = {"part_of": str(part_of)} if part_of else {}
         trigger = Trigger("user", expert_id=whose.expert_id, details=details)
-        for change in taken_back(section, old or {}, new or {}):
-            try:
-                await self._core.change_items(whose, [change], trigger, connection=connection)
-            except InvalidInput:  # the section has filled up since
-                continue
+        with suppress(InvalidInput):  # the section has filled up since
+            await self._core.take_back(connection, whose, section, (old, new), trigger)
 
     @staticmethod
     def _values(owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> dict[str, Any]:

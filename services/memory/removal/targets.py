@@ -7,17 +7,17 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import tuple_row
-from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
 from services.memory.items import removed_value
 from services.memory.lineage.tracing import Lineage, Node
+from services.memory.plans import new_plan
 from services.memory.remainders import without
 from services.memory.words import Words
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
-from state.memory import MemoryChange, PlannedChange, PlannedItem
+from state.memory import PlannedChange, PlannedItem
 
 KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
 _MOST_RETRACTED = 5000
@@ -274,18 +274,11 @@ def planned_removal(
     messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
 ) -> PlannedChange:
     """Return the plan to hide messages as a whole, memories, and values of core memory."""
-    return PlannedChange(
-        change=MemoryChange(kind="forget", summary="", operation_id=str(uuid7()), items=[]),
-        target="",
-        messages=[{"message_id": str(each), "memory_text": None} for each in messages],
-        episodes=[str(each) for each in episodes],
-        items=list(items),
-        written=[],
-        own="keep",
-        own_text=None,
-        removed="",
-        reaches_shared=False,
-    )
+    plan = new_plan("forget", "")
+    plan["messages"] = [{"message_id": str(each), "memory_text": None} for each in messages]
+    plan["episodes"] = [str(each) for each in episodes]
+    plan["items"] = list(items)
+    return plan
 
 
 def described(target: Target) -> dict[str, Any]:

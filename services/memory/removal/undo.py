@@ -13,7 +13,6 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.items import SINGLE_FIELDS, ItemChange, item_text
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import COMMAND, Hiding
@@ -175,17 +174,12 @@ class Undo:
             await self._hiding.file_again(connection, owner)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
-        section, old, new = operation.field or "", operation.old or {}, operation.new or {}
         expert_id = operation.trigger.get("expert_id")
         whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
         whose = replace(whose, space_id=space_of(operation.trigger))
         trigger = Trigger("user", expert_id=whose.expert_id, details={"undoes": str(operation.id)})
-        content = await self._core.locked_content(connection, whose, section)
-        changes = taken_back(section, old, new)
-        if changed_since(content, old, new):
-            raise Conflict(_CHANGED_SINCE)
-        result = await self._core.change_items(whose, changes, trigger, connection=connection)
-        if result.unmatched:
+        changed = operation.old, operation.new
+        if not await self._core.take_back(connection, whose, operation.field or "", changed, trigger):
             raise Conflict(_CHANGED_SINCE)
 
     async def _undo_insert(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
@@ -215,63 +209,6 @@ def space_of(trigger: Mapping[str, Any]) -> UUID | None:
     """The space that an operation of the log changed; None = what all spaces share."""
     space_id = trigger.get("space_id")
     return UUID(space_id) if space_id else None
-
-
-def taken_back(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ItemChange]:
-    """The changes of items that take back what made `new` of `old`."""
-    changes: list[ItemChange] = []
-    for field in sorted(old.keys() | new.keys()):
-        before, after = old.get(field), new.get(field)
-        if before == after:
-            continue
-        if isinstance(before, Mapping) or isinstance(after, Mapping):
-            changes += _of_mapping(section, field, before, after)
-        elif isinstance(before, list) or isinstance(after, list):
-            had, has = _as_list(before), _as_list(after)
-            changes += [ItemChange("remove", section, field, old=item_text(one)) for one in has if one not in had]
-            changes += [ItemChange("add", section, field, value=one) for one in had if one not in has]
-        elif after is None:
-            changes.append(ItemChange("add", section, field, value=before))
-        elif before is None:
-            changes.append(ItemChange("remove", section, field, old=item_text(after)))
-        else:
-            changes.append(ItemChange("replace", section, field, value=before, old=item_text(after)))
-    return changes
-
-
-def changed_since(content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether what made `new` of `old` can no longer be taken back without losing a later change."""
-    for field in old.keys() | new.keys():
-        before, after, now = old.get(field), new.get(field), content.get(field)
-        if before == after:
-            continue
-        if isinstance(before, Mapping) or isinstance(after, Mapping):
-            had, has, there = (each if isinstance(each, Mapping) else {} for each in (before, after, now))
-            if any(
-                there.get(key) != has.get(key) for key in had.keys() | has.keys() if had.get(key) != has.get(key)
-            ):
-                return True
-        elif (isinstance(before, list) or isinstance(after, list)) and field not in SINGLE_FIELDS:
-            kept = _as_list(before)
-            if any(one not in _as_list(now) for one in _as_list(after) if one not in kept):
-                return True
-        elif now != after:
-            return True
-    return False
-
-
-def _of_mapping(section: str, field: str, before: Any, after: Any) -> list[ItemChange]:
-    had = before if isinstance(before, Mapping) else {}
-    has = after if isinstance(after, Mapping) else {}
-    gone = [ItemChange("remove", section, field, old=key) for key in has if key not in had]
-    back = {key: value for key, value in had.items() if has.get(key) != value}
-    return [*gone, *([ItemChange("add", section, field, value=back)] if back else [])]
-
-
-def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
 
 
 def _expert_of(operation: _Logged) -> UUID:

@@ -36,7 +36,7 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
         try:
             if proposals is not None and (closed := await proposals.close(request, named)):
                 return closed
-            texts = await changes.texts(request, what, ids=named)
+            texts = await changes.planner.texts(request, what, ids=named)
             if waits := await proposed(proposals, runtime, "forget", what or ", ".join(named), removes=texts):
                 return waits
             change = await changes.forget(request, what, ids=named)

@@ -8,8 +8,9 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.changes import Changes, Kept
+from services.memory.changes import Changes
 from services.memory.plain_forms import plain_forms
+from services.memory.planner import Kept
 from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, request_of
 from services.tools.proposing import proposed

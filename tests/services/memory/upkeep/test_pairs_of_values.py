@@ -7,7 +7,7 @@ from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
-from services.memory.proposals import Proposal
+from services.memory.proposal_list import Proposal
 from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.upkeep import Found
 from tests.support.model_server import ModelServer

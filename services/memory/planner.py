@@ -1,0 +1,247 @@
+"""Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import UUID
+
+from services.errors import InvalidInput
+from services.memory.change_wording import known_already, summary_of
+from services.memory.closure import Closure
+from services.memory.content import check_size
+from services.memory.core import CoreMemory
+from services.memory.core_values import CoreValues
+from services.memory.finding import Found, MemoryFinder, is_id
+from services.memory.items import ItemChange, apply_changes
+from services.memory.model import ChangeRequest, Memory
+from services.memory.plans import new_plan, own_once, plan_of, plan_of_leaving_out, plan_of_nothing
+from services.text.language import Language, language_of
+from services.text.secrets import Secrets
+from state.memory import PlainForm, PlannedChange, PlannedItem
+
+Kept = Literal["remember", "standing"]
+"""Kinds of what is kept: a fact, or a wish about all answers."""
+SECTION = "human"
+_FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
+LONGEST_ITEM = 300
+"""Characters of a statement that is kept as one value."""
+_EDGES = " ,，.。;；!！"
+
+
+class ChangePlanner:
+    """Plans what a caller, a model or a plain form wants changed."""
+
+    def __init__(self, core: CoreMemory, values: CoreValues, finder: MemoryFinder, secrets: Secrets) -> None:
+        self._core = core
+        self._secrets = secrets
+        self._closure = Closure(finder, values)
+        self._finder = finder
+
+    async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
+        """Return the texts of the memories that ids or words name.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return [each.text for each in (await self.found(request, what, ids)).meant]
+
+    async def found(self, request: ChangeRequest, what: str, ids: Sequence[str]) -> Found:
+        """Return what ids or words mean.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not ids:
+            return await self._finder.find(request, what)
+        named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
+        return Found([each for each in named if each is not None])
+
+    async def plan_named(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> PlannedChange:
+        """Plan to hide what ids or words name.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self.found(request, what, ids)
+        target = what or ", ".join(ids)
+        if not found.meant:
+            return plan_of_nothing("forget", target, found.candidates, language_for(request, what))
+        return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
+
+    async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
+        """Plan to hide every statement that has all of some words.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self._finder.find(request, what, everything=True)
+        if not found.meant:
+            return plan_of_nothing("forget", what, (), language_for(request, what))
+        return await self.plan_forget(request, found.meant, target=what, whole=False)
+
+    async def plan_remember(
+        self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
+    ) -> PlannedChange:
+        """Plan to keep a statement as a value, or as a written memory where core memory has no room.
+
+        Raises:
+            InvalidInput: the text is empty.
+            DatabaseUnavailable: the database does not answer.
+        """
+        text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
+        if not text:
+            raise InvalidInput("text", "is empty: there is nothing to remember")
+        language = language_for(request, text)
+        known = await self._core.known(request.owner)
+        content = known.get(SECTION, {})
+        name = field or _FIELDS[kind]
+        if _holds(content, text):
+            return new_plan(kind, known_already(text, language), [text], target=text, has_changes=False)
+        plan = new_plan(kind, summary_of(kind, [text], language), [text], target=text)
+        item = PlannedItem(action="add", section=SECTION, field=name, value=text, old=None)
+        if self._has_room(content, item):
+            plan["items"] = [item]
+        else:
+            plan["written"] = [text]
+        return plan
+
+    async def plan_replace(
+        self, request: ChangeRequest, memories: Sequence[Memory], text: str, *, field: str = ""
+    ) -> PlannedChange:
+        """Plan to put a statement in the place of memories, which are closed.
+
+        Raises:
+            InvalidInput: the text is empty.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = [each for each in memories if each.kind == "value"]
+        longest = max(values, key=lambda each: len(each.text), default=None)
+        name = field or (longest.field.partition(".")[0] if longest else "")
+        kept = await self.plan_remember(request, text, field=name)
+        gone = await self._closure.of(request, memories, replaces=True)
+        language = language_for(request, text)
+        told = summary_of("correct", [text], language, also=gone.also)
+        plan = plan_of("correct", text, language, gone, summary=told)
+        plan["items"] = [*gone.items, *kept["items"]]
+        plan["written"] = kept["written"]
+        return plan
+
+    async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
+        """Plan to note until when a memory held; it stays known as what was.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
+        return await self.plan_replace(request, [memory], memory.text.rstrip(_EDGES) + mark, field=memory.field)
+
+    async def plan_forget(
+        self, request: ChangeRequest, memories: Sequence[Memory], *, target: str = "", whole: bool = True
+    ) -> PlannedChange:
+        """Plan to hide memories with what they were made from.
+
+        Args:
+            request: whose they are.
+            memories: what goes.
+            target: the user's words for it, for the log.
+            whole: whether a message that is named by its id goes as a whole.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        gone = await self._closure.of(request, memories, whole=whole)
+        language = language_for(request, "" if is_id(target) else target, *gone.told)
+        return plan_of("forget", target, language, gone)
+
+    async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
+        """Plan to keep messages, and what was made of them, out of memory.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        messages = await self._finder.messages(request.owner, message_ids)
+        said = [
+            Memory("said", str(each.id), each.content, each.created_at, message_id=each.id) for each in messages
+        ]
+        gone = await self._closure.of(request, said, whole=True)
+        language = language_of([each.content for each in messages])
+        return plan_of("do_not_remember", "", language, gone)
+
+    async def plan_forms(
+        self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
+    ) -> list[PlannedChange]:
+        """Plan what the plain forms of a message order; what changes nothing has no operation.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        planned = []
+        for form in forms:
+            plan = await self._of_form(request, form, message)
+            if plan["own"] == "leave out" and form.kind in {"forget", "forget_everything"}:
+                plan["own_text"] = form.rest or None
+            planned.append(plan)
+        return own_once(planned)
+
+    async def _of_form(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
+        match form.kind:
+            case "forget" | "forget_everything":
+                return await self._of_forgetting(request, form)
+            case "remember" | "standing":
+                return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
+            case "off_record":
+                return plan_of_leaving_out(form)
+            case "remember_last":
+                return await self._of_remembering_last(request, form)
+            case "leave_out" | "forget_last":
+                if form.rest:
+                    return plan_of_leaving_out(form)
+                return await self._of_forgetting_last(request, form, message)
+
+    async def _of_forgetting(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        found = await self._finder.find(request, form.what, everything=form.kind == "forget_everything")
+        if found.meant:
+            plan = await self.plan_forget(request, found.meant, target=form.what, whole=False)
+        else:
+            plan = plan_of_nothing("forget", form.what, found.candidates, form.language)
+        plan["own"] = "leave out"
+        return plan
+
+    async def _of_forgetting_last(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
+        """Plan to hide the exchange before this message."""
+        previous = await self._finder.previous(request)
+        if previous is None:
+            return plan_of_nothing("forget", message, (), form.language)
+        said = Memory("said", str(previous.id), previous.content, previous.created_at, message_id=previous.id)
+        plan = await self.plan_forget(request, [said], target=message)
+        plan["own"] = "leave out"
+        return plan
+
+    async def _of_remembering_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        previous = None if form.rest else await self._finder.previous(request)
+        text = previous.content if previous else form.rest
+        if not text:
+            return plan_of_nothing("remember", "", (), form.language)
+        return await self.plan_remember(request, text[:LONGEST_ITEM])
+
+    @staticmethod
+    def _has_room(content: dict[str, Any], item: PlannedItem) -> bool:
+        try:
+            check_size(SECTION, apply_changes(content, [ItemChange(**item)]).content)
+        except InvalidInput:
+            return False
+        return True
+
+
+def language_for(request: ChangeRequest, *texts: str) -> Language:
+    """Return the language in which a change is told: the user's, or that of the first text that has any."""
+    return request.language or language_of([next((each for each in texts if each.strip()), "")])
+
+
+def _holds(content: dict[str, Any], text: str) -> bool:
+    """Return whether a section has a text as one of its values."""
+    wanted = " ".join(text.split()).strip(_EDGES).casefold()
+    for value in content.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str) and " ".join(item.split()).strip(_EDGES).casefold() == wanted:
+                return True
+    return False
