@@ -237,7 +237,7 @@ async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, 
 async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
     caller.act_for(user_id)
-    return await services.upkeep.look(caller.tenant_id, user_id)
+    return await services.upkeep.proposer.look(caller.tenant_id, user_id)
 
 
 @router.post("/memory/ask", response_model=MemoryAnswerView)

@@ -42,8 +42,7 @@ async def retrieve(
         log.warning("knowledge was left out", reason=error.message)
         found = Found(degraded=["knowledge"])
     decision = _decision(requested, found)
-    if requested is None:
-        runtime.stream_writer({"status": "route_decision", "content": decision})
+    runtime.stream_writer({"status": "route_decision", "content": decision})
     return {
         "route_decision": decision,
         "kb_prefix": decision["kb_prefix"],

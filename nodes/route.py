@@ -56,7 +56,7 @@ async def route(
     )
     searches = requested is not None or (is_open and state.get("knowledge_version") != "")
     decision = explicit(requested) if requested is not None else general("no knowledge base is asked")
-    if not searches or requested is not None:
+    if not searches:  # otherwise `retrieve` tells it
         runtime.stream_writer({"status": "route_decision", "content": decision})
     update: ConversationState = {
         "route_decision": decision,

@@ -46,23 +46,6 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
     return [*stores, worker, _model(services), _embeddings(services), *_tool_servers(services)]
 
 
-async def check_indexes(services: "Services") -> None:
-    """Look at the indexes in Milvus.
-
-    Raises:
-        ConfigurationError: one was made with another embedding model; says what to do.
-        Unavailable: Milvus does not answer.
-    """
-    if services.settings.memory_episodes:
-        await services.memory.index.check()
-    await services.knowledge.index.check()
-
-
-def indexes_are_outdated(services: "Services") -> bool:
-    """Whether an index was made by an older version, as it was found last."""
-    return services.memory.index.is_outdated or services.knowledge.index.is_outdated
-
-
 def _model(services: "Services") -> Dependency:
     models = services.models
     name = services.settings.llm_model or "built-in offline model (quotes only); set ANAMNESIS_LLM_MODEL"
@@ -135,8 +118,9 @@ def _database(services: "Services") -> str:
 
 def _milvus(services: "Services") -> str:
     where = _where(services.settings.milvus_uri)
-    outdated = "; its index was made by an older version: run anamnesis reindex"
-    return f"{where}{outdated}" if indexes_are_outdated(services) else where
+    if (progress := services.index_renewal.progress) is not None:
+        return f"{where}; its indexes are made anew, {progress.done} of {progress.total} are in them"
+    return f"{where}; its indexes are of another model or version" if services.index_renewal.is_due else where
 
 
 async def _ask(name: str, ping: Awaitable[float], where: str, *, needed: bool) -> Dependency:

@@ -12,7 +12,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid5
@@ -34,10 +34,17 @@ OWN = Path(__file__).parent / "data"
 WEIGHTS = Path(__file__).parent.parent / "services" / "search" / "weights.json"
 _NAMES = UUID(int=0)
 _RIDGE = 2.0
-_STEPS = 30
+_STEPS = 15
+_MOST = 220
 _TYPICAL = 150
 """Questions of a family that count once each."""
-_SHARE = {"facts": 0.5, "everyday": 0.7}
+_SHARE = {"facts": 0.5, "preferences": 0.5, "few": 0.5, "long": 0.7}
+_FAMILIES = {"everyday": "everyday", "others": "everyday", "long_conversations": "long"}
+"""Families of sets by the folder that holds their languages."""
+_ORDINARY_OF_FEW = 4.0
+"""Weight of a message that needs nothing in a store of few units: in life most messages do not."""
+_SIZES = (2, 3, 4, 6, 10, 15)
+"""Units of stores that hold few."""
 """How much families of our own count."""
 _WRITTEN = 1.0
 """How much better a written memory stands: no set holds any to learn it from."""
@@ -61,8 +68,13 @@ class Observation:
     features: dict[str, Values]
     """With embeddings (`meaning`) and without (`words`)."""
     places: dict[str, list[int]]
+    states_nothing: dict[str, Values]
+    """Which of them only ask or order: they are never shown."""
+    found: int
+    """How many units were looked at."""
     relevant: frozenset[int]
     """Places of all relevant units, found or not."""
+    weight: float = 1.0
 
     def labels(self, kind: str) -> Values:
         """1 for each relevant candidate, else 0."""
@@ -144,6 +156,8 @@ def observe(
         query,
         {kind: each.features for kind, each in found.items()},
         {kind: each.places.tolist() for kind, each in found.items()},
+        {kind: units.kinds()[2][each.places] for kind, each in found.items()},
+        int(mask.sum()),
         frozenset(relevant),
     )
 
@@ -151,7 +165,7 @@ def observe(
 def of_folder(folder: Path, name: str) -> Iterator[Observation]:
     """Observe the questions of a folder, and messages that need nothing on the stores of everyday talk."""
     dataset = load(folder)
-    family = re.split(r"[_\-/]", name)[0]
+    family = _FAMILIES.get(folder.parent.name.split("-")[0]) or re.split(r"[_\-/]", name)[0]
     stores = {user: working_set(messages) for user, messages in stores_of(dataset).items()}
     places = {
         (user, said.id): place
@@ -169,7 +183,7 @@ def of_folder(folder: Path, name: str) -> Iterator[Observation]:
         if found:
             yield found
     if len(stores) > 2:  # noqa: PLR2004 — many small stores: everyday talk
-        for units in list(stores.values())[:2]:
+        for units in list(stores.values())[:4]:
             for message in _ordinary(name):
                 if found := observe(family, "ordinary", units, message, ()):
                     yield found
@@ -223,6 +237,33 @@ def of_own_data(language: str, *, stores: int = 7) -> Iterator[Observation]:
                 yield found
 
 
+def of_few(language: str) -> Iterator[Observation]:
+    """Observe facts and preferences in stores of few units."""
+    chance = random.Random(1)  # noqa: S311 — a shuffle
+    facts = _read(OWN / f"facts_{language}.jsonl")
+    preferences = _read(OWN / f"preferences_{language}.jsonl")
+    chance.shuffle(facts)
+    begin = 0
+    while begin < len(facts):
+        some = facts[begin : begin + chance.choice(_SIZES)]
+        begin += len(some)
+        liked = chance.sample(preferences, max(1, len(some) // 4))
+        said = [each["told"] for each in some + liked]
+        chance.shuffle(said)
+        units = working_set(
+            [
+                Said(str(place), text, "", "user", str(place), _FIRST_DAY + timedelta(hours=5 * place))
+                for place, text in enumerate(said)
+            ]
+        )
+        asked = [(each["question"], each["told"]) for each in some[:4]]
+        for message, told in asked + [(each["message"], each["told"]) for each in liked]:
+            yield from _one("few", units, message, said.index(told))
+        for message in chance.sample(_ordinary(language), 4):
+            if found := observe("few", "ordinary", units, message, ()):
+                yield replace(found, weight=_ORDINARY_OF_FEW)
+
+
 def _one(source: str, units: WorkingSet, message: str, place: int) -> Iterator[Observation]:
     if found := observe(source, source, units, message, [place]):
         yield found
@@ -230,6 +271,15 @@ def _one(source: str, units: WorkingSet, message: str, place: int) -> Iterator[O
 
 def _read(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def sampled(observations: Sequence[Observation]) -> list[Observation]:
+    """Return at most `_MOST` observations of each family and kind of message."""
+    chance = random.Random(1)  # noqa: S311 — a sample
+    kinds: defaultdict[tuple[str, bool], list[Observation]] = defaultdict(list)
+    for each in observations:
+        kinds[each.family, bool(each.relevant)].append(each)
+    return [each for some in kinds.values() for each in chance.sample(some, min(len(some), _MOST))]
 
 
 def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Values]:
@@ -240,14 +290,17 @@ def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Value
     """
     counts = Counter(each.family for each in observations)
     seen = [each for each in observations if len(each.features[kind])]
-    weights = [_SHARE.get(each.family, 1.0) * (_TYPICAL / counts[each.family]) ** 0.5 for each in seen]
+    weights = [
+        each.weight * _SHARE.get(each.family, 1.0) * (_TYPICAL / counts[each.family]) ** 0.5 for each in seen
+    ]
     groups = [(each.features[kind], each.labels(kind), weight) for each, weight in zip(seen, weights, strict=True)]
     order = _order([group for group in groups if group[1].any()])
     shown = []
     for each, (rows, wanted, weight) in zip(seen, groups, strict=True):
         scores = rows @ order
         best = np.argsort(-scores)[:_LOOKED_AT]
-        shown.append((shown_features(each.query, rows, scores)[best], wanted[best], weight))
+        best = best[~each.states_nothing[kind][best].astype(bool)]
+        shown.append((shown_features(each.query, rows, scores, each.found)[best], wanted[best], weight))
     return order, _probabilities(shown)
 
 
@@ -293,9 +346,10 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--left-out", action="store_true", help="also say how each family is found by the others")
     given = parser.parse_args()
-    observations = [each for language in ("en", "zh") for each in of_own_data(language)]
+    observations = [each for language in ("en", "zh") for each in (*of_own_data(language), *of_few(language))]
     for folder in given.folders:
         observations += of_folder(folder, folder.name)
+    observations = sampled(observations)
     if given.left_out:
         for family in sorted({each.family for each in observations}):
             others = [each for each in observations if each.family != family]

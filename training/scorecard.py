@@ -21,7 +21,7 @@ from services.text.tokenizer import terms
 from training.recall_weights import encode, stores_of, working_set
 
 _FIRST, _SHOWN, _RRF = 10, 8, 60
-_CLOSE = 0.2
+_CLOSE = 0.07
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
 
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.health import check_dependencies, check_indexes, overall  # noqa: PLC0415
+    from services.health import check_dependencies, overall  # noqa: PLC0415
     from services.llm.model_checks import check_models  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
@@ -122,7 +122,7 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
             asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
                 with contextlib.suppress(Unavailable):
-                    await check_indexes(services)
+                    await services.index_renewal.look()
                 found = await check_dependencies(services)
                 # This command may have just started an embedded engine; it never starts a worker.
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":

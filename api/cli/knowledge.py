@@ -256,7 +256,7 @@ def search(
         fail("the query is empty", WRONG_USE)
 
     async def find(settings: Settings) -> "Found":
-        async with open_all_services(settings, searches=True) as services:
+        async with open_all_services(settings) as services:
             owner = await named(Tenants(services.database), tenant)
             await services.knowledge.documents.base_id(owner.id, prefix)
             return await services.knowledge.search.search(

@@ -61,7 +61,7 @@ async def _serve(settings: Settings, user: str, tenant: str) -> None:
     from api.mcp.acting import Acting  # noqa: PLC0415 — help needs none of it
     from api.mcp.server import make_server  # noqa: PLC0415
 
-    async with open_all_services(settings, searches=True) as services:
+    async with open_all_services(settings) as services:
         owner = await named(Tenants(services.database), tenant)
         caller = replace(NOBODY_IN_PARTICULAR, tenant_id=owner.id)
 

@@ -280,7 +280,7 @@ def _with_memory(
     """Run work on a user's memory with an expert, in a space or outside; with `index`, connect to Milvus."""
 
     async def done(settings: Settings) -> Result:
-        opened = open_all_services(settings, searches=True) if index else open_services_on_postgres(settings)
+        opened = open_all_services(settings) if index else open_services_on_postgres(settings)
         async with opened as services:
             owner = await named(Tenants(services.database), tenant)
             return await work(services, await services.memory.core.owner(owner.id, user, expert, space))

@@ -26,7 +26,7 @@ from services.platform.settings import Settings
 if TYPE_CHECKING:
     from services.bootstrap import Services
     from services.memory.proposal_list import Proposal
-    from services.memory.upkeep.upkeep import Found
+    from services.memory.upkeep.proposing import Found
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -65,7 +65,7 @@ def find(user: OfUser, tenant: OfTenant = "default") -> None:
     """
 
     async def work(services: "Services", tenant_id: UUID) -> "Found":
-        return await services.upkeep.look(tenant_id, user)
+        return await services.upkeep.proposer.look(tenant_id, user)
 
     found = _with_services(tenant, work)
     typer.echo(f"Proposed: {found.proposed}. Applied by policy: {found.applied}.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reindex() -> None:
     """Rebuild the Milvus index from PostgreSQL without downtime. Safe to re-run.
 
-    Needed after a change of the embedding model or its dimensions.
+    The service does this by itself after a change of the embedding model; the command repairs a damaged index.
 
     Example: `anamnesis reindex`
     """
@@ -44,12 +44,12 @@ async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int
     Raises:
         Unavailable: a store or the embedding endpoint does not answer; the previous index is still in use.
     """
-    memory, knowledge = services.memory.indexing, services.knowledge.indexing
-    episodes = progress.add_task("episodes", total=await memory.count())
-    passages = progress.add_task("passages", total=await knowledge.count())
-    return (
-        await memory.rebuild(lambda more: progress.advance(episodes, more)),
-        await knowledge.rebuild(lambda more: progress.advance(passages, more)),
+    counts = await services.index_renewal.count()
+    episodes, passages = (
+        progress.add_task(name, total=count) for name, count in zip(("episodes", "passages"), counts, strict=True)
+    )
+    return await services.index_renewal.renew(
+        lambda more: progress.advance(episodes, more), lambda more: progress.advance(passages, more)
     )
 
 

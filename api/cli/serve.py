@@ -17,7 +17,6 @@ import typer
 import uvicorn
 import uvloop
 
-from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
 from api.cli.start_warnings import warn_of_surroundings
 from services.errors import AnamnesisError
@@ -115,9 +114,9 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
             app.state.restart = restart.set
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
-        checking = await begin_check(services)
+        renewing = asyncio.create_task(services.index_renewal.keep_current(), name="renewal of the indexes")
+        stack.callback(renewing.cancel)
         await warn_of_surroundings(services)
-        stack.callback(checking.cancel)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
         if open_console:
@@ -127,20 +126,14 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
         stack.callback(finishing.cancel)
         stopping, restarting = asyncio.create_task(signals.get()), asyncio.create_task(restart.wait())
         stack.callback(restarting.cancel)
-        await asyncio.wait({serving, stopping, checking, restarting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({serving, stopping, restarting}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
             if not shared:  # otherwise other processes accept what waits
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
-            await _drain(
-                runner,
-                _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT],
-                signals,
-            )
+            await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
         server.should_exit = True
         await serving
-        if checking.done():
-            await checking  # it tells why
     return restart.is_set() and not stopping.done()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from importlib import metadata
@@ -131,12 +131,8 @@ async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Servic
 
 
 @asynccontextmanager
-async def open_all_services(settings: Settings, *, searches: bool = False) -> AsyncIterator["Services"]:
-    """Open all services on all stores; embedded ones are started, or found running.
-
-    Raises:
-        ConfigurationError: the command `searches`, and an index was made with another embedding model.
-    """
+async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
+    """Open all services on all stores; embedded ones are started, or found running."""
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
     from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
 
@@ -145,11 +141,6 @@ async def open_all_services(settings: Settings, *, searches: bool = False) -> As
         async with open_services(settings, engines) as services:
             if settings.milvus_uri is None:
                 await _wait_for_milvus(services)
-            if searches:
-                from services.health import check_indexes  # noqa: PLC0415
-
-                with suppress(Unavailable):
-                    await check_indexes(services)
             yield services
 
 

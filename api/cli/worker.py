@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 
 import typer
 
-from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
 from api.cli.start_warnings import warn_of_surroundings
 from services.engines import migrate_if_owner, open_engines
@@ -41,15 +40,13 @@ async def _work(settings: Settings) -> None:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
             await warm_up(settings, services.embedder)
-            checking = await begin_check(services)
+            renewing = asyncio.create_task(services.index_renewal.keep_current(), name="renewal of the indexes")
             await warn_of_surroundings(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")
             stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
-            await asyncio.wait({stopped, failed, checking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 fail("the worker stopped; its log says why")
             failed.cancel()
-            if checking.done():
-                await checking  # it tells why
-            checking.cancel()
+            renewing.cancel()

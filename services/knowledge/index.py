@@ -78,14 +78,13 @@ class ChunkIndex:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last check found rows of an older version: searches work, but cost more."""
+        """Whether the last check found rows of another embedding model or an older version."""
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """Check which embedding model and version the present index was built with.
+        """Check whether the present index was made with this embedding model and by this version.
 
         Raises:
-            ConfigurationError: it was made with another model; says what to do.
             Unavailable: Milvus does not answer.
         """
         await self._vectors.check()
@@ -121,8 +120,7 @@ class ChunkIndex:
             lost: called where the index is not there, before it is made: what it may have held is lost.
 
         Raises:
-            ConfigurationError: the index was made with another embedding model.
-            Unavailable: Milvus does not answer.
+            Unavailable: Milvus does not answer, or the index holds embeddings of another model.
         """
         await self._vectors.upsert(NAME, [as_entity(row) for row in rows], lost=lost)
 

@@ -13,7 +13,7 @@ import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import ConfigurationError, Unavailable
+from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.knowledge import chunk_sql as sql
@@ -66,7 +66,6 @@ class ChunkIndexSync:
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
-            ConfigurationError: the index was made with another embedding model.
         """
         count = 0
         rows = await self._database.fetch_without_tenant("SELECT tenants_with_passages_to_index()", {}, tuple_row)
@@ -84,7 +83,7 @@ class ChunkIndexSync:
     async def _index_waiting(self, context: procrastinate.JobContext) -> None:
         try:
             await self.index_waiting()
-        except (Unavailable, ConfigurationError) as error:
+        except Unavailable as error:
             # They stay waiting: searches find them by words, and the next run comes soon.
             log.warning("passages wait to be indexed", reason=error.message)
         await self._jobs.forget_older_runs(INDEX, context)

@@ -8,15 +8,20 @@ from uuid import UUID
 import numpy as np
 
 from services.search.parameters import BM25_K1
+from services.search.queries import Query
 from services.search.ranking import Values
 from services.text.tokenizer import is_weak
 
 # Learned on the messages of several sets of bases, half of which need none.
-_MEANING, _WORDS, _CONSTANT = 16.0, 14.0, -0.95
+_MEANING, _WORDS, _CONSTANT = 14.3, 9.4, 1.3
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -4.85
-_NAMED = 2.0
+_TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
+"""What it adds that the message asks nothing, and beside that orders work; or that it asks in general."""
+_OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
+"""What it adds that the message speaks of the user's own affairs, and beside that asks nothing."""
+_NAMED = 1.0
 """What it adds that the caller named the base, or the message has a keyword of it."""
-_LEAST = 0.08
+_LEAST = 0.2
 """Probability from which a passage is shown."""
 _CLOSE = 0.2
 """Share of the best one's probability that each further passage must have."""
@@ -45,7 +50,7 @@ class Candidate:
 
 
 def probabilities(
-    words: Sequence[str], candidates: Sequence[Candidate], floor: float | None, *, by_words: bool
+    words: Sequence[str], candidates: Sequence[Candidate], floor: float | None, query: Query, *, by_words: bool
 ) -> Values:
     """Return the probability of each passage.
 
@@ -53,6 +58,7 @@ def probabilities(
         words: the message's terms, each once.
         candidates: the passages.
         floor: cosine from which two texts are about the same with the embedding; None = words alone decide.
+        query: the message.
         by_words: whether words count; without, and without an embedding, they do as well.
     """
     shares = _shares(words, candidates)
@@ -62,7 +68,10 @@ def probabilities(
     cosines = np.array([least if each.cosine is None else each.cosine for each in candidates])
     meant = _MEANING * (cosines - (floor or 0.0)) + _WORDS * shares * by_words + _CONSTANT
     logits = np.where(alone, _WORDS_ALONE * shares + _CONSTANT_ALONE, meant)
-    logits = logits + np.array([_NAMED * each.named for each in candidates])
+    tells = not query.asks
+    kind = _TELLS * tells + (_ORDERS if tells else _IN_GENERAL) * query.wants_work
+    kind += _OF_ONESELF * query.of_oneself + _TELLS_OF_ONESELF * (query.of_oneself and tells)
+    logits = logits + kind + np.array([_NAMED * each.named for each in candidates])
     found: Values = 1 / (1 + np.exp(-logits))
     return found
 

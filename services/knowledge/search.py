@@ -25,6 +25,7 @@ from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality, measured, probe_texts
+from services.search.queries import make_query
 from services.text.language import Language, language_of
 from services.text.tokenizer import is_weak, simplified_text, terms
 from state.conversation import AgentType
@@ -173,7 +174,8 @@ class KnowledgeSearch:
         }
         named = next(iter(bases.values()), None) if prefix else None
         words = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]
-        if not bases or not words:
+        sought = make_query(question)
+        if not bases or not words or sought is None:
             return Found(base=named)
         telling = [word for word in words if len(word) > 1 and not is_weak(word)] or words
         base_id = named.id if named else None
@@ -194,7 +196,7 @@ class KnowledgeSearch:
         ]
 
         def ranked() -> list[tuple[UUID, float]]:
-            return shown(candidates, probabilities(words, candidates, floor, by_words=by_words))[:limit]
+            return shown(candidates, probabilities(words, candidates, floor, sought, by_words=by_words))[:limit]
 
         best = await beside_the_loop(
             ranked, characters=len(question) + sum(len(one.terms) for one in read.values()), most=_LONG

@@ -151,7 +151,7 @@ class Proposals(ProposalList):
         if not accept:
             await self._settle(values, "rejected")
             return None
-        return await self._accept(values, actor)
+        return await self._accept(values, Trigger(actor))
 
     async def confirm(self, owner: Owner, proposal_id: UUID, request: ChangeRequest) -> MemoryChange:
         """Carry a proposal out after the user's yes in a turn.
@@ -162,16 +162,15 @@ class Proposals(ProposalList):
             DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": proposal_id}
-        change = await self._accept(values, "model", in_turn=request.trigger.turn_id)
+        change = await self._accept(values, request.trigger)
         if change is None:
             raise Conflict(
                 f"The proposal {proposal_id} is about two memories; the user settles it in the console."
             )
         return change
 
-    async def _accept(
-        self, values: dict[str, Any], actor: Actor, *, in_turn: UUID | None = None
-    ) -> MemoryChange | None:
+    async def _accept(self, values: dict[str, Any], by: Trigger) -> MemoryChange | None:
+        """Carry a proposal out; in a turn, only if an earlier one has asked the user."""
         tenant_id, proposal_id = values["tenant_id"], values["id"]
         rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, class_row(_Proposed))
         if not rows:
@@ -179,10 +178,10 @@ class Proposals(ProposalList):
         [proposed] = rows
         if proposed.state != "waiting":
             raise Conflict(f"The proposal {proposal_id} was settled before.")
-        if in_turn is not None and proposed.asked_in in {None, in_turn}:
+        if by.turn_id is not None and proposed.asked_in in {None, by.turn_id}:
             raise Conflict("The user has not been asked yet: ask them first.")
         owner = Owner(tenant_id, values["user_id"], proposed.expert_id, proposed.space_id)
-        trigger = Trigger(actor, expert_id=owner.expert_id, accepts=proposal_id)
+        trigger = replace(by, message_id=None, expert_id=owner.expert_id, accepts=proposal_id)
         if proposed.kept is not None and proposed.dropped is not None:
             sides = Side(proposed.kept, proposed.kept_value), Side(proposed.dropped, proposed.dropped_value)
             await self.pairs.carry_out(owner, *sides, trigger)

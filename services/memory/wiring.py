@@ -104,6 +104,7 @@ def make_memory(
         index,
         dimension=embedder.dimension,
         limit_bytes=settings.memory_working_set_mb * 2**20,
+        embed_now=embedder.embed_now,
         lost=episodes.index_again,
     )
     recall = Recall(

@@ -116,7 +116,11 @@ class Connections:
         """
         async with self._session() as connection:
             while True:
-                row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
+                try:
+                    row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
+                except BaseException:  # the lock may be ours already, and would stay so with the session
+                    await connection.close()
+                    raise
                 if row[0] or not wait:
                     break
                 await asyncio.sleep(_LOOK_AGAIN_S)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from services.errors import ConfigurationError
 from services.platform.milvus import LITE
 from services.search.index_terms import VERSION as TERMS_VERSION
 from services.search.parameters import BM25_B, BM25_K1
@@ -101,18 +100,10 @@ def is_of_older_version(properties: dict[str, Any]) -> bool:
     return properties.get(VERSION) != TERMS_VERSION
 
 
-def compare_model(properties: dict[str, Any], model: str, dimension: int, *, of: str) -> None:
-    """See that a collection was made with this embedding model; `of` says what is indexed in it.
-
-    Raises:
-        ConfigurationError: it was made with another; says what to do.
-    """
+def is_of_model(properties: dict[str, Any], model: str, dimension: int) -> bool:
+    """Tell whether a collection was made with this embedding model, by its properties."""
     found = properties.get(MODEL), properties.get(DIMENSION)
-    if None not in found and found != (model, str(dimension)):
-        raise ConfigurationError(
-            f"The index of {of} was made with the embedding model {found[0]} ({found[1]} dimensions), and "
-            f"{model} ({dimension}) is configured. Set that model again, or run: anamnesis reindex"
-        )
+    return None in found or found == (model, str(dimension))
 
 
 def _schema(dimension: int, add_own_fields: "Callable[[CollectionSchema], None]") -> "CollectionSchema":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.text.language import language_of
-from services.text.questions import asks, asks_in_general, is_about_oneself, refers_back
+from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
 from services.text.sentences import SEMICOLONS, sentences
 from services.text.tokenizer import indexed_text, informative_terms, simplified_text
 from services.text.work_requests import asks_for_work
@@ -41,6 +41,7 @@ class Query:
         asks: Whether it is a question.
         of_oneself: Whether it speaks of the user's own affairs.
         wants_work: Whether it orders something done or explained, and says nothing of its user.
+        of_assistant: Whether it is about what the assistant said or did.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Query:
     asks: bool
     of_oneself: bool
     wants_work: bool
+    of_assistant: bool
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -80,6 +82,7 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         asks=question,
         of_oneself=(own := is_about_oneself(said, language) and not asks_in_general(said)),
         wants_work=not own and (asks_in_general(said) or asks_for_work(simplified_text(said).replace("’", "'"))),
+        of_assistant=is_about_the_assistant(said, language),
     )
 
 

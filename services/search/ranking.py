@@ -31,6 +31,8 @@ _FULL_MATCH = 1.3
 _ECHO = 0.1
 _OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
 """Unrelated units supposed beside a user's, and their cosines, so that small memories are judged alike."""
+_FEW, _MANY = 8, 50
+"""Numbers of units below and above which it does not matter how many there are."""
 _SPREAD = 5.0
 _LONG = 5.0
 
@@ -41,7 +43,8 @@ FEATURES = (
     "words_before",  # the score of the message before it, where neighbours are about the same
     "words_after",
     "visit",  # the best score of what was said within the same hours
-    "by_assistant",
+    "answers",  # how well the question matches that it answers
+    "by_assistant",  # the assistant said it, and the message is not about what the assistant said
     "asks",  # it asks something
     "length",  # how many terms it has
     "written",  # it is a memory that was written
@@ -53,6 +56,7 @@ SHOWN = (
     "asked",  # the message is a question
     "of_oneself",  # the message speaks of the user's own affairs
     "wants_work",  # the message orders something done or explained
+    "few",  # how few units the user has: among few, one that bears on a message is likelier
 )
 """What the probability depends on."""
 
@@ -132,6 +136,7 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
     by_assistant, asking, nothing, written = units.kinds()
     words, full = _by_words(query, asked, units, mask)
     cosines, average, spread = _by_meaning(query, vectors, units, mask)
+    questions = (words / full * _FULL_MATCH, (cosines - average) / spread / _SPREAD)
     if query.asks:  # what only asks the same matches best of all, and answers nothing
         words = np.where(nothing, _ECHO * words, words)
         cosines = np.where(nothing, average + _ECHO * (cosines - average), cosines)
@@ -140,7 +145,8 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
     near = units.neighbours()
     total = 0.5 * relative + 0.5 * _relative(meaning.clip(min=0)) * bool(vectors)
     before, after = (np.append(relative, 0.0)[places] for places in (near.previous, near.following))
-    chosen = np.where(mask, total + _AROUND * (before + after) * near.coherence, -1.0)
+    answers = _answers(by_assistant, asking, near.previous, *questions)
+    chosen = np.where(mask, total + _AROUND * (before + after) * near.coherence + answers, -1.0)
     places = _best(chosen, CANDIDATES)
     places = places[mask[places]]
     of_visit = np.zeros(int(near.visit.max()) + 1 if len(near.visit) else 1)
@@ -154,13 +160,14 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
         "words_before": before[places] * near.coherence,
         "words_after": after[places] * near.coherence,
         "visit": of_visit[near.visit[places]] * near.coherence,
-        "by_assistant": by_assistant[places],
+        "answers": answers[places],
+        "by_assistant": by_assistant[places] & (not query.of_assistant),
         "asks": asking[places],
         "length": np.minimum(np.log1p(units.lengths(places)) / _LONG, 1.0) * near.coherence,
         "written": written[places],
     }
     features = np.column_stack([columns[name].astype(np.float64) for name in FEATURES])
-    scores, probability = weighed(query, features, with_meaning=bool(vectors))
+    scores, probability = weighed(query, features, int(mask.sum()), with_meaning=bool(vectors))
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
@@ -174,21 +181,22 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
     )
 
 
-def weighed(query: Query, features: Values, *, with_meaning: bool) -> tuple[Values, Values]:
-    """Return the score of each row of features, and the probability."""
+def weighed(query: Query, features: Values, found: int, *, with_meaning: bool) -> tuple[Values, Values]:
+    """Return the score of each row of features, and the probability, among so many units that were looked at."""
     kind = "meaning" if with_meaning else "words"
     # Without the library of linear algebra: its threads would wait for each other longer than the sum takes.
     scores: Values = np.einsum("ij,j->i", features, _weights(kind, "order", FEATURES))
     logits = np.einsum(
-        "ij,j->i", shown_features(query, features, scores), _weights(kind, "shown", (*SHOWN, "constant"))
+        "ij,j->i", shown_features(query, features, scores, found), _weights(kind, "shown", (*SHOWN, "constant"))
     )
     return scores, 1 / (1 + np.exp(-logits))
 
 
-def shown_features(query: Query, features: Values, scores: Values) -> Values:
-    """Return `SHOWN` (columns) of each row, and a column of ones."""
+def shown_features(query: Query, features: Values, scores: Values, found: int) -> Values:
+    """Return `SHOWN` (columns) of each row, and a column of ones; `found` units were looked at."""
     size = len(scores)
-    of_message = (query.asks, query.of_oneself, query.wants_work)
+    few = max(0.0, 1 - np.log1p(max(found, _FEW)) / np.log1p(_MANY))
+    of_message = (query.asks, query.of_oneself, query.wants_work, few)
     return np.column_stack(
         [
             scores - scores.sum() / (size + _OTHERS),
@@ -224,6 +232,13 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
     for found, possible in parts:
         words = np.maximum(words, full * found / possible * min(1.0, 2 * possible / heaviest))
     return words, full
+
+
+def _answers(by_assistant: Mask, asking: Mask, previous: Places, words: Values, meaning: Values) -> Values:
+    """For answers of the assistant, how well the question matches, by its words and its meaning."""
+    matches = (np.minimum(words, 1.0) + np.nan_to_num(meaning).clip(0)) / 2
+    answering = by_assistant & (previous >= 0) & asking[previous]
+    return np.where(answering, matches[previous], 0.0)
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:

@@ -14,10 +14,10 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK = 0.035, 0.1
+LIKELY, _LIKELY_FOR_WORK = 0.04, 0.1
 """Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
 copes with a line too many, not with a missing one."""
-_CLOSE = 0.2
+_CLOSE = 0.07
 """Share of the best one's probability that each further item must have."""
 _LIKELY_OF_THE_PAST = 0.02
 """The floor where the message refers to what was said before."""

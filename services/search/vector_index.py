@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
-from services.search.collection import compare_model, is_of_older_version, make_collection
+from services.search.collection import is_of_model, is_of_older_version, make_collection
 from services.search.shard import NewCollection, loaded, new_name, upsert
 
 if TYPE_CHECKING:
@@ -66,22 +66,35 @@ class VectorIndex:
         self._hurried = CircuitBreaker(
             "Milvus in time", counts=lambda error: not isinstance(error, CollectionMissing)
         )
+        self._current: set[str] = set()
+        """Names behind which is a collection of this embedding model."""
         self.is_outdated = False
-        """Whether the last check found a collection of an older version."""
+        """Whether the last check found a collection of another model or an older version."""
 
     async def check(self) -> None:
-        """See that all collections were made with this embedding model, and by which version.
+        """See whether all collections were made with this embedding model and by this version.
 
         Raises:
-            ConfigurationError: one was made with another model; says what to do.
             Unavailable: Milvus does not answer.
         """
         async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
             names = [name for name in await client.list_collections() if self._physical.fullmatch(name)]
             found = [(await client.describe_collection(name)).get("properties") or {} for name in names]
-        for properties in found:
-            self._compare(properties)
-        self.is_outdated = any(map(is_of_older_version, found))
+        self.is_outdated = any(is_of_older_version(each) or not self._is_of_model(each) for each in found)
+
+    async def is_of_model(self, name: str) -> bool:
+        """Whether a collection holds embeddings of this model; of another one only its words are searched.
+
+        Raises:
+            CollectionMissing: there is no such collection.
+            Unavailable: Milvus does not answer.
+        """
+        if name not in self._current:
+            async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
+                found = await client.describe_collection(name)
+            if self._is_of_model(found.get("properties") or {}):
+                self._current.add(name)
+        return name in self._current
 
     async def search(
         self,
@@ -114,6 +127,9 @@ class VectorIndex:
         cosine = {"metric_type": "COSINE", "params": {"ef": 2 * by_meaning}}
 
         async def both() -> tuple[Hits, Hits]:
+            if vectors and not await self.is_of_model(name):
+                found = await self.find(name, chosen, "sparse", full, {"metric_type": "BM25"}, by_words, fields)
+                return found, [[] for _ in vectors]
             return await asyncio.gather(
                 self.find(name, chosen, "sparse", full, {"metric_type": "BM25"}, by_words, fields),
                 self.find(name, chosen, "embedding", vectors, cosine, by_meaning, fields),
@@ -171,8 +187,7 @@ class VectorIndex:
             lost: called before the collection is made: what it may have held is lost.
 
         Raises:
-            ConfigurationError: the collection was made with another embedding model.
-            Unavailable: Milvus does not answer.
+            Unavailable: Milvus does not answer, or the collection holds embeddings of another model.
         """
         try:
             await self._write(name, entities)
@@ -224,7 +239,8 @@ class VectorIndex:
     async def _write(self, name: str, entities: Sequence[dict[str, Any]]) -> None:
         async with self.milvus.use() as client:
             found = await client.describe_collection(name)
-        self._compare(found.get("properties") or {})
+        if not self._is_of_model(found.get("properties") or {}):
+            raise Unavailable(f"The index of {self._of} is made anew for the embedding model {self._model}.")
         await upsert(self.milvus, name, entities)
 
     async def _make(self, name: str) -> str:
@@ -239,8 +255,8 @@ class VectorIndex:
         await self.milvus.in_thread(make)
         return physical
 
-    def _compare(self, properties: dict[str, Any]) -> None:
-        compare_model(properties, self._model, self._dimension, of=self._of)
+    def _is_of_model(self, properties: dict[str, Any]) -> bool:
+        return is_of_model(properties, self._model, self._dimension)
 
 
 def any_of(field: str, values: Iterable[object]) -> list[str]:

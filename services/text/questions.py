@@ -21,6 +21,19 @@ _OF_ONE = re.compile(
 )
 
 
+_OF_THE_ASSISTANT: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"\b(?:did|have|had|were|do) you\b|\byou (?:said|told|mentioned|recommended|suggested|gave|wrote|"
+        r"explained|listed|showed|taught|made|advised|proposed|came up)\b|\byour (?:answer|advice|suggestion|"
+        r"recommendation|recipe|idea|list|plan)\b"
+    ),
+    "zh": re.compile(
+        r"你[^，。？！,?!]{0,6}?(?:说[过的]|讲[过的]|提到|提[过的]|推荐|建议|写的|列的|教[我过的]|介绍|给我的|告诉我的|解释|安排的|"
+        r"回答)|你的(?:回答|建议|推荐|方案|答案|菜谱)"
+    ),
+}
+
+
 _IN_GENERAL: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
         r"^(?:so |and |ok |please )?(?:how (?:do|does|can|should|would|could|to)\b(?! (?:i|we) (?:usually|"
@@ -83,6 +96,11 @@ def is_about_oneself(message: str, language: Language) -> bool:
     if language == "zh":
         return "我" in _REQUESTS_OF_ONE.sub("", folded)
     return not _OWN.isdisjoint(english_words(folded)) or bool(_OF_ONE.search(folded))
+
+
+def is_about_the_assistant(message: str, language: Language) -> bool:
+    """Whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
+    return bool(_OF_THE_ASSISTANT[language].search(simplified(message.lower())))
 
 
 def asks_in_general(message: str) -> bool:

@@ -1,4 +1,4 @@
-"""`anamnesis reindex` as a process, beside a service that answers; and starts over an index of another model."""
+"""`anamnesis reindex` as a process beside a service that answers, and starts over an index of another model."""
 
 import asyncio
 import signal
@@ -174,7 +174,7 @@ async def test_while_it_runs_every_search_finds_as_much_as_before_and_broken_off
 
 
 @pytest.mark.soak
-async def test_another_dimension_is_refused_at_start_until_the_index_is_made_anew(
+async def test_another_dimension_does_not_stop_the_service_which_makes_the_index_anew(
     services: Services,
     engines: Engines,
     settings: Settings,
@@ -182,34 +182,22 @@ async def test_another_dimension_is_refused_at_start_until_the_index_is_made_ane
     model_server: ModelServer,
 ) -> None:
     turns = await _said(services)
-    wider = {"embedding_dim": "12"}
-    for command in ("serve", "worker"):
-        refused = await _run(command, engines, model_server, **wider)
-        assert refused.returncode == 1
-        assert "run: anamnesis reindex" in refused.stderr
-        assert "ready" not in refused.stdout
-    done = await _run("reindex", engines, model_server, **wider)
-    assert done.returncode == 0, done.stderr
-    async with open_services(settings.model_copy(update={"embedding_dim": 12}), engines) as restarted:
-        await restarted.memory.index.check()
-        await _answers(restarted, turns[0])
-        assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
-    assert (await _run("serve", engines, model_server)).returncode == 1
-
-
-@pytest.mark.soak
-async def test_without_milvus_the_service_starts_and_ends_when_it_comes_with_another_model(
-    services: Services, engines: Engines, milvus_server: MilvusServer, model_server: ModelServer
-) -> None:
-    await _said(services, 1)
-    milvus_server.stop()
-    for command, greeting in (("serve", "Anamnesis is ready"), ("worker", "The worker is ready")):
-        process = _start(command, engines, model_server, embedding_model="another")
+    for command, greeting, dimension in (
+        ("serve", "Anamnesis is ready", 12),
+        ("worker", "The worker is ready", DIMENSIONS),
+    ):
+        process = _start(command, engines, model_server, embedding_dim=str(dimension))
         assert process.stdout
         while greeting not in (line := await asyncio.to_thread(process.stdout.readline)):
             assert line, await asyncio.to_thread(process.communicate)
-        milvus_server.start()
-        _, err = await asyncio.to_thread(process.communicate, timeout=60)
-        assert process.returncode == 1
-        assert "run: anamnesis reindex" in err
-        milvus_server.stop()
+        async with open_services(settings.model_copy(update={"embedding_dim": dimension}), engines) as changed:
+
+            async def current(changed: Services = changed) -> bool:
+                return not await changed.index_renewal.look()
+
+            await until(current, seconds=60)
+            await _answers(changed, turns[0])
+            assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(process.communicate, timeout=60)
+        assert process.returncode == 0

@@ -345,7 +345,8 @@ async def test_what_waits_is_carried_out_after_a_yes_and_closed_after_a_no(talk:
     await talk.say("I see.")
     asked = next(each for each in texts if each in str(talk.model.requests[-1].body))
     talk.calls(("remember", {"confirm": asked}))
-    await talk.say("Yes, that is right.")
+    (change,) = (await talk.say("Yes, that is right."))["memory_changes"]
+    assert change["kind"] == "remember"
     assert "Saved" in talk.result, talk.result
     known = texts.pop(asked).rstrip(".")
     assert (await talk.core())["facts"] == [known]

@@ -163,7 +163,6 @@ async def test_names_that_differ_in_blanks_alone_are_one_space(talk: Talk, clien
     assert (space["name"], space["conversations"]) == ("My novel", 2)
 
 
-@pytest.mark.xfail(reason="recall does not find the statement by this question", strict=True)
 async def test_forgetting_in_a_space_reaches_what_all_spaces_share_and_no_other_space(talk: Talk) -> None:
     for space in (None, "Novel", "holiday"):
         await talk.tell("I have asthma.", space, f"s-{space}")
@@ -175,7 +174,6 @@ async def test_forgetting_in_a_space_reaches_what_all_spaces_share_and_no_other_
         assert ("asthma" in shown) == knows, space
 
 
-@pytest.mark.xfail(reason="recall does not find the statement by this question", strict=True)
 async def test_what_is_forgotten_in_a_space_comes_back_everywhere_when_that_is_undone(
     talk: Talk, client: httpx.AsyncClient
 ) -> None:

@@ -15,18 +15,7 @@ pytestmark = pytest.mark.anyio
 
 # What recall and knowledge bases show too little or too much of; each is to be mended, and taken off this list.
 _NOT_MET = {
-    "off-the-record-and-wish-en": "an answer of the assistant is not recalled",
-    "director-you-mentioned-en": "an answer of the assistant is not recalled",
-    "a-month-of-bread-en": "one of several statements of a time is not recalled",
-    "import-with-mistakes-mixed": "a statement in another language is not recalled",
-    "two-weeks-zh": "one of several statements of a time is not recalled",
-    "question-among-feelings-zh": "a passage is shown beside a message about oneself",
     "own-order-beside-manual-en": "a passage is shown beside a message about oneself",
-    "own-plan-beside-handbook-zh": "a passage is shown beside a message about oneself",
-    "handbook-and-coffee-mixed": "a passage is shown beside a message about oneself",
-    "several-bases-en": "a heading in other words does not lead to its base",
-    "base-removed-en": "a keyword is no route of its own any more",
-    "cited-manual-en": "a keyword is no route of its own any more",
 }
 
 

@@ -90,7 +90,7 @@ async def maintain_everything(services: Services, client: httpx.AsyncClient, own
     inhaler = "The user carries an inhaler for the asthma every day"
     first, _ = await write(services, owner, inhaler, f"{inhaler}.")
     await written_before(services, owner, "Bought a book on asthma in Hamburg")
-    assert (await services.upkeep.look(DEFAULT_TENANT, "u-1")).proposed
+    assert (await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")).proposed
     assert (await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)).faded_ids
     await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", first, pinned=True)
     await services.memory.pins.set_on_value(owner, "human", "health", FILED, pinned=True)

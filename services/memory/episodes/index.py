@@ -10,7 +10,7 @@ index is rebuilt.
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -77,7 +77,6 @@ class EpisodeIndex:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
         self._key_of = key_of
         self._milvus = milvus
-        self._dimension = dimension
         self._vectors = vector_index(milvus, model=model, dimension=dimension)
         self._shards: int | None = None
 
@@ -88,14 +87,13 @@ class EpisodeIndex:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last check found rows of an older version, which work but make searches slower."""
+        """Whether the last check found rows of another embedding model or an older version."""
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """Check that the index was made with this embedding model, and by which version.
+        """Check whether the index was made with this embedding model and by this version.
 
         Raises:
-            ConfigurationError: it was made with another model; says what to do.
             Unavailable: Milvus does not answer.
         """
         await self._vectors.check()
@@ -190,7 +188,7 @@ class EpisodeIndex:
             unit_ids: of the units; the client decodes an answer in one step of the event loop, which takes
                 15 ms for a thousand.
             between: whether units between the first and the last id are read as well, which is twice as fast.
-            vectors: whether embeddings are read.
+            vectors: whether embeddings are read; those of another model never are.
             within_s: seconds to wait; as of `search`.
 
         Raises:
@@ -206,22 +204,21 @@ class EpisodeIndex:
             chosen = f"{filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
+            readable = fields if vectors and await self._vectors.is_of_model(name) else ["id", "terms"]
             async with self._milvus.use() as client:
-                ask = partial(client.query, name, filter=chosen, output_fields=fields, limit=_MOST_ROWS)
+                ask = partial(client.query, name, filter=chosen, output_fields=readable, limit=_MOST_ROWS)
                 return await loaded(client, name, ask)
 
         found = await self._vectors.in_time(query, within_s)
 
         def read() -> dict[UUID, tuple[str, Sequence[float] | None]]:
             # The client decodes a row when it is looked at.
-            return {UUID(row["id"]): (row["terms"], self._embedding(row) if vectors else None) for row in found}
+            return {
+                UUID(row["id"]): (row["terms"], array("f", row["embedding"]) if "embedding" in row else None)
+                for row in found
+            }
 
         return await asyncio.to_thread(read) if len(found) > _MANY_ROWS else read()
-
-    def _embedding(self, row: Mapping[str, Any]) -> Sequence[float] | None:
-        """The embedding of a row; None for another model's, which the index has until it is made anew."""
-        embedding = array("f", row["embedding"])
-        return embedding if len(embedding) == self._dimension else None
 
     async def terms_of(self, user_id: UUID) -> list[tuple[UUID, str]]:
         """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard.
@@ -259,8 +256,7 @@ class EpisodeIndex:
                 held is lost.
 
         Raises:
-            ConfigurationError: the index was made with another embedding model.
-            Unavailable: Milvus does not answer.
+            Unavailable: Milvus does not answer, or the index holds embeddings of another model.
         """
         self._shards = shards = await shards_in(self._milvus)  # a writer must not make what was replaced
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):

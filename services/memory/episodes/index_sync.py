@@ -15,7 +15,7 @@ import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import ConfigurationError, Unavailable
+from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
@@ -82,7 +82,6 @@ class EpisodeIndexSync:
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
-            ConfigurationError: the index was made with another embedding model.
         """
         count = 0
         async with self._database.only_one(WRITING) as alone:
@@ -94,7 +93,7 @@ class EpisodeIndexSync:
     async def _index_waiting(self, context: procrastinate.JobContext) -> None:
         try:
             await self.index_waiting()
-        except (Unavailable, ConfigurationError) as error:
+        except Unavailable as error:
             # They can be recalled anyway, and the next run is soon.
             log.warning("episodes wait to be indexed", reason=error.message)
         await self._jobs.forget_older_runs(INDEX, context)

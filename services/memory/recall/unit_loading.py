@@ -181,7 +181,7 @@ def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | N
         waiting=not row.indexed,
         text_hash=row.text_hash,
         content=content,
-        vector=vector if row.indexed else None,
+        vector=vector,
     )
 
 

@@ -13,7 +13,6 @@ from services.memory.recall.unit_arrays import (
     BLOCK,
     BY_ASSISTANT,
     STATES_NOTHING,
-    WAITING,
     WRITTEN,
     UnitArrays,
 )
@@ -131,11 +130,11 @@ class WorkingSet(UnitArrays):
         return (said_at >= since.timestamp()) & (said_at < until.timestamp())
 
     def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
-        """Whether anything of another conversation is indexed, or of this one before that time."""
+        """Whether anything of another conversation is embedded, or of this one before that time."""
         here = self._column("conversation") == self.conversations.get(conversation_id, -1)
         if before is not None:
             here &= self._column("said_at") >= before.timestamp()
-        return bool((self._living & ~here & ~self._are(WAITING)).any())
+        return bool((self._living & ~here & self._column("embedded")).any())
 
     def _coherence(self, ones: Places, others: Places) -> float:
         """How much more alike neighbours are than other pairs, by the newest of them."""

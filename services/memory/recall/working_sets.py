@@ -28,6 +28,7 @@ from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.text.tokenizer import indexed_text
 
 MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""
@@ -41,6 +42,7 @@ _MANY = 500
 """Changed units from which on the index is asked for their terms."""
 _LEARNT_AT_ONCE = 100
 """Embeddings that are stored in one step of the event loop."""
+_EMBEDDED_AT_ONCE = 50
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
@@ -123,6 +125,7 @@ class WorkingSets:
         dimension: int,
         limit_bytes: int,
         most_units: int = MOST_UNITS,
+        embed_now: Callable[[Sequence[str]], Sequence[Sequence[float]] | None] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
         """Begin empty.
@@ -133,9 +136,12 @@ class WorkingSets:
             dimension: of the embeddings.
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
+            embed_now: returns embeddings of short texts, or None if that takes waiting; without, what is not
+                indexed yet is found by its words alone.
             lost: called with a tenant and a user whose part of the index is missing; returns whether so.
         """
         self._database = database
+        self._embed_now = embed_now
         self._indexed = IndexedUnits(index, lost)
         self._dimension = dimension
         self._limit_bytes = limit_bytes
@@ -238,6 +244,11 @@ class WorkingSets:
         for key in [key for key in self._entries if key[0] == user_id]:
             self._give_up(key)
 
+    def clear(self) -> None:
+        """Drop all sets, as after the index was made anew."""
+        for key in [*self._entries]:
+            self._give_up(key)
+
     async def close(self) -> None:
         """Stop the background work."""
         for task in self._behind:
@@ -268,7 +279,7 @@ class WorkingSets:
                 known: dict[UUID, Found] = {}
                 if len(rows) > _MANY:
                     known, _ = await self._indexed.read(scope, rows, all_of_them=False, vectors=vectors)
-                await take_in(entry.units, rows, known)
+                await take_in(entry.units, rows, known | self._waiting(rows))
                 entry.state = state
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
@@ -312,12 +323,22 @@ class WorkingSets:
                 return False
             units = WorkingSet(self._dimension)
             known, entry.away = await self._indexed.read(scope, rows, all_of_them=True, vectors=vectors)
-            await take_in(units, rows, known, shared=False)
+            await take_in(units, rows, known | self._waiting(rows), shared=False)
             entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
             WORKING_SETS_LOADED.inc()
             self._weigh(entry)
         return True
+
+    def _waiting(self, rows: Sequence[UnitRow]) -> dict[UUID, Found]:
+        """Embed the newest units that are not indexed yet."""
+        found: dict[UUID, Found] = {}
+        if self._embed_now is None:
+            return found
+        for row in [row for row in rows if row.text and not row.indexed][-_EMBEDDED_AT_ONCE:]:
+            if vectors := self._embed_now([indexed_text(row.speaker or "", row.text or "")]):
+                found[row.unit_id] = ("", vectors[0])
+        return found
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
         # A short delay is harmless, and turns that end together are read together.

@@ -17,17 +17,14 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType
 from services.memory.episodes.store import EpisodeStore
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
-from services.memory.pairs import Side
-from services.memory.proposals import Proposals
 from services.memory.removal.merged import remove_with_merged
 from services.memory.upkeep import sql
-from services.memory.upkeep.compared import ComparedMemories
-from services.memory.upkeep.pairs import Pair, PairFinder, owner_ids
+from services.memory.upkeep.pairs import Pair
 from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
+from services.memory.upkeep.proposing import PairProposer, is_merge
 from services.memory.upkeep.run import FadingMemory, Merge, Reason, UpkeepPreview, UpkeepRun
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
@@ -38,16 +35,6 @@ _RUNS_AT_ONCE = 100
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a search for proposals came to."""
-
-    proposed: int
-    """Pairs that wait for the user now."""
-    applied: int
-    """Pairs that were settled at once."""
-
-
 class Upkeep:
     """Previews, carries out, reports and undoes runs."""
 
@@ -55,17 +42,13 @@ class Upkeep:
         self,
         database: Database,
         policies: UpkeepPolicies,
-        compared: ComparedMemories,
-        finder: PairFinder,
-        proposals: Proposals,
+        proposer: PairProposer,
         episodes: EpisodeStore,
         operations: OperationLog,
     ) -> None:
         self._database = database
         self.policies = policies
-        self._compared = compared
-        self._finder = finder
-        self._proposals = proposals
+        self.proposer = proposer
         self._episodes = episodes
         self._log = operations
 
@@ -81,7 +64,7 @@ class Upkeep:
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = now or datetime.now(UTC)
-        merges = [_merge(pair) for pair in await self._pairs(tenant_id, user_id, None) if _is_merge(pair)]
+        merges = [_merge(pair) for pair in await self.proposer.pairs(tenant_id, user_id, None) if is_merge(pair)]
         rows: list[_Unused] = []
         if policy.fading != "never":
             values = {**_values(tenant_id, user_id, policy, "request", now), "limit": _MOST_PREVIEWED}
@@ -100,11 +83,11 @@ class Upkeep:
         """
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
-        pairs = await self._pairs(tenant_id, user_id, None)
+        pairs = await self.proposer.pairs(tenant_id, user_id, None)
         run_id = await self._carry_out(tenant_id, user_id, policy, "request", pairs, now or datetime.now(UTC))
         if run_id is None:
             raise NotFound(f"There is no user {user!r}.")
-        await self._propose(tenant_id, user_id, user, policy, pairs)
+        await self.proposer.propose(tenant_id, user_id, user, policy, pairs)
         return await self.report(tenant_id, user, run_id)
 
     async def run_by_night(
@@ -123,21 +106,9 @@ class Upkeep:
             DatabaseUnavailable: the database does not answer; nothing was changed.
         """
         policy = await self.policies.of(tenant_id)
-        pairs = await self._pairs(tenant_id, user_id, since)
+        pairs = await self.proposer.pairs(tenant_id, user_id, since)
         await self._carry_out(tenant_id, user_id, policy, "night", pairs, now)
-        await self._propose(tenant_id, user_id, user, policy, pairs)
-
-    async def look(self, tenant_id: UUID, user: str) -> Found:
-        """Look through all of a user's memory for pairs, and propose or apply what is found, as the policy says.
-
-        Raises:
-            NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
-        """
-        user_id = await user_id_of(self._database, tenant_id, user)
-        policy = await self.policies.of(tenant_id)
-        pairs = await self._pairs(tenant_id, user_id, None)
-        return await self._propose(tenant_id, user_id, user, policy, pairs, merges=True)
+        await self.proposer.propose(tenant_id, user_id, user, policy, pairs)
 
     async def report(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
         """Return the report of a run.
@@ -264,16 +235,6 @@ class Upkeep:
 
         await self._database.transact(tenant_id, deleted, statement_s=UNHURRIED_S)
 
-    async def _pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
-        compared = await self._compared.read(tenant_id, user_id)
-        if len(compared) < 2:  # noqa: PLR2004 — a pair
-            return []
-        before = await self._proposals.pairs.proposed(tenant_id, user_id)
-        values = {"tenant_id": tenant_id, "user_id": user_id}
-        apart = await self._database.fetch(tenant_id, sql.TAKEN_APART, values, tuple_row)
-        before |= {frozenset((Side(one), Side(other))) for one, other in apart}
-        return await self._finder.find(compared, since, before)
-
     async def _carry_out(
         self,
         tenant_id: UUID,
@@ -289,7 +250,7 @@ class Upkeep:
         values = {**_values(tenant_id, user_id, policy, reason, now), "run_id": run_id}
         record = {**values, "action": policy.fading if fades else None}
         record |= {} if fades else {"days": None, "importance": None}
-        merges = [pair for pair in pairs if _is_merge(pair)]
+        merges = [pair for pair in pairs if is_merge(pair)]
         actor: Actor = "maintenance" if reason == "night" else "user"
 
         async def done(connection: Connection) -> bool:
@@ -311,36 +272,6 @@ class Upkeep:
             return True
 
         return run_id if await self._database.transact(tenant_id, done, statement_s=UNHURRIED_S) else None
-
-    async def _propose(
-        self,
-        tenant_id: UUID,
-        user_id: UUID,
-        user: str,
-        policy: UpkeepPolicy,
-        pairs: Sequence[Pair],
-        *,
-        merges: bool = False,
-    ) -> Found:
-        """Let pairs wait for the user that a run does not merge, or with `merges` all; or settle them."""
-        applied = proposed = 0
-        for pair in pairs:
-            if _is_merge(pair) and not merges:
-                continue
-            expert_id, space_id = owner_ids(pair)
-            owner = Owner(tenant_id, user_id, expert_id, space_id)
-            proposal_id = await self._proposals.pairs.add(owner, pair.kind, pair.kept.side, pair.dropped.side)
-            if proposal_id is None:
-                continue
-            proposed += 1
-            if policy.proposals == "apply" and pair.may_be_applied:
-                try:
-                    await self._proposals.settle(tenant_id, user, proposal_id, accept=True, actor="maintenance")
-                except Conflict as error:
-                    log.info("a proposal waits for the user", proposal_id=str(proposal_id), why=error.message)
-                else:
-                    applied += 1
-        return Found(proposed - applied, applied)
 
     async def _note(
         self,
@@ -376,11 +307,6 @@ class _Unused:
     last_recalled_at: datetime | None
     content: str
     total: int
-
-
-def _is_merge(pair: Pair) -> bool:
-    """Whether a run may merge it: two memories, or a memory that core memory knows, in the user's words."""
-    return pair.kind == "duplicate" and not pair.dropped.in_core_memory and pair.may_be_applied
 
 
 def _merge(pair: Pair) -> Merge:

@@ -14,6 +14,7 @@ from services.memory.proposals import Proposals
 from services.memory.upkeep.compared import ComparedMemories
 from services.memory.upkeep.pairs import PairFinder
 from services.memory.upkeep.policy import UpkeepPolicies
+from services.memory.upkeep.proposing import PairProposer
 from services.memory.upkeep.scheduler import UpkeepScheduler
 from services.memory.upkeep.upkeep import Upkeep
 from services.platform.postgres import Database
@@ -42,15 +43,10 @@ def make_upkeep(
     find_days: Callable[[datetime], Awaitable[int]] | None,
 ) -> UpkeepServices:
     """Wire it; the jobs are registered in the queue."""
-    upkeep = Upkeep(
-        database,
-        UpkeepPolicies(database),
-        ComparedMemories(database, values),
-        PairFinder(models, embedder),
-        proposals,
-        episodes,
-        operations,
-    )
+    policies = UpkeepPolicies(database)
+    compared = ComparedMemories(database, values)
+    proposer = PairProposer(database, policies, compared, PairFinder(models, embedder), proposals)
+    upkeep = Upkeep(database, policies, proposer, episodes, operations)
     scheduler = UpkeepScheduler(
         database,
         upkeep,

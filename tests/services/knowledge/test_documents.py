@@ -99,7 +99,7 @@ async def test_a_document_and_a_base_leave_both_stores(
     await put(remembering, base, "hours.md", "Nine to five.")
     await _settled(remembering)
     await remembering.knowledge.documents.delete(DEFAULT_TENANT, base.id, leave.document.id)
-    assert await found(remembering, "How many days of holidays?") == []
+    assert "leave.md" not in dict(await found(remembering, "How many days of holidays?"))
     await _settled(remembering)
     assert len(indexed_chunks(milvus_uri, base.id)) == 1
     await remembering.knowledge.bases.delete(DEFAULT_TENANT, "handbook")

@@ -11,7 +11,7 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.errors import ConfigurationError, Unavailable
+from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import FORGET_PASSAGES
@@ -148,9 +148,11 @@ async def test_what_waits_while_milvus_is_away_is_indexed_when_it_is_back(
     assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
 
 
-async def test_another_embedding_model_is_refused_and_told_what_to_do(alone: Services) -> None:
+async def test_an_index_of_another_embedding_model_is_to_be_made_anew(alone: Services) -> None:
     await put(alone, await a_base(alone), "leave.md", ANSWER)
     await alone.knowledge.indexing.index_waiting()
     await alone.knowledge.index.check()
-    with pytest.raises(ConfigurationError, match="The index of knowledge bases was made"):
-        await ChunkIndex(alone.milvus, model="another", dimension=16).check()
+    assert not alone.knowledge.index.is_outdated
+    other = ChunkIndex(alone.milvus, model="another", dimension=16)
+    await other.check()
+    assert other.is_outdated

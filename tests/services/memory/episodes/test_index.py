@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.errors import ConfigurationError
+from services.errors import Unavailable
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow, as_entity
 from services.memory.episodes.scope import Scope
@@ -281,15 +281,23 @@ async def test_nobody_finds_what_is_anothers_with_the_same_texts_in_the_same_sha
         assert await find(store, scope, "the same secret") == ([], [])
 
 
-async def test_an_index_of_another_model_is_refused_with_what_to_do(tmp_path: Path, user: Scope) -> None:
+async def test_an_index_of_another_model_is_searched_by_words_alone_and_not_written(
+    tmp_path: Path, user: Scope
+) -> None:
     milvus = Milvus(str(tmp_path / "index.db"))
-    await EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS).upsert([row(user, "tea")])
-    await EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS).check()
+    kept = row(user, "tea")
+    await EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS).upsert([kept])
     for model, dimension in (("another", DIMENSIONS), (MODEL, 16)):
         other = EpisodeIndex(milvus, model=model, dimension=dimension)
-        for refused in (other.check(), other.upsert([row(user, "tea")])):
-            with pytest.raises(ConfigurationError, match="anamnesis reindex"):
-                await refused
+        words, meaning = await other.search(user, [terms("tea")], [[1.0] * dimension], 5)
+        assert [[hit.unit_id for hit in hits] for hits in words] == [[kept.unit_id]]
+        assert meaning == [[]]
+        assert (await other.rows(user, [kept.unit_id], vectors=True, within_s=5.0))[kept.unit_id][1] is None
+        with pytest.raises(Unavailable, match=f"made anew for the embedding model {model}"):
+            await other.upsert([row(user, "tea")])
+        assert not other.is_outdated
+        await other.check()
+        assert other.is_outdated
     await milvus.close()
 
 

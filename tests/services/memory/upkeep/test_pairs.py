@@ -12,7 +12,7 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.upkeep.policy import UpkeepPolicy
-from services.memory.upkeep.upkeep import Found
+from services.memory.upkeep.proposing import Found
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 from tests.support.upkeep import everything, judging, keep_up, living, someone, write
@@ -26,7 +26,7 @@ HANGZHOU, SHANGHAI = "用户住在杭州", "用户住在上海"
 
 
 async def _look(services: Services) -> Found:
-    return await services.upkeep.look(DEFAULT_TENANT, "u-1")
+    return await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")
 
 
 def _judge(older: str, newer: str) -> str:

@@ -9,7 +9,7 @@ from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.proposal_list import Proposal
 from services.memory.upkeep.policy import UpkeepPolicy
-from services.memory.upkeep.upkeep import Found
+from services.memory.upkeep.proposing import Found
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 from tests.support.upkeep import judging, living, someone, write
@@ -34,7 +34,7 @@ def judge(model_server: ModelServer) -> None:
 
 
 async def _look(services: Services) -> Found:
-    return await services.upkeep.look(DEFAULT_TENANT, "u-1")
+    return await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")
 
 
 async def _waiting(services: Services) -> list[Proposal]:

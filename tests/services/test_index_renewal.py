@@ -1,0 +1,91 @@
+"""After a change of the embedding model recall goes on, and the index is made anew beside what is there."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from services.bootstrap import Services, open_services
+from services.conversations.turn import OpenTurn
+from services.engines import Engines
+from services.health import check_dependencies
+from services.memory.episodes.scope import Scope
+from services.platform.settings import Settings
+from tests.support.jobs import until
+from tests.support.model_server import EmbeddingsScript, ModelServer
+from tests.support.turns import exchange
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+def _another(settings: Settings, server: ModelServer) -> Settings:
+    update = {
+        "embedding_model": "scripted-embeddings",
+        "embedding_base_url": server.base_url,
+        "embedding_api_key": "secret-key",
+        "embedding_dim": 8,
+        "embedding_api": "openai",
+    }
+    return Settings.model_validate({**settings.model_dump(), **update})
+
+
+async def _hits(services: Services, turn: OpenTurn, text: str) -> list[Any]:
+    scope = Scope(turn.tenant_id, turn.user_id, turn.expert_id)
+    found = await services.memory.recall.search(scope, text, now=datetime.now(UTC))
+    return list(found.ranking.results)
+
+
+async def _milvus(services: Services) -> str:
+    return next(each.detail for each in await check_dependencies(services) if each.name == "milvus")
+
+
+async def test_words_are_found_meanwhile_and_afterwards_meaning_is(
+    remembering: Services, settings: Settings, engines: Engines, milvus_uri: str, model_server: ModelServer
+) -> None:
+    turns = [await exchange(remembering.turns, f"My dog number {n} is Bruno", "A good dog") for n in range(3)]
+    await remembering.memory.indexing.index_waiting()
+    stores = replace(engines, milvus_uri=milvus_uri)
+    async with open_services(_another(settings, model_server), stores) as changed:
+        before = await _hits(changed, turns[0], "Bruno the dog")
+        assert before
+        assert {each.cosine for each in before} == {None}
+        model_server.embeddings = EmbeddingsScript(delay_s=60, from_texts=3)
+        renewing = asyncio.create_task(changed.index_renewal.keep_current())
+
+        async def begun() -> bool:
+            return changed.index_renewal.progress is not None
+
+        await until(begun)
+        assert "its indexes are made anew, 0 of 3" in await _milvus(changed)
+        assert await _hits(changed, turns[0], "Bruno the dog")
+        renewing.cancel()
+        await asyncio.wait({renewing})
+        assert "its indexes are of another model" in await _milvus(changed)
+        model_server.embeddings = EmbeddingsScript()
+        await changed.index_renewal.keep_current()
+        assert not changed.index_renewal.is_due
+        after = await _hits(changed, turns[0], "Bruno the dog")
+        assert {each.unit.id for each in after} == {each.unit.id for each in before}
+        assert None not in {each.cosine for each in after}
+        assert "its indexes" not in await _milvus(changed)
+
+
+async def test_while_the_endpoint_fails_what_is_there_stays_in_use(
+    remembering: Services, settings: Settings, engines: Engines, milvus_uri: str, model_server: ModelServer
+) -> None:
+    turn = await exchange(remembering.turns, "My dog is Bruno", "A good dog")
+    await remembering.memory.indexing.index_waiting()
+    model_server.embeddings = EmbeddingsScript(status=503)
+    async with open_services(_another(settings, model_server), replace(engines, milvus_uri=milvus_uri)) as changed:
+        renewing = asyncio.create_task(changed.index_renewal.keep_current())
+
+        async def failed() -> bool:
+            return changed.index_renewal.is_due and changed.index_renewal.progress is None
+
+        await until(failed)
+        assert not renewing.done()
+        assert await _hits(changed, turn, "Bruno the dog")
+        renewing.cancel()
+        await asyncio.wait({renewing})
