@@ -10,12 +10,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from services.errors import ConfigurationError
 
 _FILE = "model.json"
 _OWNER_ALONE = 0o600
+
+
+def key_of_endpoint(given: str) -> str:
+    """Return a key without the blanks around it.
+
+    Raises:
+        ValueError: it cannot be sent in a header.
+    """
+    key = given.strip()
+    for position, character in enumerate(key, 1):
+        if not "!" <= character <= "~":
+            raise ValueError(f"holds a character that no key has, at position {position}")
+    return key
 
 
 class ChosenModel(BaseModel):
@@ -27,6 +40,11 @@ class ChosenModel(BaseModel):
     api_key: str | None = Field(None, min_length=1, max_length=2_000, repr=False)
     model: str = Field(min_length=1, max_length=500)
     api: Literal["responses", "chat"] = "chat"
+
+    @field_validator("api_key")
+    @classmethod
+    def _can_be_a_key(cls, value: str | None) -> str | None:
+        return None if value is None else key_of_endpoint(value) or None
 
     def as_settings(self) -> dict[str, Any]:
         """Return it by the names that settings are read by, before the variables of the OpenAI SDK."""

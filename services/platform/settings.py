@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from services.errors import ConfigurationError
 from services.names import RULE, is_id
-from services.platform.chosen_model import settings_of_choice
+from services.platform.chosen_model import key_of_endpoint, settings_of_choice
 from services.platform.env_encoding import encoding_of
 from services.platform.machine import machine_locale
 from services.platform.machine_zone import machine_timezone
@@ -504,10 +504,7 @@ class Settings(BaseSettings):
     def _can_be_a_key(cls, value: SecretStr | None) -> SecretStr | None:
         if value is None:
             return None
-        key = value.get_secret_value().strip()
-        for position, character in enumerate(key, 1):
-            if not "!" <= character <= "~":
-                raise ValueError(f"holds a character that no key has, at position {position}")
+        key = key_of_endpoint(value.get_secret_value())
         return SecretStr(key)
 
     @field_validator("openai_default_user")

@@ -70,6 +70,8 @@ async def test_what_is_wrong_with_an_endpoint_is_said(
     assert refused["answer"] is None
     wrong = await client.put(MODEL, json={"base_url": "ftp://x", "model": "m"})
     assert (wrong.status_code, wrong.json()["detail"].startswith("base_url: ")) == (422, True)
+    wrong = await client.put(MODEL, json={"base_url": model_server.base_url, "model": "m", "api_key": "你的密钥"})
+    assert (wrong.status_code, wrong.json()["detail"].startswith("api_key: ")) == (422, True)
 
 
 async def test_a_model_of_the_environment_stays(client: httpx.AsyncClient) -> None:

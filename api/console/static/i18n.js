@@ -25,9 +25,9 @@ export async function changeLanguage(name) {
 
 export const currentLanguage = () => language
 
-/** The text of a key, with `{name}` replaced by values; a key without a text shows itself. */
+/** The text of a key, with `{name}` replaced by values, or its form for one; a key without a text shows itself. */
 export function t(key, values = {}) {
-  const text = strings[key] ?? key
+  const text = (String(values.n) === '1' && strings[`${key}.one`]) || (strings[key] ?? key)
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole))
 }
 

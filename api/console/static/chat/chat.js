@@ -25,6 +25,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   const [dialog, setDialog] = useState(null)
   const [earlier, setEarlier] = useState(SHOWN_AT_FIRST)
   const [options, setOptions] = useState({})
+  const [connecting, setConnecting] = useState(false)
   const [prefill, setPrefill] = useState({ text: '' })
   const follows = useRef(true)
   const scroller = useRef()
@@ -117,10 +118,10 @@ export function Screen({ service, user, rest, may, conversations }) {
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
-        ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`)}
+        ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
-        ${!loading && !failure && !turns.length && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}
+        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}
         ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
         ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => again(one)} onCompare=${(place) => setDialog({ kind: 'compare', place })} />`)}
       </div>

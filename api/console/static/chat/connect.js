@@ -8,7 +8,7 @@ const LOOK_AGAIN_MS = 500
 const PATIENCE_MS = 90_000
 const OTHER = 'other'
 
-export function Connect() {
+export function Connect({ onChoose }) {
   const [known, setKnown] = useState(null)
   const [provider, setProvider] = useState(null)
   const [given, setGiven] = useState({ base_url: '', api_key: '', model: '' })
@@ -23,6 +23,7 @@ export function Connect() {
   const change = (values) => setGiven((before) => ({ ...before, ...values }))
   const choose = (name) => {
     const found = known.providers.find((each) => each.name === name)
+    onChoose()
     setProvider(name)
     setModels([])
     setTold(null)

@@ -125,9 +125,18 @@ function Change({ change, user, may }) {
     setUndone(true)
   }
   return html`<div class=${undone ? 'change undone' : 'change'}>
-    <${Icon} name="spark" /><span>${change.operation ? t('noted', { what: noted(change.operation) }) : change.summary}</span>
+    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : change.summary}</span>
     ${undone ? html`<${Chip}>${t('undone')}<//>` : change.operation_id && may('memory:write') && html`<${Button} kind="link" onClick=${undo}>${t('undo')}<//>`}
   </div>`
+}
+
+const ADDS = /^(core_memory_(insert|update|change)|episode_insert)$/
+
+/** What an operation did: what is remembered from it, or its name. */
+function told(operation) {
+  const what = noted(operation)
+  if (what && ADDS.test(operation.type)) return t('noted', { what })
+  return word('operation', operation.type) + (what ? `: ${what}` : '')
 }
 
 export const brief = (value) =>

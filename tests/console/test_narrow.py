@@ -1,0 +1,43 @@
+"""The console on a telephone: nothing lies off the screen, and one thing is said in the singular."""
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from services.bootstrap import Services
+from services.memory.blocks import Owner
+from services.memory.operations import Trigger
+from tests.console.browser import watched
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+LONG = "restores furniture in a small workshop behind the old harbour, on Mondays and Thursdays only"
+_OUTSIDE = """(width) => [...document.querySelectorAll('main *')].filter((each) => {
+  const { right, width: own, height } = each.getBoundingClientRect()
+  return own && height && right > width + 1 && !each.closest('.scroll-x, .tabs, pre, .unseen')
+}).map((each) => each.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("width", [390, 360])
+async def test_core_memory_and_the_actions_on_a_user_are_within_reach(
+    browser: Browser, url: str, services: Services, width: int
+) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi", external_user_id="me")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    await services.memory.core.update(owner, "human", {"job": LONG, "facts": [LONG, "a cat"]}, Trigger("user"))
+    async with watched(browser, url, width=width, height=844) as seen:
+        await seen.open("core")
+        await expect(seen.page.locator(".card textarea, .card input").first).to_be_visible()
+        assert await seen.page.evaluate(_OUTSIDE, width) == []
+        await seen.open("users")
+        erase = seen.page.get_by_role("button", name="Erase")
+        await expect(erase).to_be_in_viewport(ratio=1)
+
+
+async def test_one_thing_is_said_in_the_singular(browser: Browser, url: str) -> None:
+    async with watched(browser, url) as seen:
+        await seen.open()
+        said = await seen.page.evaluate(
+            "import('./console/static/i18n.js').then(({ t }) => [1, 2].map((n) => t('why.sources_count', { n })))"
+        )
+        assert said == ["Made from one source", "Made from 2 sources"]
