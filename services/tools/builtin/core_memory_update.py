@@ -26,7 +26,7 @@ Patch = Annotated[
     dict[str, Any],
     Field(
         description="Only what changes: short facts that the user stated and that hold in later conversations. "
-        "null removes a key; items of an array are added and replace what they contradict."
+        "null removes a key; items of an array are added."
     ),
 ]
 
