@@ -178,4 +178,5 @@ async def _services() -> Services:
             await migrate_if_owner(engines)
             _started = await _lifetime.enter_async_context(open_services(settings, engines))
             await warm_up(settings, _started.embedder)
+            _started.mcp_servers.start()
     return _started

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import httpx
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _LOOKS = 20
 _BETWEEN_LOOKS_S = 0.5
 _PATIENCE_S = 10.0
+_PATIENCE_WITH_TOOLS = timedelta(seconds=10)
 _PATIENCE_WITH_MODELS_S = 600.0
 
 _ADVICE = {
@@ -119,6 +121,8 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
+            services.mcp_servers.start()
+            await services.mcp_servers.settled(_PATIENCE_WITH_TOOLS)
             asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
                 with contextlib.suppress(Unavailable):

@@ -8,7 +8,6 @@ from uuid_utils.compat import uuid7
 from services.conversations.messages import message_digest, message_tokens
 from services.conversations.turn import TURN_IMPORTANCE, TurnOutcome
 from services.encryption.marks import Words, WordsByKey, WordsDigest, WordsJson, words_in_json, words_json
-from services.text.secrets import Secrets
 from state.prompt import Epoch, Tone
 
 _EPOCH_VALUES = (
@@ -31,10 +30,9 @@ _CLEAR_IN_REPORTS = ("parts", "strategy", "epoch_reason", "digest", "section", "
 _TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_empathy", "tone_pace")
 
 
-def outcome_values(outcome: TurnOutcome, content: str, secrets: Secrets) -> dict[str, Any]:
-    """Return the parameters for an outcome; `content` is the answer as stored, empty = none."""
+def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, Any]:
+    """Return the parameters for an outcome; `content` is the answer as stored, `kept` what memory keeps of it."""
     completed = outcome.status == "completed"
-    kept = secrets.without(content)
     return {
         "status": outcome.status,
         "episode_id": uuid7() if outcome.episode and completed and content else None,

@@ -55,6 +55,8 @@ from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 
 _IN_A_STEP = 1024 * 1024
 """Characters of images whose digests are made in one step of the event loop."""
+_LONG = 5_000
+"""Characters of an answer from which a thread looks for secrets in it."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,7 @@ class Turns(TurnRecords):
         """
         content = without_nul(outcome.answer)
         message_id = answer_message_id if content else None
+        kept = await beside_the_loop(partial(self._secrets.without, content), characters=len(content), most=_LONG)
         values = {
             "turn_id": turn_id,
             "tenant_id": tenant_id,
@@ -274,7 +277,7 @@ class Turns(TurnRecords):
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",
             "alone": False,
-            **outcome_values(outcome, content, self._secrets),
+            **outcome_values(outcome, content, kept),
         }
 
         async def end(connection: Connection, found: list[_Ended]) -> None:

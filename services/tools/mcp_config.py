@@ -25,8 +25,9 @@ class ClientCredentials(BaseModel):
 
     client_id: str
     client_secret: SecretStr
+    issuer: str
+    """Of the authorization server: the secret is sent nowhere else, whatever the tool server says."""
     scope: str | None = None
-    issuer: str | None = None
 
 
 class McpServerConfig(BaseModel):

@@ -32,7 +32,15 @@ class AuthorizationServer:
                 if path == "/register":
                     self._answer(*ours.register(json.loads(body)))
                 else:
-                    self._answer(*ours.token(_parameters(body.decode())))
+                    self._answer(*ours.token({**_parameters(body.decode()), **self._client()}))
+
+            def _client(self) -> dict[str, str]:
+                """What a program says of itself in the header."""
+                scheme, _, coded = self.headers.get("Authorization", "").partition(" ")
+                if scheme != "Basic":
+                    return {}
+                name, _, secret = base64.b64decode(coded).decode().partition(":")
+                return {"client_id": name, "client_secret": secret}
 
             def _place(self) -> tuple[str, dict[str, str]]:
                 parts = urlsplit(self.path)
@@ -90,9 +98,18 @@ class AuthorizationServer:
         self.asked.append(("/register", {}))
         return 201, {**client, "client_id": secrets.token_urlsafe(), "token_endpoint_auth_method": "none"}
 
+    def _of_client(self, parameters: dict[str, str]) -> tuple[int, Any]:
+        """A program signs itself in with its secret."""
+        if (parameters.get("client_id"), parameters.get("client_secret")) != ("desk", "s3cret"):
+            return 401, {"error": "invalid_client"}
+        granted = token(iss=self.issuer, sub=self.user, scope=parameters["scope"])
+        return 200, {"access_token": granted, "token_type": "Bearer", "scope": parameters["scope"]}
+
     def token(self, parameters: dict[str, str]) -> tuple[int, Any]:
         """Exchange a code, once, for whoever knows its verifier."""
         self.asked.append(("/token", parameters))
+        if parameters.get("grant_type") == "client_credentials":
+            return self._of_client(parameters)
         asked = self._codes.pop(parameters.get("code", ""), None)
         digest = hashlib.sha256(parameters.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

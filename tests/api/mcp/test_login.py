@@ -1,5 +1,6 @@
 """A whole login of an assistant with OAuth: from the refusal to the tools."""
 
+import asyncio
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +17,8 @@ from mcp.shared.auth import (
 )
 
 from services.platform.settings import Settings, load_settings
+from services.tools.mcp_config import McpServerConfig
+from services.tools.mcp_connection import McpServer
 from tests.api.mcp.test_tools import DOG, told
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.issuer import AUDIENCE
@@ -96,3 +99,24 @@ async def test_an_assistant_finds_the_server_signs_its_user_in_and_uses_memory(
             headers={"Authorization": f"Bearer {kept.tokens.access_token}"},
         )
     assert answer.status_code == 404  # there is no other user for this token
+
+
+@pytest.mark.parametrize(("secret", "reason"), [("s3cret", None), ("wrong", "invalid_client")])
+async def test_the_service_signs_itself_in_at_a_server_whose_tools_it_uses(
+    url: str, server: AuthorizationServer, secret: str, reason: str | None
+) -> None:
+    oauth = {"client_id": "desk", "client_secret": secret, "issuer": server.issuer, "scope": "memory:read"}
+    offered: list[str] = []
+    config = McpServerConfig.model_validate({"url": f"{url}/mcp", "oauth": oauth})
+    connection = McpServer("memory", config, lambda _, tools: offered.extend(each.name for each in tools))
+    task = asyncio.create_task(connection.run())
+    await connection.listed.wait()
+    assert "/token" in dict(server.asked), connection.reason
+    if reason is None:
+        assert "memory_remember" in offered
+        assert connection.reason is None
+    else:
+        assert offered == []
+        assert connection.reason is not None
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
