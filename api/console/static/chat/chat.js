@@ -118,7 +118,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
-        ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`)}
+        ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
         ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}

@@ -26,6 +26,6 @@ export function Screen({ service, may }) {
     ${models && html`<h2 style=${{ margin: '1.6rem 0 .6rem' }}>${t('health.models')}</h2>
       ${models.length === 0 && html`<p class="muted">${t('health.no_models')}</p>`}
       <div class="cards">${models.map((each) => html`<section class="card"><div class="card-head"><h2>${each.model}</h2>${each.roles.map((role) => html`<${Chip}>${word('model_role', role)}<//>`)}<span class="grow"></span><span class=${`state ${each.answers ? 'ok' : 'down'}`}>${each.answers ? t('health.answers') : t('health.silent')}</span></div>
-        <dl class="pairs"><dt>${t('health.tools')}</dt><dd>${each.tools}</dd><dt>${t('health.json')}</dt><dd>${each.json_schema}</dd>${each.dimensions && html`<dt>${t('health.dimensions')}</dt><dd>${each.dimensions}</dd>`}${each.answer_ms !== null && html`<dt>${t('health.takes')}</dt><dd>${milliseconds(each.answer_ms)}</dd>`}</dl>${each.advice.map((advice) => html`<p class="bad">${advice}</p>`)}</section>`)}</div>`}
+        <dl class="pairs"><dt>${t('health.tools')}</dt><dd>${word('acceptance', each.tools)}</dd><dt>${t('health.json')}</dt><dd>${word('acceptance', each.json_schema)}</dd>${each.dimensions && html`<dt>${t('health.dimensions')}</dt><dd>${each.dimensions}</dd>`}${each.answer_ms !== null && html`<dt>${t('health.takes')}</dt><dd>${milliseconds(each.answer_ms)}</dd>`}</dl>${each.advice.map((advice) => html`<p class="bad">${advice}</p>`)}</section>`)}</div>`}
   <//>`
 }

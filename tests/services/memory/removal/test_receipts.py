@@ -72,6 +72,7 @@ async def test_only_an_unchanged_receipt_of_the_services_key_is_genuine(
             is_genuine(broken, signed["public_key"])
 
 
+@pytest.mark.traced
 async def test_the_command_checks_a_file(services: Services, client: httpx.AsyncClient, tmp_path: Path) -> None:
     signed = await _receipt(services, client)
     file = tmp_path / "receipt.json"

@@ -1,0 +1,41 @@
+"""What becomes of an operation of the filing model that rests on the user's words, and is about something else."""
+
+import pytest
+
+from services.memory.filing_answer import FilingOperation
+from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
+from services.memory.model import Memory
+
+pytestmark = pytest.mark.untraced
+
+MUNICH = Memory("value", "v1", "moves to Munich in 2027", section="human", field="plans")
+HOME = Memory("value", "v2", "Bergen", section="human", field="home")
+
+
+def _evidence(message: str) -> Evidence:
+    return Evidence({"u1": message}, [message], memories={"m1": MUNICH, "m2": HOME})
+
+
+@pytest.mark.parametrize(
+    ("message", "quote", "text", "becomes"),
+    [
+        # It is about neither: the memory stays, and nothing new that the user has not said is kept.
+        ("I moved the sofa, Monday was long.", "Monday was long", "texts now California", ("replace", "ask")),
+        # It is about something else that the user said: it is kept beside the memory.
+        ("I moved the sofa to the left.", "the sofa to the left", "the sofa is on the left", ("add", "do")),
+        ("It is Vienna after all, not Munich.", "Vienna after all", "moves to Vienna in 2027", ("replace", "do")),
+    ],
+)
+def test_a_statement_replaces_a_memory_only_if_it_is_about_it(
+    message: str, quote: str, text: str, becomes: tuple[str, str]
+) -> None:
+    wanted = FilingOperation("replace", quote, text, memory="m1")
+    evidence = _evidence(message)
+    operation = losing_nothing(wanted, evidence)
+    assert (operation.kind, verdict_on(operation, evidence)) == becomes
+
+
+def test_a_value_is_replaced_as_a_user_states_it() -> None:
+    evidence = _evidence("I live in Oslo now.")
+    operation = losing_nothing(FilingOperation("replace", "I live in Oslo", "Oslo", memory="m2"), evidence)
+    assert (operation.kind, verdict_on(operation, evidence)) == ("replace", "do")
