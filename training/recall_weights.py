@@ -156,7 +156,7 @@ def observe(
         query,
         {kind: each.features for kind, each in found.items()},
         {kind: each.places.tolist() for kind, each in found.items()},
-        {kind: units.kinds()[2][each.places] for kind, each in found.items()},
+        {kind: units.kinds()[2][each.places].astype(np.float64) for kind, each in found.items()},
         int(mask.sum()),
         frozenset(relevant),
     )

@@ -77,7 +77,7 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
     fused = np.zeros(len(mask))
     for order in (by_words, by_meaning):
         fused[order] += 1 / (_RRF + np.arange(1, len(order) + 1))
-    least = Floor.of(wants_work=query.wants_work).likelihood
+    least = Floor.of(query).likelihood
     likely = ours.probability[:_SHOWN]
     admitted = likely >= max(least, _CLOSE * float(likely.max(initial=0.0)))
     return {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.search.hits import Excluded, Ranked, Ranking
+from services.search.queries import Query
 from services.search.versions import newer_versions
 from services.text.compare import compare
 
@@ -14,13 +15,13 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK = 0.04, 0.1
+LIKELY, _LIKELY_FOR_WORK = 0.05, 0.1
 """Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
 copes with a line too many, not with a missing one."""
 _CLOSE = 0.07
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST = 0.02
-"""The floor where the message refers to what was said before."""
+_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF = 0.02, 0.03
+"""The floor where the message refers to what was said before, and where it asks about the user's own affairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,20 @@ class Floor:
 
     @classmethod
     def of(
-        cls, *, about_past: bool = False, wants_work: bool = False, then: tuple[datetime, datetime] | None = None
+        cls, query: Query, *, about_past: bool = False, then: tuple[datetime, datetime] | None = None
     ) -> "Floor":
         """Return the floor for a message.
 
         Args:
+            query: the message.
             about_past: it refers to what was said before.
-            wants_work: it orders something done or explained, and says nothing of its user.
             then: from when until when something was said that it refers to.
         """
-        usual = _LIKELY_FOR_WORK if wants_work else LIKELY
-        return cls(_LIKELY_OF_THE_PAST if about_past else usual, then)
+        if about_past:
+            return cls(_LIKELY_OF_THE_PAST, then)
+        if query.wants_work:
+            return cls(_LIKELY_FOR_WORK, then)
+        return cls(_LIKELY_OF_ONESELF if query.asks and query.of_oneself else LIKELY, then)
 
     def admits_by_time(self, ranked: Ranked) -> bool:
         """Whether the unit was said in the time that the message refers to."""

@@ -261,8 +261,8 @@ class Recall:
         found = await (find_in_set(kept.units, sought, self._episodes) if kept else self._by_index.find(sought))
         degraded.extend(name for name in found.degraded if name not in degraded)
         floor = Floor.of(
+            query,
             about_past=about_past,
-            wants_work=query.wants_work,
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(

@@ -1,6 +1,8 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from services.search.hits import Ranked, Ranking, Unit
+from services.search.queries import make_query
 from services.search.selection import Floor, Recalled, by_episode, newest_first, select
 from services.text.tokenizer import terms
 
@@ -33,10 +35,16 @@ def ids(recalled: tuple[Recalled, ...]) -> list[list[str]]:
     return [[ranked.unit.id for ranked in one.units] for one in recalled]
 
 
+def _floor(message: str, **about: Any) -> Floor:
+    query = make_query(message)
+    assert query is not None
+    return Floor.of(query, **about)
+
+
 def chosen(*found: Ranked, floor: Floor | None = None, **limits: int) -> tuple[list[list[str]], dict[str, str]]:
     selection = select(
         Ranking(found),
-        floor=floor or Floor.of(),
+        floor=floor or _floor("It rains in Porto today."),
         shown={"m-shown"},
         count_tokens=lambda text: len(text.split()),
         **limits,
@@ -76,16 +84,17 @@ def test_a_memory_covers_the_messages_that_it_comes_from() -> None:
 def test_nothing_is_shown_where_nothing_is_likely_but_what_was_said_at_the_time_asked_for() -> None:
     found = (result("then", likelihood=0.01, second=5), result("later", likelihood=0.02, second=50))
     assert chosen(*found)[0] == []
-    asked = Floor.of(then=(NOW, NOW + timedelta(seconds=10)))
+    asked = _floor("It rains in Porto today.", then=(NOW, NOW + timedelta(seconds=10)))
     assert chosen(*found, floor=asked)[0] == [["then"]]
 
 
 def test_what_the_message_refers_to_needs_less() -> None:
     found = result("a", likelihood=0.025)
     assert chosen(found)[0] == []
-    assert chosen(found, floor=Floor.of(about_past=True))[0] == [["a"]]
+    assert chosen(found, floor=_floor("It rains in Porto today.", about_past=True))[0] == [["a"]]
+    assert chosen(result("b", likelihood=0.035), floor=_floor("Where do I live?"))[0] == [["b"]]
     assert chosen(result("b", likelihood=0.06))[0] == [["b"]]
-    assert chosen(result("b", likelihood=0.06), floor=Floor.of(wants_work=True))[0] == []
+    assert chosen(result("b", likelihood=0.06), floor=_floor("Write a poem about rain."))[0] == []
 
 
 def test_items_and_tokens_are_limited_and_a_shorter_one_may_still_fit() -> None:
