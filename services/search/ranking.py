@@ -256,9 +256,12 @@ def _by_meaning(
         return np.full(len(mask), np.nan), 0.0, 1.0
     every = np.asarray(vectors, dtype=np.float32)
     every /= np.maximum(np.linalg.norm(every, axis=1, keepdims=True), 1e-9)
-    if query.context:
-        blended = (1 - query.context_share) * every[0] + query.context_share * every[1]
-        every = np.vstack([blended / max(float(np.linalg.norm(blended)), 1e-9), every[2:]])
+    if query.recent:
+        said = 1 + len(query.recent)
+        before = every[1:said].mean(axis=0)
+        before /= max(float(np.linalg.norm(before)), 1e-9)
+        blended = (1 - query.context_share) * every[0] + query.context_share * before
+        every = np.vstack([blended / max(float(np.linalg.norm(blended)), 1e-9), every[said:]])
     found = units.by_meaning(every)
     own = found[0][mask & ~np.isnan(found[0])]
     # A user with few units is supposed to have some more that are about other things.

@@ -32,14 +32,21 @@ WHERE {_BELOW}
 ORDER BY i.updated_at DESC, i.id DESC LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608
 
-# As few columns as ranking needs, and values only where they are looked at: what is shown is read by its ids.
+# As few columns as ranking needs, and values only where they are looked at, up to a number of bytes; what is shown
+# is read by its ids.
 CANDIDATES: LiteralString = f"""
-WITH owner AS ({_OWNER})
-SELECT i.id, i.operation_id, i.index_paths, CASE WHEN i.embedded_by = %(embedded_by)s THEN i.vector END,
-       CASE WHEN %(filtered)s OR i.embedded_by IS DISTINCT FROM %(embedded_by)s THEN i.value END
-FROM owner JOIN store_items i ON {_LIVES}
-WHERE {_BELOW}
-ORDER BY i.updated_at DESC, i.id DESC LIMIT %(most)s
+WITH owner AS ({_OWNER}), newest AS (
+    SELECT i.id, i.operation_id, i.index_paths, i.updated_at,
+           CASE WHEN i.embedded_by = %(embedded_by)s THEN i.vector END AS vector,
+           CASE WHEN %(filtered)s OR i.embedded_by IS DISTINCT FROM %(embedded_by)s THEN i.value END AS value
+    FROM owner JOIN store_items i ON {_LIVES}
+    WHERE {_BELOW}
+    ORDER BY i.updated_at DESC, i.id DESC LIMIT %(most)s
+), weighed AS (
+    SELECT *, sum(octet_length(value)) OVER (ORDER BY updated_at DESC, id DESC) AS bytes FROM newest
+)
+SELECT id, operation_id, index_paths, vector, value FROM weighed
+WHERE coalesce(bytes, 0) <= %(most_bytes)s ORDER BY updated_at DESC, id DESC
 """  # noqa: S608
 
 ITEMS: LiteralString = """

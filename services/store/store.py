@@ -45,9 +45,13 @@ from services.store.ranking import checked_paths, nearness, packed, shared_terms
 
 MOST_SEARCHED = 20_000
 """Items that a search with a query or a filter looks at: the newest."""
+MOST_BYTES = 32 * 2**20
+"""Of their values, where these are looked at: for a filter, and to embed what was never searched."""
 _SWEEP, _EVERY = "sweep_store", "*/10 * * * *"
-_LONG = 50
+_LONG = 1_000
 """Candidates from which they are ranked in a thread."""
+_LONG_TEXT = 100_000
+"""Characters of values from which a thread reads them."""
 
 log = structlog.get_logger(__name__)
 
@@ -96,8 +100,10 @@ class Store:
         *,
         default_timezone: str = "UTC",
         default_locale: str | None = None,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
-        """Take the time zone and locale of users who are new."""
+        """Take the time zone and locale of users who are new, and the bytes of values that a search reads."""
+        self._most_bytes = most_bytes
         self._database = database
         self._embedder = embedder
         self._new_user = {"timezone": default_timezone, "locale": default_locale}
@@ -154,10 +160,12 @@ class Store:
             return [row.item for row in newest]
         model = self._embedder.model
         looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
+        looked["most_bytes"] = self._most_bytes
         found = await self._database.fetch(owner.tenant_id, sql.CANDIDATES, looked, args_row(_Candidate))
         if wanted.filter:
             filtered = partial(_filtered, found, wanted.filter)
-            found = await beside_the_loop(filtered, characters=len(found), most=_LONG)
+            size = sum(len(each.value or "") for each in found)
+            found = await beside_the_loop(filtered, characters=size, most=_LONG_TEXT)
         if wanted.query and found:
             await self._score(owner, found, wanted.query, model)
             found.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
@@ -169,10 +177,10 @@ class Store:
 
     async def _score(self, owner: StoreOwner, found: Sequence[_Candidate], query: str, model: str) -> None:
         """Score what is indexed; vectors that are missing are made and kept."""
-        for each in found:
-            if each.vector is None and each.value is not None and each.index_paths != []:
-                each.texts = texts_of(json.loads(each.value), each.index_paths)
-        new = [each for each in found if each.texts]
+        new = [each for each in found if each.vector is None and each.value and each.index_paths != []]
+        size = sum(len(each.value or "") for each in new)
+        await beside_the_loop(partial(_read_texts, new), characters=size, most=_LONG_TEXT)
+        new = [each for each in new if each.texts]
         if self._embedder.by_words_alone:
             await self._score_by_words(owner, found, query)
             return
@@ -272,3 +280,8 @@ def _minutes(ttl: float | None) -> float | None:
 
 def _filtered(found: Sequence[_Candidate], wanted: Mapping[str, Any]) -> list[_Candidate]:
     return [each for each in found if fits(json.loads(each.value or "{}"), wanted)]
+
+
+def _read_texts(new: Sequence[_Candidate]) -> None:
+    for each in new:
+        each.texts = texts_of(json.loads(each.value or "{}"), each.index_paths)

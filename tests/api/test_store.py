@@ -13,6 +13,9 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.jobs.queue import JobQueue
+from services.store.model import Put, Search, StoreOwner
+from services.store.store import Store
 from tests.support.model_server import EmbeddingsScript, ModelServer
 
 pytestmark = pytest.mark.anyio
@@ -160,6 +163,23 @@ async def test_without_an_encoder_words_decide(client: httpx.AsyncClient, model_
     [found] = await batch(client, search(query="red van"))
     assert [each["key"] for each in found] == ["b", "a"]
     assert found[0]["score"] == 1.0
+
+
+async def test_a_search_reads_no_more_than_it_may(services: Services) -> None:
+    store = Store(services.database, services.embedder, JobQueue(services.database), most_bytes=10_000)
+    owner = StoreOwner(DEFAULT_TENANT, "u-1")
+    for n in range(4):
+        await store.batch(owner, [Put(["notes"], str(n), {"n": n, "text": "x" * 4_000})])
+
+    async def found(**more: Any) -> list[str]:
+        [items] = await store.batch(owner, [Search(["notes"], **more)])
+        return [each.key for each in items]  # type: ignore[union-attr]
+
+    assert await found(filter={"n": {"$gte": 0}}) == ["3", "2"]
+    assert await found(filter={"n": 0}) == []
+    assert len(await found(query="x")) == 2
+    assert len(await found(query="x")) == 4, "of those that were searched before, vectors are enough"
+    assert len(await found()) == 4
 
 
 async def test_namespaces(client: httpx.AsyncClient) -> None:

@@ -3,9 +3,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_openai import OpenAIEmbeddings
 
+from services.llm.builtin_embeddings import BuiltinEncoder
 from services.llm.embeddings import make_embeddings
 from services.platform.settings import load_settings
 from tests.support.model_server import ModelServer, vector_of
@@ -92,3 +94,10 @@ async def test_address_of_the_language_model_serves_both(make: Make, model_serve
     embeddings = make(embedding_base_url=None, llm_base_url=model_server.base_url)
 
     assert len(await embeddings.aembed_query("tea")) == 8
+
+
+def test_what_is_encoded_again_is_the_same() -> None:
+    encoder = BuiltinEncoder()
+    texts = ["My dog is called Bruno.", "我的狗叫布鲁诺。", "My dog is called Bruno."]
+    for _ in range(2):
+        assert np.allclose(encoder.encode_again(texts), encoder.encode(texts), atol=1e-5)
