@@ -17,7 +17,7 @@ from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tone.states import GIVE_OPINION
 from services.tools.actor import owner_of
-from services.tools.foreign_words import MEMORY_TOOLS, foreign_origin, reads_days
+from services.tools.foreign_words import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import MemoryChange, PlainForm, PlannedChange
@@ -71,6 +71,7 @@ async def persist(
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         origin=await beside_the_loop(partial(foreign_origin, state), characters=_said(state), most=_LONG),
         reads_days=reads_days(state),
+        reads_note=reads_note(state),
         jobs=state.get("after_turn", []),
         memory=planned,
         made=made,

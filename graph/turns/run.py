@@ -31,7 +31,7 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
-from services.tools.foreign_words import foreign_origin, reads_days
+from services.tools.foreign_words import foreign_origin, reads_days, reads_note
 from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
@@ -228,6 +228,7 @@ class TurnDriver:
             error=error,
             origin=foreign_origin(read),
             reads_days=reads_days(read),
+            reads_note=reads_note(read),
             memory=memory,
             made=made,
         )

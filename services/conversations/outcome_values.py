@@ -39,6 +39,7 @@ def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, A
         "recalled": list(outcome.recalled),
         "origin": outcome.origin,
         "reads_days": outcome.reads_days,
+        "reads_note": outcome.reads_note,
         "episode_importance": TURN_IMPORTANCE,
         "content": Words(content),
         "memory_text": None if kept == content else Words(kept),

@@ -166,6 +166,8 @@ class TurnOutcome:
     """The least trusted foreign words that the model read in the turn itself; None = none."""
     reads_days: bool = False
     """Whether the model read records of the user's days, or searched what was said."""
+    reads_note: bool = False
+    """Whether the model read the expert's last private note."""
     episode: bool = False
     """Whether it becomes an episode, when it completes."""
     jobs: Sequence[str] = ()

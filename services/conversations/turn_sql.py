@@ -190,7 +190,11 @@ WITH ended AS (
          WHERE e.id = ANY(%(recalled)s::uuid[]) AND e.tenant_id = %(tenant_id)s),
         (SELECT min(m.origin) FROM conversations c JOIN messages m ON m.conversation_id = c.id
          WHERE %(reads_days)s AND m.origin IS NOT NULL
-           AND c.user_id = (SELECT o.user_id FROM conversations o JOIN ended ON o.id = ended.conversation_id))
+           AND c.user_id = (SELECT o.user_id FROM conversations o JOIN ended ON o.id = ended.conversation_id)),
+        (SELECT m.origin FROM ended JOIN conversations o ON o.id = ended.conversation_id
+         JOIN conversations c ON c.user_id = o.user_id AND c.expert_id = o.expert_id
+         JOIN messages m ON m.conversation_id = c.id
+         WHERE %(reads_note)s AND m.private_note IS NOT NULL ORDER BY m.created_at DESC LIMIT 1)
     ) AS origin
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, memory_text, off_record,

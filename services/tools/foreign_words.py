@@ -64,6 +64,11 @@ def reads_days(state: ConversationState) -> bool:
     )
 
 
+def reads_note(state: ConversationState) -> bool:
+    """Return whether the model read the expert's last private note, which may repeat words of others."""
+    return section_named(state.get("sections", []), "private_note") is not None
+
+
 def remembered_texts(
     sections: Iterable[Section], history: Sequence[Item], answers: Iterable[AnyMessage], found: ForeignItems
 ) -> tuple[str, ...]:

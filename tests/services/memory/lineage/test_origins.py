@@ -5,13 +5,16 @@ from typing import Any
 import httpx
 import pytest
 from psycopg.rows import tuple_row
+from psycopg.types.json import Jsonb
 
 from services.bootstrap import Services
+from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.quotes import foreign_text, own_text
 from services.memory.trust import Read, asks_to_remove, rests_on_user
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import exchange, new_turn
 from tests.support.upkeep import change
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -51,6 +54,18 @@ async def test_an_answer_inherits_from_the_conversation_and_from_what_is_recalle
         "Thanks!": "document",
         "Hello there": None,
     }
+
+
+async def test_an_answer_inherits_from_the_private_note_that_was_read_for_it(services: Services) -> None:
+    noted = await exchange(services.turns, "What does the page say?", "Halley.")
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        note: Any = "UPDATE messages SET origin = 'document', private_note = %s WHERE id = %s"
+        await connection.execute(note, [Jsonb({"thoughts": "Halley"}), noted.answer_message_id])
+    for session, reads in (("second", True), ("third", False)):
+        turn = await services.turns.open(new_turn(session, session_key=session))
+        outcome = TurnOutcome(status="completed", answer="Hi.", reads_note=reads)
+        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    assert await _origins(services) == {"What does the page say?": "document", "second": "document", "third": None}
 
 
 async def test_instructions_of_a_client_and_pasted_texts_have_their_own_origins(
