@@ -20,6 +20,8 @@ class EventData:
         """Of the event that is not yet complete."""
         self._document: list[bytes] | None = None
         self._begun = False
+        self._after_return = False
+        """Whether a line ended with the last byte, a carriage return: a line feed after it ends no other."""
 
     def feed(self, received: bytes) -> list[bytes]:
         """Return the data of every event that is complete with these bytes.
@@ -38,6 +40,7 @@ class EventData:
             if self._bytes > _LONGEST_EVENT:
                 raise ValueError("The endpoint's answer is too long.")
             return []
+        received = self._with_line_feeds(received)
         if b"\n" not in received:
             self._rest.append(received)
             if self._bytes > _LONGEST_EVENT:
@@ -47,12 +50,11 @@ class EventData:
         self._rest = [rest]
         events: list[bytes] = []
         for line in lines:
-            text = line.removesuffix(b"\r")
-            if text.startswith(b"data:"):
+            if line.startswith(b"data:"):
                 if len(self._lines) == 1 and _is_whole(self._lines[0]):  # no blank line between events
                     events.append(self._lines.pop())
-                self._lines.append(text[5:].removeprefix(b" "))
-            elif not text and self._lines:
+                self._lines.append(line[5:].removeprefix(b" "))
+            elif not line and self._lines:
                 events.append(b"\n".join(self._lines))
                 self._lines = []
         if events:
@@ -60,6 +62,15 @@ class EventData:
         if self._bytes > _LONGEST_EVENT:
             raise ValueError("An event of the stream is too long.")
         return events
+
+    def _with_line_feeds(self, received: bytes) -> bytes:
+        """End lines with line feeds alone; a sender may end them with carriage returns, or with both."""
+        if not received:
+            return received
+        if self._after_return:
+            received = received.removeprefix(b"\n")
+        self._after_return = received.endswith(b"\r")
+        return received.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in received else received
 
     def end(self) -> list[bytes]:
         """Return the data of an event that the end of the stream left without its blank line."""

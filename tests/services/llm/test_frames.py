@@ -36,6 +36,13 @@ def test_carriage_returns_before_line_ends_are_dropped_wherever_they_are_cut() -
     assert collected([b"data: 1\r", b"\n\r", b"\ndata: 2\r\n\r\n"]) == [b"1", b"2"]
 
 
+def test_carriage_returns_alone_end_lines_wherever_they_are_cut() -> None:
+    body = b"data: 1\r\rdata: {\rdata: 2}\r\rdata: [DONE]\r\r"
+    for size in range(1, len(body) + 1):
+        cut = [body[at : at + size] for at in range(0, len(body), size)]
+        assert collected(cut) == [b"1", b"{\n2}", b"[DONE]"], size
+
+
 def test_last_event_needs_no_blank_line() -> None:
     assert collected([b"data: 1\n\ndata: 2"]) == [b"1", b"2"]
     assert collected([b"data: 1\n\ndata: 2\n"]) == [b"1", b"2"]
@@ -46,11 +53,9 @@ def test_empty_stream_has_no_events() -> None:
     assert collected([b"\n\n\r\n\n"]) == []
 
 
-@given(BODY, st.lists(st.integers(min_value=0), max_size=40), st.booleans())
-def test_cuts_make_no_difference(body: bytes, places: list[int], crlf: bool) -> None:
-    if crlf:
-        body = body.replace(b"\n", b"\r\n")
-
+@given(BODY, st.lists(st.integers(min_value=0), max_size=40), st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_cuts_make_no_difference(body: bytes, places: list[int], line_end: bytes) -> None:
+    body = body.replace(b"\n", line_end)
     assert collected(cut_at(body, places)) == collected([body])
 
 
