@@ -19,7 +19,7 @@ _TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
 """What it adds that the message asks nothing, and beside that orders work; or that it asks in general."""
 _OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
 """What it adds that the message speaks of the user's own affairs, and beside that asks nothing."""
-_NAMED = 1.0
+NAMED, KEYWORD = 1.3, 1.0
 """What it adds that the caller named the base, or the message has a keyword of it."""
 _LEAST = 0.2
 """Probability from which a passage is shown."""
@@ -39,13 +39,13 @@ class Candidate:
     Attributes:
         cosine: Of its embedding; None where it was not found by meaning.
         waiting: Whether the index has it not yet.
-        named: Whether the caller named its base, or the message has a keyword of it.
+        prior: What its base adds: `NAMED`, `KEYWORD` or nothing.
     """
 
     chunk_id: UUID
     terms: tuple[str, ...]
     cosine: float | None
-    named: bool
+    prior: float
     waiting: bool = False
 
 
@@ -71,7 +71,7 @@ def probabilities(
     tells = not query.asks
     kind = _TELLS * tells + (_ORDERS if tells else _IN_GENERAL) * query.wants_work
     kind += _OF_ONESELF * query.of_oneself + _TELLS_OF_ONESELF * (query.of_oneself and tells)
-    logits = logits + kind + np.array([_NAMED * each.named for each in candidates])
+    logits = logits + kind + np.array([each.prior for each in candidates])
     found: Values = 1 / (1 + np.exp(-logits))
     return found
 

@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge import chunk_sql as sql
 from services.knowledge.index import ChunkHit, ChunkIndex
-from services.knowledge.passage_scores import Candidate, probabilities, shown
+from services.knowledge.passage_scores import KEYWORD, NAMED, Candidate, probabilities, shown
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
@@ -189,7 +189,7 @@ class KnowledgeSearch:
                 one.chunk_id,
                 tuple(one.terms.split()),
                 cosines.get(one.chunk_id),
-                named is not None or _names(bases[one.base_id], question),
+                NAMED if named else KEYWORD * _names(bases[one.base_id], question),
             )
             for one in read.values()
             if one.base_id in bases

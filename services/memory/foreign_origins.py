@@ -9,14 +9,15 @@ from psycopg.rows import class_row
 
 from services.platform.postgres import Database
 
-# A written memory without messages was imported, or written by the user or an operator.
+# A written memory without messages was imported, or written over MCP or the API, where agents write beside people.
 _AMONG: LiteralString = """
 SELECT array(SELECT m.id::text FROM messages m
              WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
                AND m.id = ANY(%(messages)s) AND m.origin IS NOT NULL) AS messages,
        array(SELECT e.id::text FROM episodes e
              WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.id = ANY(%(episodes)s)
-               AND (e.made_by->>'actor' = 'import' OR e.origin IN ('tool', 'document') OR EXISTS (
+               AND (e.episode_type <> 'turn' AND e.source_message_ids = '{}'
+                    OR e.origin IN ('tool', 'document') OR EXISTS (
                    SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.origin IS NOT NULL
                ))) AS episodes,
        EXISTS (SELECT FROM messages m

@@ -39,9 +39,9 @@ def _remembers(**content: Any) -> tuple[Reply, Reply]:
 
 
 def _core_memory(model_server: ModelServer) -> str:
-    """What stands of it in the last prompt, in its beginning and in its tail."""
+    """What stands of it in the last prompt, in its beginning and in its tail, without what is recalled."""
     texts = [text for role, text in model_server.requests[-1].prompt if role in {"system", "developer"}]
-    return "\n".join(text for text in texts if "<memory>\n" in text)
+    return "\n".join(text.partition("From earlier conversations")[0] for text in texts if "<memory>\n" in text)
 
 
 async def test_a_change_of_mind_is_known_in_the_next_conversation_and_the_old_is_not(

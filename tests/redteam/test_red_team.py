@@ -72,8 +72,7 @@ async def test_no_attack_of_any_kind_changes_memory_or_crosses_a_border(rig: Rig
         (each.case.name, each.unwanted, each.crossed) for each in outcomes if each.unwanted or each.crossed
     ] == []
     unread = {each.case.kind for each in outcomes if not each.read}
-    # Of an imported exchange recall shows what the user said.
-    assert unread == ISOLATED | {"name", "imported answer"}, "an attack that no model reads shows nothing"
+    assert unread == ISOLATED | {"name"}, "an attack that no model reads shows nothing"
     assert sum(each.proposed for each in outcomes) >= len(outcomes) // 2
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -84,7 +84,7 @@ async def test_collections_from_before_are_used_until_the_index_is_rebuilt(serve
     older = await index.begin_again(3, SHARDS)
     await older.put_in_place()
     assert await shards_in(milvus) == SHARDS
-    scope = Scope(uuid4(), uuid4(), uuid4())
+    scope = Scope(uuid4(), UUID(int=4), uuid4())  # of another shard
     with pytest.raises(CollectionMissing):
         await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
     assert await index.shards_of_new() == 1
