@@ -14,6 +14,7 @@ from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.plans import new_plan, own_once, plan_of, plan_of_leaving_out, plan_of_nothing
+from services.text.compare import compare
 from services.text.language import Language, language_of
 from services.text.secrets import Secrets
 from state.memory import PlainForm, PlannedChange, PlannedItem
@@ -239,9 +240,5 @@ def language_for(request: ChangeRequest, *texts: str) -> Language:
 
 def _holds(content: dict[str, Any], text: str) -> bool:
     """Return whether a section has a text as one of its values."""
-    wanted = " ".join(text.split()).strip(_EDGES).casefold()
-    for value in content.values():
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, str) and " ".join(item.split()).strip(_EDGES).casefold() == wanted:
-                return True
-    return False
+    items = (item for value in content.values() for item in (value if isinstance(value, list) else [value]))
+    return any(isinstance(item, str) and compare(item, text) == "same" for item in items)

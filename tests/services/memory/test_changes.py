@@ -243,7 +243,15 @@ async def test_of_ids_that_are_none_nothing_goes(services: Services) -> None:
     assert await rig.everything() == before
 
 
-@pytest.mark.parametrize(("text", "again"), [("I keep bees.", " i keep  BEES "), ("我养蜂。", "我养蜂")])
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ("I keep bees.", " i keep  BEES "),
+        ("我养蜂。", "我养蜂"),
+        ("我养了一只橘猫，名字叫年糕。", "我养了一只橘猫,名字叫年糕"),
+        ("My cat, Rice Cake, is orange.", "my cat “Rice Cake” is orange"),
+    ],
+)
 async def test_what_is_known_is_said_to_be(services: Services, text: str, again: str) -> None:
     rig = await Rig.of(services)
     assert (await rig.changes.remember(rig.request, text))["operation_id"]
