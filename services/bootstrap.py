@@ -25,7 +25,7 @@ from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
-from services.index_renewal import IndexRenewal
+from services.index_rebuild import IndexRebuild
 from services.jobs.queue import JobQueue
 from services.late_wiring import (
     background_services,
@@ -139,7 +139,7 @@ class Services:
     users: Users
     spaces: Spaces
     memory: "Memory"
-    index_renewal: IndexRenewal
+    index_rebuild: IndexRebuild
     memory_inquiry: "MemoryInquiry"
     user_activity: "UserActivityReader"
     tones: ToneStates
@@ -258,7 +258,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             spaces=Spaces(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
-            index_renewal=IndexRenewal(database, memory, knowledge, episodes=settings.memory_episodes),
+            index_rebuild=IndexRebuild(database, memory, knowledge, episodes=settings.memory_episodes),
             memory_inquiry=memory_inquiry(memory, models),
             user_activity=user_activity,
             tones=tones,

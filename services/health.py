@@ -118,9 +118,13 @@ def _database(services: "Services") -> str:
 
 def _milvus(services: "Services") -> str:
     where = _where(services.settings.milvus_uri)
-    if (progress := services.index_renewal.progress) is not None:
-        return f"{where}; its indexes are made anew, {progress.done} of {progress.total} are in them"
-    return f"{where}; its indexes are of another model or version" if services.index_renewal.is_due else where
+    if (progress := services.index_rebuild.progress) is not None:
+        return f"{where}; its indexes are being rebuilt: {progress.done} of {progress.total} done"
+    return (
+        f"{where}; its indexes are of another model or version, and will be rebuilt"
+        if services.index_rebuild.is_due
+        else where
+    )
 
 
 async def _ask(name: str, ping: Awaitable[float], where: str, *, needed: bool) -> Dependency:

@@ -16,12 +16,11 @@ from services.evaluation.dataset import Question, load
 from services.memory.recall.working_set import WorkingSet
 from services.search.queries import make_query
 from services.search.ranking import Mask, Values, score
-from services.search.selection import Floor
+from services.search.selection import CLOSE, Floor
 from services.text.tokenizer import terms
 from training.recall_weights import encode, stores_of, working_set
 
 _FIRST, _SHOWN, _RRF = 10, 8, 60
-_CLOSE = 0.07
 
 
 def main() -> None:
@@ -79,7 +78,7 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
         fused[order] += 1 / (_RRF + np.arange(1, len(order) + 1))
     least = Floor.of(query).likelihood
     likely = ours.probability[:_SHOWN]
-    admitted = likely >= max(least, _CLOSE * float(likely.max(initial=0.0)))
+    admitted = likely >= max(least, CLOSE * float(likely.max(initial=0.0)))
     return {
         "recall": ours.places[:_FIRST].tolist(),
         "BM25": by_words[:_FIRST].tolist(),

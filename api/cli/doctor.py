@@ -126,7 +126,7 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
             asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
                 with contextlib.suppress(Unavailable):
-                    await services.index_renewal.look()
+                    await services.index_rebuild.look()
                 found = await check_dependencies(services)
                 # This command may have just started an embedded engine; it never starts a worker.
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":

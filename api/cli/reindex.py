@@ -44,11 +44,11 @@ async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int
     Raises:
         Unavailable: a store or the embedding endpoint does not answer; the previous index is still in use.
     """
-    counts = await services.index_renewal.count()
+    counts = await services.index_rebuild.count()
     episodes, passages = (
         progress.add_task(name, total=count) for name, count in zip(("episodes", "passages"), counts, strict=True)
     )
-    return await services.index_renewal.renew(
+    return await services.index_rebuild.rebuild(
         lambda more: progress.advance(episodes, more), lambda more: progress.advance(passages, more)
     )
 

@@ -114,8 +114,8 @@ async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, 
             app.state.restart = restart.set
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
-        renewing = asyncio.create_task(services.index_renewal.keep_current(), name="renewal of the indexes")
-        stack.callback(renewing.cancel)
+        rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
+        stack.callback(rebuilding.cancel)
         await warn_of_surroundings(services)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)

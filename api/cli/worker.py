@@ -40,7 +40,7 @@ async def _work(settings: Settings) -> None:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
             await warm_up(settings, services.embedder)
-            renewing = asyncio.create_task(services.index_renewal.keep_current(), name="renewal of the indexes")
+            rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
             await warn_of_surroundings(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")
@@ -49,4 +49,4 @@ async def _work(settings: Settings) -> None:
             if failed.done():
                 fail("the worker stopped; its log says why")
             failed.cancel()
-            renewing.cancel()
+            rebuilding.cancel()

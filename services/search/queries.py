@@ -35,7 +35,6 @@ class Query:
 
     Attributes:
         text: The message.
-        context: The message after what was said before it; empty where it stands for itself.
         recent: What was said before it, one by one; empty where the message stands for itself.
         context_share: How much these count, 0 to 1.
         parts: Its sentences, where it has several that say something.
@@ -46,7 +45,6 @@ class Query:
     """
 
     text: str
-    context: str
     recent: tuple[str, ...]
     context_share: float
     parts: tuple[str, ...]
@@ -54,6 +52,11 @@ class Query:
     of_oneself: bool
     wants_work: bool
     of_assistant: bool
+
+    @property
+    def context(self) -> str:
+        """The message after what was said before it; empty where it stands for itself."""
+        return "\n".join([*self.recent, self.text[:_LONGEST_SAID]]) if self.recent else ""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -79,7 +82,6 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
     parts = [part for each in sentences(said, SEMICOLONS) if informative_terms(part := each.text.strip())]
     return Query(
         text=indexed_text(speaker, said),
-        context="\n".join([*last, indexed_text(speaker, said[:_LONGEST_SAID])]) if share else "",
         recent=tuple(each for each in last if each) if share else (),
         context_share=share,
         parts=tuple(parts[:_MOST_PARTS]) if len(parts) > 1 else (),

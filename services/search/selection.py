@@ -18,7 +18,7 @@ OVER_BUDGET = "over the budget"
 LIKELY, _LIKELY_FOR_WORK = 0.05, 0.1
 """Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
 copes with a line too many, not with a missing one."""
-_CLOSE = 0.07
+CLOSE = 0.07
 """Share of the best one's probability that each further item must have."""
 _LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF = 0.02, 0.03
 """The floor where the message refers to what was said before, and where it asks about the user's own affairs."""
@@ -119,7 +119,7 @@ def select(
         for source in ranked.unit.sources
     }
     highest = max((ranked.likelihood for ranked in best if _unfit(ranked, shown, ()) is None), default=0.0)
-    least = max(floor.likelihood, _CLOSE * highest)
+    least = max(floor.likelihood, CLOSE * highest)
     for ranked in best:
         admitted = ranked.likelihood >= least if highest >= floor.likelihood else floor.admits_by_time(ranked)
         reason = _unfit(ranked, shown, fit) or (None if admitted else BELOW_FLOOR)

@@ -240,7 +240,7 @@ class VectorIndex:
         async with self.milvus.use() as client:
             found = await client.describe_collection(name)
         if not self._is_of_model(found.get("properties") or {}):
-            raise Unavailable(f"The index of {self._of} is made anew for the embedding model {self._model}.")
+            raise Unavailable(f"The index of {self._of} is being rebuilt for the embedding model {self._model}.")
         await upsert(self.milvus, name, entities)
 
     async def _make(self, name: str) -> str:

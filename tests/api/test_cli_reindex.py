@@ -174,7 +174,7 @@ async def test_while_it_runs_every_search_finds_as_much_as_before_and_broken_off
 
 
 @pytest.mark.soak
-async def test_another_dimension_does_not_stop_the_service_which_makes_the_index_anew(
+async def test_another_dimension_does_not_stop_the_service_which_rebuilds_the_index(
     services: Services,
     engines: Engines,
     settings: Settings,
@@ -193,7 +193,7 @@ async def test_another_dimension_does_not_stop_the_service_which_makes_the_index
         async with open_services(settings.model_copy(update={"embedding_dim": dimension}), engines) as changed:
 
             async def current(changed: Services = changed) -> bool:
-                return not await changed.index_renewal.look()
+                return not await changed.index_rebuild.look()
 
             await until(current, seconds=60)
             await _answers(changed, turns[0])

@@ -131,7 +131,7 @@ def test_an_embedding_model_that_is_set_after_having_talked_is_taken_over_while_
     try:
         assert "Bruno" in answer_of(chat(again.url, "What is my dog called?"))
         end = time.monotonic() + 60
-        while "the indexes were made anew" not in again.text:
+        while "the indexes are rebuilt" not in again.text:
             assert time.monotonic() < end, again.text
             time.sleep(0.1)
     finally:

@@ -245,7 +245,7 @@ class WorkingSets:
             self._give_up(key)
 
     def clear(self) -> None:
-        """Drop all sets, as after the index was made anew."""
+        """Drop all sets, as after a rebuild of the index."""
         for key in [*self._entries]:
             self._give_up(key)
 

@@ -148,7 +148,7 @@ async def test_what_waits_while_milvus_is_away_is_indexed_when_it_is_back(
     assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
 
 
-async def test_an_index_of_another_embedding_model_is_to_be_made_anew(alone: Services) -> None:
+async def test_an_index_of_another_embedding_model_is_to_be_rebuilt(alone: Services) -> None:
     await put(alone, await a_base(alone), "leave.md", ANSWER)
     await alone.knowledge.indexing.index_waiting()
     await alone.knowledge.index.check()

@@ -1,4 +1,4 @@
-"""After a change of the embedding model recall goes on, and the index is made anew beside what is there."""
+"""After a change of the embedding model recall goes on, and the index is rebuilt beside the old one."""
 
 import asyncio
 from dataclasses import replace
@@ -52,20 +52,20 @@ async def test_words_are_found_meanwhile_and_afterwards_meaning_is(
         assert before
         assert {each.cosine for each in before} == {None}
         model_server.embeddings = EmbeddingsScript(delay_s=60, from_texts=3)
-        renewing = asyncio.create_task(changed.index_renewal.keep_current())
+        rebuilding = asyncio.create_task(changed.index_rebuild.keep_current())
 
         async def begun() -> bool:
-            return changed.index_renewal.progress is not None
+            return changed.index_rebuild.progress is not None
 
         await until(begun)
-        assert "its indexes are made anew, 0 of 3" in await _milvus(changed)
+        assert "its indexes are being rebuilt: 0 of 3" in await _milvus(changed)
         assert await _hits(changed, turns[0], "Bruno the dog")
-        renewing.cancel()
-        await asyncio.wait({renewing})
+        rebuilding.cancel()
+        await asyncio.wait({rebuilding})
         assert "its indexes are of another model" in await _milvus(changed)
         model_server.embeddings = EmbeddingsScript()
-        await changed.index_renewal.keep_current()
-        assert not changed.index_renewal.is_due
+        await changed.index_rebuild.keep_current()
+        assert not changed.index_rebuild.is_due
         after = await _hits(changed, turns[0], "Bruno the dog")
         assert {each.unit.id for each in after} == {each.unit.id for each in before}
         assert None not in {each.cosine for each in after}
@@ -79,13 +79,13 @@ async def test_while_the_endpoint_fails_what_is_there_stays_in_use(
     await remembering.memory.indexing.index_waiting()
     model_server.embeddings = EmbeddingsScript(status=503)
     async with open_services(_another(settings, model_server), replace(engines, milvus_uri=milvus_uri)) as changed:
-        renewing = asyncio.create_task(changed.index_renewal.keep_current())
+        rebuilding = asyncio.create_task(changed.index_rebuild.keep_current())
 
         async def failed() -> bool:
-            return changed.index_renewal.is_due and changed.index_renewal.progress is None
+            return changed.index_rebuild.is_due and changed.index_rebuild.progress is None
 
         await until(failed)
-        assert not renewing.done()
+        assert not rebuilding.done()
         assert await _hits(changed, turn, "Bruno the dog")
-        renewing.cancel()
-        await asyncio.wait({renewing})
+        rebuilding.cancel()
+        await asyncio.wait({rebuilding})

@@ -1,4 +1,4 @@
-"""Makes indexes of another embedding model, or of an older version, anew while they are in use."""
+"""Rebuilds indexes of another embedding model, or of an older version, while they are in use."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from services.knowledge.wiring import Knowledge
     from services.memory.wiring import Memory
 
-_RENEWING = "renew_indexes"
-"""Lock of the process that makes them anew."""
+_REBUILDING = "rebuild_indexes"
+"""Lock of the process that rebuilds them."""
 _LOOK_AGAIN_S, _LOOK_FOR_OTHERS_S = 1.0, 30.0
-"""Seconds until the next look where Milvus did not answer, and where another process makes them anew."""
+"""Seconds until the next look where Milvus did not answer, and where another process rebuilds the indexes."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass
 class Progress:
-    """How many episodes and passages are in the new indexes, of how many."""
+    """How many episodes and passages have been indexed, of how many."""
 
     done: int = 0
     total: int = 0
 
 
-class IndexRenewal:
-    """Makes the indexes of memories and knowledge bases anew from PostgreSQL.
+class IndexRebuild:
+    """Rebuilds the indexes of memories and knowledge bases from PostgreSQL.
 
-    Until an index is whole, what it held before is found by its words alone.
+    Until a new index is complete, recall searches the old one by words alone.
     """
 
     def __init__(self, database: Database, memory: "Memory", knowledge: "Knowledge", *, episodes: bool) -> None:
@@ -43,7 +43,7 @@ class IndexRenewal:
         self._knowledge = knowledge
         self._episodes = episodes
         self.progress: Progress | None = None
-        """None = this process makes none anew."""
+        """None = this process rebuilds nothing."""
 
     @property
     def is_due(self) -> bool:
@@ -51,7 +51,7 @@ class IndexRenewal:
         return self._memory.index.is_outdated or self._knowledge.index.is_outdated
 
     async def look(self) -> bool:
-        """Look at the indexes; return whether one is to be made anew.
+        """Look at the indexes; return whether they need to be rebuilt.
 
         Raises:
             Unavailable: Milvus does not answer.
@@ -62,32 +62,35 @@ class IndexRenewal:
         return self.is_due
 
     async def keep_current(self) -> None:
-        """Look until the indexes are current, and make them anew if no other process does."""
+        """Look until the indexes are current, and rebuild them if no other process does."""
+        was_due = False
         while True:
             try:
                 if not await self.look():
+                    if was_due:  # the sets of this process hold no embeddings of the new model
+                        self._memory.working_sets.clear()
                     return
-                async with self._database.only_one(_RENEWING) as alone:
+                was_due = True
+                async with self._database.only_one(_REBUILDING) as alone:
                     if alone:
-                        await self._renew_logged()
+                        await self._rebuild_logged()
                         return
                 await asyncio.sleep(_LOOK_FOR_OTHERS_S)
-                self._memory.working_sets.clear()  # they hold no embeddings of the new model
             except Unavailable as error:
-                log.info("the indexes are looked at again", reason=error.message)
+                log.info("the indexes will be looked at again", reason=error.message)
                 await asyncio.sleep(_LOOK_FOR_OTHERS_S if self.is_due else _LOOK_AGAIN_S)
 
-    async def renew(
+    async def rebuild(
         self, on_episodes: Callable[[int], None], on_passages: Callable[[int], None]
     ) -> tuple[int, int]:
-        """Make both anew; return the numbers of episodes and passages.
+        """Rebuild both indexes; return the numbers of episodes and passages.
 
         Args:
             on_episodes: called with the number of further episodes indexed.
-            on_passages: the same of passages.
+            on_passages: the same for passages.
 
         Raises:
-            Unavailable: a store or the embedding endpoint does not answer; what was there is still in use.
+            Unavailable: a store or the embedding endpoint does not answer; the old indexes are still in use.
         """
         counts = (
             await self._memory.indexing.rebuild(on_episodes),
@@ -97,23 +100,23 @@ class IndexRenewal:
         return counts
 
     async def count(self) -> tuple[int, int]:
-        """Count the episodes and passages that there are to index.
+        """Count the episodes and passages to index.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
         return await self._memory.indexing.count(), await self._knowledge.indexing.count()
 
-    async def _renew_logged(self) -> None:
+    async def _rebuild_logged(self) -> None:
         self.progress = progress = Progress(total=sum(await self.count()))
 
         def advance(more: int) -> None:
             progress.done += more
 
-        log.warning("the indexes are made anew; until then recall goes by words", items=progress.total)
+        log.warning("rebuilding the indexes; until then recall goes by words", items=progress.total)
         try:
-            episodes, passages = await self.renew(advance, advance)
+            episodes, passages = await self.rebuild(advance, advance)
             await self.look()
         finally:
             self.progress = None
-        log.warning("the indexes were made anew", episodes=episodes, passages=passages)
+        log.warning("the indexes are rebuilt", episodes=episodes, passages=passages)
