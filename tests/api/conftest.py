@@ -14,7 +14,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from tests.conftest import free_port
 from tests.support.folders import new_folder
-from tests.support.model_server import ModelServer
+from tests.support.model_server import BACKGROUND, ModelServer
 from tests.support.service_process import ServiceProcess
 from tests.support.transfer import message, ndjson
 
@@ -53,7 +53,12 @@ def _shared_service(_prepared_data_dir: Path, _model_server: ModelServer) -> Ite
         data = Path(folder) / "data"
         subprocess.run(["cp", "-a", _prepared_data_dir, data], check=True)
         process = ServiceProcess(
-            data, free_port(), llm_model="scripted", llm_base_url=_model_server.base_url, llm_timeout_s="5"
+            data,
+            free_port(),
+            llm_model="scripted",
+            small_llm_model=BACKGROUND,
+            llm_base_url=_model_server.base_url,
+            llm_timeout_s="5",
         )
         yield process.start()
         process.stop()
