@@ -4,6 +4,8 @@ from typing import LiteralString
 
 from services.conversations.feedback import OF_TURN
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
+from services.jobs.queue import IF_NONE_WAITS
+from services.memory.filing_schedule import FILE_ONCE
 
 
 def next_moment(conversation_id: LiteralString) -> LiteralString:
@@ -266,6 +268,10 @@ WITH ended AS (
     SELECT %(turn_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, %(tone_message_scores)s, %(tone_scores)s,
         %(tone_dominant)s, %(tone_empathy)s, %(tone_pace)s
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(tone_dominant)s::text IS NOT NULL
+), filing AS (
+    {FILE_ONCE}
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(files)s
+    {IF_NONE_WAITS}
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
