@@ -100,7 +100,6 @@ def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]
     (an unknown id, no text) is dropped, and so are operations beyond the eighth.
 
     Args:
-        text: the answer.
         memories: the short ids of the memories that the model was shown.
         messages: those of the messages.
 

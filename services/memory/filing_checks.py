@@ -112,7 +112,6 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
     """Whether a statement says what stands in foreign text alone.
 
     Args:
-        text: the statement.
         said: the user's own words that it rests on.
         evidence: what else was said.
     """
