@@ -132,8 +132,13 @@ export function Shell({ service, onSignedOut }) {
 async function isKnown(service, user, { items, error }) {
   if (error || items?.length) return true
   if (!items) return null
-  if (service.user_id) return get(userPath(user)).then(() => true, (problem) => problem.status !== 404)
-  return (await get('/api/v1/users', { prefix: user, limit: 200 })).items.some((each) => each.user_id === user)
+  return Boolean(await userOf(service, user))
+}
+
+/** The user as stored; null while there is none. */
+export async function userOf(service, user) {
+  if (service.user_id) return get(userPath(user)).catch((problem) => (problem.status === 404 ? null : Promise.reject(problem)))
+  return (await get('/api/v1/users', { prefix: user, limit: 200 })).items.find((each) => each.user_id === user) ?? null
 }
 
 const NothingYet = ({ screen, user }) => html`<${Page} title=${t(`nav.${screen}`)}>

@@ -1,17 +1,18 @@
 // Settings: who the user is, how this browser shows things, and what is brought from elsewhere or taken along.
 
-import { download, get, patch, send, userPath } from '../api.js'
+import { download, patch, send, userPath } from '../api.js'
 import { currentLanguage, LANGUAGES, number, t } from '../i18n.js'
 import { Button, Field, Failure, html, Loaded, Page, Select, toast, useLoad, useRef, useState } from '../ui.js'
 import { chooseTheme, chosenTheme, TEMPORARY, THEMES } from '../preferences.js'
+import { userOf } from '../shell.js'
 import { useForm } from './parts.js'
 
 export const screen = 'settings'
 const VENDORS = [['chatgpt', 'ChatGPT'], ['claude', 'Claude'], ['openwebui', 'Open WebUI'], ['librechat', 'LibreChat'], ['mem0', 'mem0']]
 const NOBODY = { display_name: null, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, locale: null }
 
-export function Screen({ user, may, conversations, onLanguage }) {
-  const found = useLoad(() => (may('memory:read') ? get(userPath(user)).catch((error) => (error.status === 404 ? NOBODY : Promise.reject(error))) : NOBODY), [user])
+export function Screen({ service, user, may, conversations, onLanguage }) {
+  const found = useLoad(async () => (may('memory:read') && (await userOf(service, user))) || NOBODY, [user])
   return html`<${Page} title=${t('nav.settings')} lead=${t('settings.lead')}>
     <div class="cards settings">
       ${may('memory:write') && html`<${Loaded} of=${found}>${found.data && html`<${You} user=${user} known=${found.data} />`}<//>`}
