@@ -132,7 +132,7 @@ export function Shell({ service, onSignedOut }) {
 async function isKnown(service, user, { items, error }) {
   if (error || items?.length) return true
   if (!items) return null
-  return Boolean(await userOf(service, user))
+  return Boolean(await userOf(service, user).catch(() => true))
 }
 
 /** The user as stored; null while there is none. */
