@@ -260,12 +260,6 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
         persona_card = EXCLUDED.persona_card, ended_by = NULL
-), tone AS (
-    INSERT INTO tone_states (turn_id, tenant_id, conversation_id, user_id, expert_id, message_scores, scores,
-        dominant, empathy, pace)
-    SELECT %(turn_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, %(tone_message_scores)s, %(tone_scores)s,
-        %(tone_dominant)s, %(tone_empathy)s, %(tone_pace)s
-    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(tone_dominant)s::text IS NOT NULL
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,

@@ -148,12 +148,6 @@ WHERE c.id = t.conversation_id AND c.user_id = %(user_id)s AND t.tenant_id = %(t
   AND t.finished_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(message_ids)s))
 """
 
-TONES: LiteralString = """
-DELETE FROM tone_states WHERE tenant_id = %(tenant_id)s AND turn_id IN (
-    SELECT turn_id FROM messages WHERE id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s AND role = 'user'
-)
-"""
-
 # The row stays: an import or a client that sends the message again finds it by its key or digest, and it is not
 # stored a second time. What an earlier command keeps out of memory stays out.
 MESSAGES: LiteralString = """
