@@ -43,8 +43,6 @@ SELECT 'private_note', 'private_note', note.id FROM turn CROSS JOIN LATERAL (
       AND m.private_note IS NOT NULL AND m.created_at < turn.started_at
     ORDER BY m.created_at DESC LIMIT 1
 ) AS note
-UNION ALL
-SELECT 'tone', 'tone', id FROM turn
 """
 
 

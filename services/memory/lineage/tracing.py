@@ -27,9 +27,8 @@ Kind = Literal[
     "day",
     "persona_card",
     "private_note",
-    "tone",
 ]
-"""A summary and a persona card have the id of their conversation, a tone that of its turn, a private note that of
+"""A summary and a persona card have the id of their conversation, a private note that of
 the answer that it was written on."""
 Direction = Literal["up", "down"]
 """`up`: to what it was made from. `down`: to what was made of it."""
