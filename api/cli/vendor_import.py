@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,9 +15,8 @@ from api.cli.transfer import import_chunks
 from services.errors import AnamnesisError, InvalidInput
 from services.names import RULE, is_id
 from services.transfer.report import ImportReport
-from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
+from services.transfer.vendors.conversion import Conversion, VendorExport, in_chunks, vendor_named
 
-_BYTES_AT_ONCE = 256 * 1024
 _MOST_NAMES = 10
 _KEPT = "What was imported so far is kept; run the command again for the rest."
 
@@ -38,7 +37,7 @@ def import_vendor(
             for _ in lines:
                 pass
         else:
-            report = asyncio.run(import_chunks(quiet_settings(), tenant, _chunks(lines)))
+            report = asyncio.run(import_chunks(quiet_settings(), tenant, in_chunks(lines)))
     except AnamnesisError as error:
         if isinstance(error, InvalidInput):
             fail(told(error) if dry_run else f"{told(error)}. {_KEPT}", WRONG_USE)
@@ -55,20 +54,6 @@ def _lines(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("", total=size)
         yield from export.lines(read, lambda count: progress.advance(bar, count))
-
-
-async def _chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while chunk := await asyncio.to_thread(_next, lines):
-        yield chunk
-
-
-def _next(lines: Iterator[bytes]) -> bytes:
-    chunk = bytearray()
-    for line in lines:
-        chunk += line
-        if len(chunk) >= _BYTES_AT_ONCE:
-            break
-    return bytes(chunk)
 
 
 def _show(read: Conversion, report: ImportReport | None, others: Sequence[str], *, as_json: bool) -> None:

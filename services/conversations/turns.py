@@ -340,10 +340,9 @@ class Turns(TurnRecords):
             await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
         if self._files(outcome) and self._filing_quiet_s is not None and causes():
             await defer_filing(self._jobs, connection, tenant_id, ended.user_id, delay_s=self._filing_quiet_s)
-        reflects = [REFLECT] if self._reflection and ended.reflects else []
-        for task in [*outcome.own_jobs, *reflects]:
-            lock = f"{task}:{ended.user_id}"
-            await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
+        if self._reflection and ended.reflects:
+            lock = f"{REFLECT}:{ended.user_id}"
+            await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 
     def _files(self, outcome: TurnOutcome) -> bool:
         return outcome.files and outcome.status == "completed" and self._filing_quiet_s is not None
@@ -357,5 +356,5 @@ class Turns(TurnRecords):
             (outcome.reflects and self._reflection)
             or (self._files(outcome) and bool(causes()))
             or outcome.asked is not None
-            or bool(outcome.memory or outcome.jobs or outcome.own_jobs or outcome.visits_to_summarise)
+            or bool(outcome.memory or outcome.jobs or outcome.visits_to_summarise)
         )
