@@ -15,18 +15,15 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
 from services.memory.operations import OperationLog, Trigger
-from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
 from services.memory.removal.hiding import RebuildTasks
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
-from services.memory.removal.spaces import SpaceErasure
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import PlanTopic, TargetPlanner
-from services.memory.removal.traces import Traces
-from services.memory.removal.users import UserErasure
+from services.memory.removal.wholes import WholeErasure
 from services.memory.wiring import Memory
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -41,9 +38,7 @@ class RemovalServices:
     """Services that remove what users said."""
 
     forgetting: Erasures
-    erasure: UserErasure
-    conversation_erasure: ConversationErasure
-    space_erasure: SpaceErasure
+    erasure: WholeErasure
     retention_rules: RetentionRules
     retention: Retention
 
@@ -71,14 +66,15 @@ def make_removal(
     stores = RemovalStores(
         database,
         leases,
-        Traces(events, memory.core_cache),
+        events,
+        memory.core_cache,
         memory.index,
         memory.operations,
         jobs,
         events_keep_s=settings.turn_events_keep_s,
         on_removed=memory.drop_cached,
     )
-    conversation_erasure = ConversationErasure(stores, shares_human=settings.memory_share_human)
+    erasure = WholeErasure(stores, shares_human=settings.memory_share_human)
     rules = RetentionRules(database)
     lineage = Lineage(database)
     forgetting = Erasures(
@@ -92,11 +88,9 @@ def make_removal(
     )
     return RemovalServices(
         forgetting=forgetting,
-        erasure=UserErasure(stores),
-        conversation_erasure=conversation_erasure,
-        space_erasure=SpaceErasure(stores),
+        erasure=erasure,
         retention_rules=rules,
-        retention=Retention(database, rules, conversation_erasure, jobs),
+        retention=Retention(database, rules, erasure, jobs),
     )
 
 
@@ -111,14 +105,14 @@ def _plan_topic(memory: Memory) -> PlanTopic:
 @asynccontextmanager
 async def open_erasure(
     settings: Settings, database_url: str, milvus_uri: str
-) -> AsyncIterator[tuple[Tenants, UserErasure, SpaceErasure]]:
+) -> AsyncIterator[tuple[Tenants, WholeErasure]]:
     """Connect to the stores that hold something of users, for a command that erases one, or a space.
 
     Raises:
         ConfigurationError, DatabaseUnavailable: as `open_stores`.
     """
     async with open_stores(settings, database_url, milvus_uri) as stores:
-        yield Tenants(stores.database), UserErasure(stores), SpaceErasure(stores)
+        yield Tenants(stores.database), WholeErasure(stores)
 
 
 @asynccontextmanager
@@ -143,7 +137,13 @@ async def open_stores(settings: Settings, database_url: str, milvus_uri: str) ->
         milvus = Milvus(milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
-        traces = Traces(events, core_cache)
         yield RemovalStores(
-            database, TurnLeases(database), traces, index, OperationLog(database), jobs, events_keep_s=keep_s
+            database,
+            TurnLeases(database),
+            events,
+            core_cache,
+            index,
+            OperationLog(database),
+            jobs,
+            events_keep_s=keep_s,
         )

@@ -29,7 +29,7 @@ from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from services.conversations.transcript import Conversation, Message
-    from services.memory.removal.conversations import ErasedConversation
+    from services.memory.removal.wholes import Erased
 
 app = typer.Typer(no_args_is_help=True, help="List, show and delete conversations.", rich_markup_mode="markdown")
 
@@ -109,16 +109,18 @@ def delete(
     kept = "; memories are kept" if keep_memories else " with the memories that come from it"
     confirm(f"Permanently delete the conversation {conversation}{kept}?", yes=yes)
 
-    async def remove(settings: Settings) -> "ErasedConversation":
+    async def remove(settings: Settings) -> "Erased":
         async with open_all_services(settings) as services:
             owner = await named(Tenants(services.database), tenant)
-            return await services.conversation_erasure.erase(owner.id, conversation, keep_memories=keep_memories)
+            return await services.erasure.conversation(owner.id, conversation, keep_memories=keep_memories)
 
     erased = run(remove)
+    counts = erased.removed["postgresql"]
     if as_json:
-        print_json(erased)
+        named_by = {"conversation_id": conversation, "keep_memories": keep_memories}
+        print_json({**named_by, "removed": counts, "pending": erased.pending})
         return
-    typer.echo(f"Deleted {as_counts(erased.removed)}.")
+    typer.echo(f"Deleted {as_counts(counts)}.")
     for store in erased.pending:
         typer.echo(f"{store} did not answer; a background job removes what it holds.", err=True)
 

@@ -25,8 +25,7 @@ from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.memory.removal.spaces import ErasedSpace
-    from services.memory.removal.users import Erased, UserErasure
+    from services.memory.removal.wholes import Erased, WholeErasure
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
@@ -56,14 +55,13 @@ def erase(
     except AnamnesisError as error:
         fail(error.message)
     if as_json:
-        typer.echo(json.dumps({**asdict(erased), "scrubbed": scrub}, ensure_ascii=False))
+        whose = {"user_id": user} if space is None else {"user_id": user, "space": space}
+        typer.echo(json.dumps({**whose, **asdict(erased), "scrubbed": scrub}, ensure_ascii=False))
     else:
-        _show(erased, scrubbed=scrub)
+        _show(user if space is None else f"the space {space} of {user}", erased, scrubbed=scrub)
 
 
-async def _erase(
-    settings: Settings, tenant: str, user: str, space: str | None, *, scrub: bool
-) -> "Erased | ErasedSpace":
+async def _erase(settings: Settings, tenant: str, user: str, space: str | None, *, scrub: bool) -> "Erased":
     from services.memory.removal.scrub import scrub as scrub_tables  # noqa: PLC0415
     from services.removal_wiring import open_erasure  # noqa: PLC0415 — help needs none of it
 
@@ -72,10 +70,10 @@ async def _erase(
         if scrub and owner_url is None:
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
         await migrate_if_owner(engines)
-        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure, spaces):
+        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure):
             found = await named(tenants, tenant)
-            erased: Erased | ErasedSpace = (
-                await erasure.erase(found.id, user) if space is None else await spaces.erase(found.id, user, space)
+            erased = await (
+                erasure.user(found.id, user) if space is None else erasure.space(found.id, user, space)
             )
             if scrub and owner_url is not None:
                 await scrub_tables(owner_url)
@@ -83,7 +81,7 @@ async def _erase(
         return erased
 
 
-async def _scrub_index(erasure: "UserErasure") -> None:
+async def _scrub_index(erasure: "WholeErasure") -> None:
     for _ in range(_TRIES):  # this command may have just started an embedded Milvus
         try:
             await erasure.scrub_index()
@@ -94,11 +92,9 @@ async def _scrub_index(erasure: "UserErasure") -> None:
     fail(f"{reason} The data is erased, but the index was not rewritten. Run: anamnesis reindex")
 
 
-def _show(erased: "Erased | ErasedSpace", *, scrubbed: bool) -> None:
+def _show(what: str, erased: "Erased", *, scrubbed: bool) -> None:
     removed = {kind: count for kinds in erased.removed.values() for kind, count in kinds.items()}
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
-    space = getattr(erased, "space", None)
-    what = erased.user_id if space is None else f"the space {space} of {erased.user_id}"
     typer.echo(f"Erased {what}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")
     for store in erased.pending:
         typer.echo(f"{store} did not answer; a background job removes what it holds.")

@@ -119,15 +119,15 @@ def run_(
 
 @asynccontextmanager
 async def _opened(settings: Settings, tenant: str) -> AsyncIterator[tuple["Retention", UUID]]:
-    from services.memory.removal.conversations import ConversationErasure  # noqa: PLC0415 — help needs none of it
-    from services.memory.removal.expiry import Retention  # noqa: PLC0415
+    from services.memory.removal.expiry import Retention  # noqa: PLC0415 — help needs none of it
+    from services.memory.removal.wholes import WholeErasure  # noqa: PLC0415
     from services.removal_wiring import open_stores  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_stores(settings, engines.database_url, engines.milvus_uri) as stores:
             owner = await named(Tenants(stores.database), tenant)
-            erasure = ConversationErasure(stores, shares_human=settings.memory_share_human)
+            erasure = WholeErasure(stores, shares_human=settings.memory_share_human)
             rules = RetentionRules(stores.database)
             yield Retention(stores.database, rules, erasure, stores.jobs), owner.id
 
