@@ -39,8 +39,7 @@ class ItemView(BaseModel):
 
     kind: Kind
     id: UUID = Field(
-        description="Of a summary and a persona card the conversation's, of a tone the turn's, of a private note "
-        "that of its answer."
+        description="Of a summary and a persona card the conversation's, of of a private note that of its answer."
     )
     text: str | None = Field(description="Null for a turn's episode, whose text is that of its messages.")
     at: datetime

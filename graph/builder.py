@@ -94,7 +94,6 @@ def build_graph(services: Services) -> TurnGraph:
             turns=services.turns,
             episodes=settings.memory_episodes,
             changes=services.memory.changes,
-            tone_opinion=services.tone_opinions.on,
             working_sets=services.memory.working_sets,
         ),
     }

@@ -139,7 +139,7 @@ def _prompt_turn(
 def _update(known: Known) -> ConversationState:
     """Return the state update: the sections and what other nodes read."""
     shown = known.conversation
-    tone, days = section_named(known.sections, "tone"), section_named(known.sections, "days")
+    days = section_named(known.sections, "days")
     update = ConversationState(
         sections=known.sections,
         history=shown.history,
@@ -147,7 +147,6 @@ def _update(known: Known) -> ConversationState:
         context_budget=shown.budget,
         prompt_language=shown.language,
         after_turn=shown.jobs,
-        tone=tone.data if tone else None,
     )
     if days:
         update["asked_days"] = days.data

@@ -15,7 +15,6 @@ from services.memory.episodes.scope import Scope
 from services.memory.off_record import Exchange, repetition_of_forgotten, repetition_off_record
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
-from services.tone.states import GIVE_OPINION
 from services.tools.actor import owner_of
 from services.tools.foreign_words import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
 from state.context import TurnContext
@@ -34,23 +33,18 @@ async def persist(
     turns: Turns,
     episodes: bool,
     changes: Changes,
-    tone_opinion: bool = False,
     working_sets: WorkingSets | None = None,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
     With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. What was said is
-    filed in the background. With `tone_opinion`, a model is asked there how the user sounds. The `working_sets`
-    take in what the turn adds. Plain forms of the message are carried out if a model with tools has answered and
-    called no memory tool.
+    filed in the background. The `working_sets` take in what the turn adds. Plain forms of the message are carried
+    out if a model with tools has answered and called no memory tool.
     """
     context = runtime.context
     # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
-    own_jobs = []
-    if tone_opinion and state.get("tone"):
-        own_jobs.append(GIVE_OPINION)
     total_ms = round((perf_counter() - state["begun"]) * 1000, 1)
     if state.get("unstored"):
         return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
@@ -66,7 +60,6 @@ async def persist(
         context_report=state["context_report"],
         prompt=state.get("prompt_sections"),
         epoch=state.get("epoch"),
-        tone=state.get("tone"),
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         origin=await beside_the_loop(partial(foreign_origin, state), characters=_said(state), most=_LONG),
@@ -77,7 +70,6 @@ async def persist(
         made=made,
         files=asks_model and "memory_filing" in state["features"],
         asked=_asked(state),
-        own_jobs=own_jobs,
         reflects=state.get("reflects", False),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )

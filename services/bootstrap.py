@@ -37,7 +37,6 @@ from services.late_wiring import (
     prompt_sources,
     removal_services,
     summary_services,
-    tone_opinions,
     tool_services,
     user_activity_reader,
 )
@@ -58,7 +57,6 @@ from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.store.store import Store
 from services.text.secrets import Secrets
-from services.tone.states import ToneStates
 from services.tools.approvals import Approvals
 from services.tools.executor import ToolExecutor
 from services.tools.mcp_servers import McpServers
@@ -91,7 +89,6 @@ if TYPE_CHECKING:
     from services.summaries.past_days import PastDays
     from services.summaries.rolling_summaries import RollingSummaries
     from services.summaries.topics import TopicArchive
-    from services.tone.opinion import ToneOpinions
 
 
 @dataclass(frozen=True)
@@ -142,8 +139,6 @@ class Services:
     index_rebuild: IndexRebuild
     memory_inquiry: "MemoryInquiry"
     user_activity: "UserActivityReader"
-    tones: ToneStates
-    tone_opinions: "ToneOpinions"
     past_days: "PastDays"
     upkeep: "Upkeep"
     upkeep_scheduler: "UpkeepScheduler"
@@ -197,7 +192,6 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         tool_executor = ToolExecutor(tools, approvals)
         mcp_servers = mcp_tool_servers(settings, tools)
         stack.push_async_callback(mcp_servers.close)
-        tones = ToneStates(database)
         user_activity = user_activity_reader(database)
         conversation, sources = prompt_sources(settings, database, memory, user_activity, days)
         background = background_services(settings, connected, memory, summaries)
@@ -261,8 +255,6 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             index_rebuild=IndexRebuild(database, memory, knowledge, episodes=settings.memory_episodes),
             memory_inquiry=memory_inquiry(memory, models),
             user_activity=user_activity,
-            tones=tones,
-            tone_opinions=tone_opinions(settings, tones, models, jobs),
             past_days=days,
             upkeep=background.upkeep.upkeep,
             upkeep_scheduler=background.upkeep.scheduler,

@@ -14,7 +14,6 @@ from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.summaries.past_transcript import PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE
-from services.tone.states import ToneStates
 from services.tools.mcp_config import servers_of
 from services.tools.mcp_servers import McpServers
 from services.tools.registry import ToolRegistry
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from services.removal_wiring import RemovalServices
     from services.summaries.past_days import PastDays
     from services.summaries.wiring import Summaries
-    from services.tone.opinion import ToneOpinions
 
 
 def tool_services(settings: Settings, memory: "Memory", http: OutgoingHttp) -> ToolServices:
@@ -142,13 +140,6 @@ def memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
     from services.memory.inquiry import MemoryInquiry  # noqa: PLC0415 — it needs the models
 
     return MemoryInquiry(memory.core, memory.values, memory.episodes, memory.recall, models)
-
-
-def tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":
-    """Return what asks a model about tones."""
-    from services.tone.opinion import ToneOpinions  # noqa: PLC0415 — it needs the models
-
-    return ToneOpinions(states, models, jobs, on=settings.tone and settings.tone_llm)
 
 
 def past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":

@@ -30,8 +30,6 @@ def _load(settings: Settings) -> None:
 
     from services.text import tokenizer as terms  # noqa: PLC0415
     from services.time_reference import detect  # noqa: PLC0415
-    from services.tone import lexicon  # noqa: PLC0415
 
     detect.warm()
     terms.warm()
-    lexicon.load()

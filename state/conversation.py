@@ -26,7 +26,6 @@ from state.prompt import (
     PromptSection,
     RecallLimits,
     TimeReference,
-    Tone,
 )
 from state.section import Section
 
@@ -226,9 +225,6 @@ class ConversationState(TurnInput, total=False):
     """Tokens allowed for the prompt, not counting the user's message."""
     after_turn: list[str]
     """Names of the jobs that the turn causes when it completes."""
-
-    tone: Tone | None
-    """How the user sounds; None = not determined."""
 
     asked_days: AskedDays | None
     """Records of the past time that the message asks about; None = none."""

@@ -14,21 +14,14 @@ Feature = Literal[
     "persona_card",
     "recall",
     "days",
-    "tone",
     "time",
     "knowledge",
     "quick_tools",
     "memory_filing",
 ]
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
-recall of earlier conversations, records of days, tone, the present time, knowledge bases that routing finds,
+recall of earlier conversations, records of days, the present time, knowledge bases that routing finds,
 tools that run by themselves, the memory agent."""
-Emotion = Literal["anxiety", "excitement", "confusion", "trust", "frustration"]
-DominantTone = Literal["anxiety", "excitement", "confusion", "trust", "frustration", "neutral"]
-Pace = Literal["slow", "steady", "brisk"]
-"""The pace of an answer: step by step, as usual, or straight to the point."""
-EmotionScores = dict[Emotion, float]
-"""Score of each emotion, 0 to 1."""
 
 
 class HistoryMessage(TypedDict):
@@ -146,19 +139,6 @@ class AskedDays(TypedDict):
     """Messages that the summaries quote."""
     dropped: list[dict[str, Any]]
     """What did not fit the budget, for the report."""
-
-
-class Tone(TypedDict):
-    """How the user sounds in their own messages."""
-
-    message_scores: EmotionScores
-    """Scores of this turn's message alone."""
-    scores: EmotionScores
-    """Over the last five messages, the newest weighing most."""
-    dominant: DominantTone
-    empathy: float
-    """How much the answer should attend to the user's feelings, 0 to 1; depends on their reactions to answers."""
-    pace: Pace
 
 
 class RecallLimits(TypedDict):

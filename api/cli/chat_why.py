@@ -32,7 +32,6 @@ _SECTIONS = {
     "memory_changes": "changes of memory",
     "private_note": "private note",
     "open_question": "a change that waits for you",
-    "tone": "tone",
     "time": "date and time",
     "message": "your message",
 }
@@ -100,7 +99,7 @@ def _show_lineage(console: Console, items: Sequence[Mapping[str, Any]]) -> None:
     console.print("Where that comes from:")
     for each in items:
         name = _KINDS.get(each["kind"], each["kind"])
-        text = f": {_line(each['text'])}" if each["text"] and each["kind"] not in ("private_note", "tone") else ""
+        text = f": {_line(each['text'])}" if each["text"] and each["kind"] != "private_note" else ""
         console.print(f"  [bold]{escape(name)}[/]{escape(text)}")
         console.print(f"    [dim]{escape(_made(each))}[/]")
         for value in each["values"][:_VALUES]:

@@ -9,6 +9,7 @@ GONE = frozenset(
     {
         *("shards", "tenant_shards", "tenant_moves", "shard_mark", "closed_tenants", "parked_jobs"),
         *("compression_runs", "compression_drafts", "compression_sources", "maintained_users"),
+        "tone_states",
     }
 )
 """Tables that held nothing of a user's, or what is worked out again."""
@@ -80,6 +81,7 @@ AFTER: Sequence[LiteralString] = (
     WHERE made.id = e.superseded_by AND made.episode_type = 'consolidated'
     """,
     "DELETE FROM episodes WHERE episode_type = 'consolidated'",
+    "UPDATE experts SET parts_off = array_remove(parts_off, 'tone')",
     """
     ALTER TABLE episodes ADD CONSTRAINT episodes_episode_type_check
         CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome'))

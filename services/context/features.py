@@ -15,7 +15,6 @@ def features_on(settings: Settings) -> tuple[Feature, ...]:
         "core_memory": settings.memory_core,
         "recall": settings.memory_recall and settings.memory_episodes,
         "persona_card": settings.memory_persona,
-        "tone": settings.tone,
         "time": settings.context_time,
         "memory_filing": settings.memory_filing,
         "quick_tools": settings.tools_quick,

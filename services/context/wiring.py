@@ -18,7 +18,6 @@ from services.context.sources.recall import RecallSource
 from services.context.sources.summary import SummarySource
 from services.context.sources.system import SystemSource
 from services.context.sources.time import TimeSource
-from services.context.sources.tone import ToneSource
 from services.context.sources.user_activity import UserActivityReader, UserActivitySource
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
@@ -45,7 +44,6 @@ def make_sources(
         PrivateNoteSource(database),
         OpenQuestionSource(memory.questions),
         MemoryChangesSource(),
-        ToneSource(),
         TimeSource(),
     )
 

@@ -63,7 +63,7 @@ WHERE tenant_id = %(tenant_id)s AND turn_id = %(turn_id)s ORDER BY at, id LIMIT 
 _SECTIONS = (
     *("system", "client", "core_memory", "summary", "topics", "history"),
     *("cut_off", "core_memory_changes", "days", "recall", "knowledge", "private_note", "open_question"),
-    *("memory_changes", "tone", "time"),
+    *("memory_changes", "time"),
 )
 """Usual order of sections, for prompts whose text is not kept."""
 _NODES = ("memory_loading", "route", "history", "quick", "retrieve", "generate", "tools", "no_record", "persist")

@@ -8,7 +8,7 @@ from uuid_utils.compat import uuid7
 from services.conversations.messages import message_digest, message_tokens
 from services.conversations.turn import TURN_IMPORTANCE, TurnOutcome
 from services.encryption.marks import Words, WordsByKey, WordsDigest, WordsJson, words_in_json, words_json
-from state.prompt import Epoch, Tone
+from state.prompt import Epoch
 
 _EPOCH_VALUES = (
     "epoch_number",
@@ -27,7 +27,6 @@ _EPOCH_VALUES = (
 )
 _CLEAR_IN_REPORTS = ("parts", "strategy", "epoch_reason", "digest", "section", "reason", "left_out")
 """Keys of a report under which our own words stand."""
-_TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_empathy", "tone_pace")
 
 
 def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, Any]:
@@ -55,7 +54,6 @@ def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, A
         "memory_changes": WordsJson([*outcome.made, *(each["change"] for each in outcome.memory)]),
         "messages": 2 if content and completed else 1,
         **_epoch_values(outcome.epoch),
-        **_tone_values(outcome.tone if completed else None),
     }
 
 
@@ -79,19 +77,6 @@ def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
         Words(epoch["persona_card"]),
     )
     return dict(zip(_EPOCH_VALUES, values, strict=True))
-
-
-def _tone_values(tone: Tone | None) -> dict[str, Any]:
-    if tone is None:
-        return dict.fromkeys(_TONE_VALUES)
-    values = (
-        Jsonb(tone["message_scores"]),
-        Jsonb(tone["scores"]),
-        tone["dominant"],
-        tone["empathy"],
-        tone["pace"],
-    )
-    return dict(zip(_TONE_VALUES, values, strict=True))
 
 
 def _jsonb(value: Any) -> Jsonb | None:

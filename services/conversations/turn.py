@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.experiments.assignment import Assignment
 from state.memory import ForeignOrigin, MemoryChange, PlannedChange
-from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Tone
+from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a complete answer;
@@ -28,7 +28,7 @@ LEASE = timedelta(seconds=15)
 TURN_IMPORTANCE = 0.4
 """Importance of the episode that a completed turn becomes, 0 to 1."""
 
-WITHOUT_WRITING: tuple[Feature, ...] = ("tone", "memory_filing")
+WITHOUT_WRITING: tuple[Feature, ...] = ("memory_filing",)
 """Features switched off in a temporary turn: those that store something about a user."""
 
 WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", *WITHOUT_WRITING)
@@ -158,8 +158,6 @@ class TurnOutcome:
     error: Any = None
     epoch: Epoch | None = None
     """Stored with a complete answer."""
-    tone: Tone | None = None
-    """How its user sounded; stored when it completes."""
     recalled: Sequence[str] = ()
     """Ids of the episodes that its prompt showed."""
     origin: ForeignOrigin | None = None
@@ -182,8 +180,6 @@ class TurnOutcome:
     """Whether what its user said is filed, if a model is configured."""
     asked: UUID | None = None
     """The change of memory that it asked the user about."""
-    own_jobs: Sequence[str] = ()
-    """Names of the tasks for this turn; those of a user run one after the other, in order."""
     reflects: bool = False
     """Whether its expert reflected on completed turns when it was opened."""
 

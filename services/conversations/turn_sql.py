@@ -3,6 +3,7 @@
 from typing import LiteralString
 
 from services.conversations.feedback import OF_TURN
+from services.conversations.transcript import SHOWN_TITLE
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 
 
@@ -260,12 +261,6 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
         persona_card = EXCLUDED.persona_card, ended_by = NULL
-), tone AS (
-    INSERT INTO tone_states (turn_id, tenant_id, conversation_id, user_id, expert_id, message_scores, scores,
-        dominant, empathy, pace)
-    SELECT %(turn_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, %(tone_message_scores)s, %(tone_scores)s,
-        %(tone_dominant)s, %(tone_empathy)s, %(tone_pace)s
-    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(tone_dominant)s::text IS NOT NULL
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
@@ -312,8 +307,9 @@ ORDER BY t.accepted_at DESC, t.id DESC LIMIT 1
 """
 
 ALL: LiteralString = f"""
-SELECT t.id, t.conversation_id, c.title, u.external_id AS user_id, e.name AS expert, t.status, t.route_decision,
-       t.usage, t.timings, t.degraded, t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback
+SELECT t.id, t.conversation_id, {SHOWN_TITLE} AS title, u.external_id AS user_id, e.name AS expert,
+       t.status, t.route_decision, t.usage, t.timings, t.degraded, t.error, t.accepted_at, t.started_at,
+       t.finished_at, ({OF_TURN}) AS feedback
 FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN users u ON u.id = c.user_id
 JOIN experts e ON e.id = c.expert_id
 WHERE t.tenant_id = %(tenant_id)s

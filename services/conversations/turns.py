@@ -336,10 +336,9 @@ class Turns(TurnRecords):
             await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
         if outcome.files and self._filing_quiet_s is not None:
             await defer_filing(self._jobs, connection, tenant_id, ended.user_id, delay_s=self._filing_quiet_s)
-        reflects = [REFLECT] if self._reflection and ended.reflects else []
-        for task in [*outcome.own_jobs, *reflects]:
-            lock = f"{task}:{ended.user_id}"
-            await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
+        if self._reflection and ended.reflects:
+            lock = f"{REFLECT}:{ended.user_id}"
+            await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 
 
 def _defers(outcome: TurnOutcome) -> bool:
@@ -348,5 +347,5 @@ def _defers(outcome: TurnOutcome) -> bool:
         outcome.reflects
         or outcome.files
         or outcome.asked is not None
-        or bool(outcome.memory or outcome.jobs or outcome.own_jobs or outcome.visits_to_summarise)
+        or bool(outcome.memory or outcome.jobs or outcome.visits_to_summarise)
     )

@@ -348,13 +348,6 @@ class Settings(BaseSettings):
     context_time: bool = Field(True, description="on or off")
     """Tell the model the user's date and time, and how long they were away."""
 
-    # Tone
-    tone: bool = Field(True, description="on or off")
-    """Read the user's tone by rules, tell it to the model and store it with the turn."""
-    tone_llm: bool = Field(False, description="on or off")
-    """Ask the small model about the tone as well, one call a turn in the background; its opinion counts from
-    the next turn on."""
-
     # Memory
     memory_summaries: bool = Field(True, description="on or off")
     """Keep rolling summaries of conversations."""
@@ -394,7 +387,7 @@ class Settings(BaseSettings):
     memory_core: bool = Field(True, description="on or off")
     """Show core memory in prompts and offer the model its tool. What is stored stays when it is off."""
     memory_persona: bool = Field(True, description="on or off")
-    """Begin prompts with the user in brief: name, style, concerns, visits, last topic, mood."""
+    """Begin prompts with the user in brief: name, style, concerns, visits, last topic."""
     memory_filing: bool = Field(True, description="on or off")
     """Have the small model file what users say, in the background; without a model nothing is filed."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")

@@ -1,4 +1,4 @@
-"""Requests for work ("Translate …", "What is …", 写一篇…): what follows is a task and its material, no feeling."""
+"""Requests for work ("Translate …", "What is …", 写一篇…): what follows is a task and its material."""
 
 import re
 
@@ -56,11 +56,7 @@ def asks_for_work(sentence: str) -> bool:
     return _ORDER.match(sentence) is not None
 
 
-def asks_about_something(sentence: str) -> bool:
-    """Tell whether a folded sentence is a question about a thing, a fact or a way to do something."""
-    return (_QUESTION.match(sentence) or _QUESTION_AT_ITS_END.search(sentence)) is not None
-
-
 def asks_to_be_told(sentence: str) -> bool:
     """Tell whether a folded sentence asks for something that is known or written, and so states nothing."""
-    return _TELL.match(sentence) is not None or asks_about_something(sentence)
+    forms = (_TELL.match, _QUESTION.match, _QUESTION_AT_ITS_END.search)
+    return any(form(sentence) for form in forms)

@@ -26,13 +26,13 @@ def test_the_version_is_one_line() -> None:
 
 
 def test_config_names_each_value_with_its_source_and_masks_secrets(anamnesis: Anamnesis, tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("ANAMNESIS_PORT=8123\nANAMNESIS_TONE=off\nANAMNESIS_POTR=1\n")
+    (tmp_path / ".env").write_text("ANAMNESIS_PORT=8123\nANAMNESIS_CONTEXT_TIME=off\nANAMNESIS_POTR=1\n")
     secrets = {"OPENAI_API_KEY": "sk-secret", "ANAMNESIS_PORT": "8124", "ANAMNESIS_LLM_MODLE": "m"}
     done = anamnesis("config", "--json", **secrets)
     found = _json(done)
     settings = {each["variable"]: (each["value"], each["source"]) for each in found["settings"]}
     assert settings["ANAMNESIS_PORT"] == ("8124", "environment")
-    assert settings["ANAMNESIS_TONE"] == ("off", ".env")
+    assert settings["ANAMNESIS_CONTEXT_TIME"] == ("off", ".env")
     assert settings["ANAMNESIS_HOST"] == ("127.0.0.1", "default")
     assert settings["ANAMNESIS_LLM_API_KEY"] == ("**********", "environment")
     assert settings["ANAMNESIS_LLM_MODEL"] == (None, "default")

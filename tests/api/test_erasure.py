@@ -40,7 +40,6 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "memory_operations": 1,
                 "visits": 1,
                 "daily_summaries": 1,
-                "tone_states": 1,
                 "upkeep_runs": 1,
                 "upkeep_changes": 1,
                 "upkeep_nights": 1,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 EXPERIMENTS = "/api/v1/experiments"
 BRIEF = {"name": "brief", "settings": {"system_prompt": "Answer in one sentence.", "model": "tiny",
-                                       "parts_off": ["tone"], "recall_items": 1, "recall_tokens": 50,
+                                       "parts_off": ["time"], "recall_items": 1, "recall_tokens": 50,
                                        "context_budget_tokens": 900}}  # fmt: skip
 
 
@@ -65,7 +65,7 @@ async def test_users_get_their_variants_and_a_stopped_experiment_changes_nothing
         assert ("Answer in one sentence." in json.dumps(asked.body)) == (variant == "brief")
         assert (asked.body["model"] == "tiny") == (variant == "brief")
         assert (report["budget"] == 900) == (variant == "brief")
-        assert ("tone" in report["parts"]) == (variant == "usual")
+        assert ("time" in report["parts"]) == (variant == "usual")
     assert set(variants.values()) == {"usual", "brief"}
     for user, variant in variants.items():
         assert (await _turn(client, await _chat(client, user, "again")))["experiments"] == {"style": variant}

@@ -16,7 +16,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 _FACT = re.compile(r"fact-\d+ ")
-_VOLATILE = {"message", "core_memory_changes", "recall", "tone", "time"}
+_VOLATILE = {"message", "core_memory_changes", "recall", "time"}
 _SUMMARY = "Earlier in this conversation:"
 
 

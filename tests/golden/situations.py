@@ -218,7 +218,6 @@ SITUATIONS = (
             visit_count=4,
             last_visit=NOW - timedelta(days=3),
             last_topics=("running shoes", "marathon training"),
-            mood="excitement",
         ),
         recalled=[_episode("2026-11-19", "User: I bought the Saucony Guide, 129 euros.\n  You: A good choice.")],
     ),

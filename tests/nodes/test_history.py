@@ -29,7 +29,6 @@ from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.visit_summaries import VisitSummaries
 from services.summaries.writer import SummaryWriter
 from services.time_reference.local_days import local_day
-from services.tone.turn_tone import tone_of
 from services.visits.visit import VisitSchedule
 from state.context import TurnContext
 from state.conversation import ConversationState
@@ -109,7 +108,6 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         "context_budget",
         "prompt_language",
         "after_turn",
-        "tone",
         "not_recalled",
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
@@ -421,30 +419,11 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
     assert "Bruno" in told[0]["text"]
 
 
-async def test_where_earlier_tones_cannot_be_read_the_message_alone_is_heard(services: Services) -> None:
+async def test_where_visits_cannot_be_read_no_absence_is_told(services: Services) -> None:
     turn = await services.turns.open(new_turn("I'm so worried"))
     away = Database("postgresql://nobody@127.0.0.1:1/none")
     update = await _history(services, turn, user_activity=UserActivityReader(away), message="I'm so worried")
-    assert update["degraded"] == ["tone"]
-    tone = update["tone"]
-    assert tone
-    assert tone["dominant"] == "anxiety"
+    assert update["degraded"] == ["visits"]
     time = section_named(update["sections"], "time")
     assert time
     assert "last here" not in time.items[0].text
-
-
-async def test_only_messages_of_the_same_conversation_and_day_colour_the_tone(services: Services) -> None:
-    for session, text in (("s-1", "I'm furious!"), ("s-2", "I'm thrilled!")):
-        turn = await services.turns.open(new_turn(text, session_key=session))
-        outcome = TurnOutcome(status="completed", answer="Yes.", tone=tone_of(text, []))
-        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
-    turn = await services.turns.open(new_turn("Hello"))
-    tone = (await _history(services, turn))["tone"]
-    assert tone
-    assert (tone["dominant"], tone["scores"]["excitement"]) == ("frustration", 0.0)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE tone_states SET at = at - interval '25 hours'")
-    tone = (await _history(services, turn))["tone"]
-    assert tone
-    assert tone["dominant"] == "neutral"

@@ -6,7 +6,6 @@ from nodes.persist import persist
 from services.bootstrap import Services
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.tone.turn_tone import tone_of
 from state.conversation import ConversationState, RouteDecision
 from tests.support.turns import context_of, new_turn, runtime, state
 
@@ -95,24 +94,3 @@ async def test_a_nul_character_of_the_model_is_dropped_on_write(services: Servic
     answered = _answered(str(turn.answer_message_id), "a\x00b")
     await persist(answered, runtime(**context_of(turn)), **_stores(services))
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "ab"
-
-
-async def test_the_tone_is_stored_once_with_the_turn(services: Services) -> None:
-    turn = await services.turns.open(new_turn("I'm so worried"))
-    answered = ConversationState(
-        **{**_answered(str(turn.answer_message_id)), "tone": tone_of("I'm so worried", [])}
-    )
-    for _ in range(2):
-        await persist(
-            answered,
-            runtime(**context_of(turn)),
-            **_stores(services),
-        )
-    (state_,) = await services.tones.of_user(DEFAULT_TENANT, "u-1", session_id=None, after=None, limit=9)
-    assert (state_.turn_id, state_.dominant, state_.pace, state_.opinion) == (
-        turn.turn_id,
-        "anxiety",
-        "slow",
-        None,
-    )
-    assert state_.empathy == pytest.approx(0.7)

@@ -23,12 +23,12 @@ from tests.support.visits import import_lines, said, talk_at
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 KINDS = {
-    *("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note", "tone"),
+    *("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"),
 }
 
 
 async def derive_everything(services: Services, client: httpx.AsyncClient, model_server: ModelServer) -> Owner:
-    """Have a summary, topic, visit, day, value, memory, merged memory, note, tone and card made of `WHOLE`.
+    """Have a summary, topic, visit, day, value, memory, merged memory, note and card made of `WHOLE`.
 
     The expert `archivist` has the topic and the note, `guide` the card, `default` the rest. All models repeat what
     they are shown.

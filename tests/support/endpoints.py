@@ -691,7 +691,6 @@ TABLE: dict[Endpoint, Entry] = {
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
     ("POST", "/api/v1/conversations/{conversation_id}/close"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/visits"): Entry(_operations, OK, GONE, GONE),
-    ("GET", "/api/v1/users/{user_id}/tone"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/persona"): Entry(_core_memory, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/daily-summaries"): Entry(_days, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/spaces"): Entry(_core_memory, OK, GONE, GONE),

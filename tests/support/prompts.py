@@ -13,12 +13,11 @@ from services.context.sources.core_memory import core_memory_sections
 from services.context.sources.history import history_section
 from services.context.sources.knowledge import USUAL
 from services.context.sources.summary import summary_section
-from services.context.sources.tone import tone_section
 from services.conversations.turn import OpenTurn
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import language_of
-from state.prompt import Epoch, HistoryMessage, Passage, Tone
+from state.prompt import Epoch, HistoryMessage, Passage
 from state.section import Item, Section
 from tests.support.turns import epoch as first_epoch
 from tests.support.turns import policy
@@ -30,7 +29,6 @@ def sections_of(
     epoch: Epoch | None = None,
     core_memory_changes: Mapping[str, Mapping[str, Any]] | None = None,
     history: Sequence[HistoryMessage] = (),
-    tone: Tone | None = None,
     time_note: str = "",
     message: str = "Hello",
 ) -> list[Section]:
@@ -42,7 +40,6 @@ def sections_of(
         summary_section(shown, language_of([message])),
         history_section(history, TokenEstimator()),
         Section("knowledge"),
-        *([tone_section(tone, language_of([message]))] if tone else []),
         *([Section("time", items=[Item(time_note)], priority=50)] if time_note else []),
     ]
 

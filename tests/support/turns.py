@@ -109,12 +109,11 @@ async def exchange(
     answer: str,
     *,
     jobs: Sequence[str] = (),
-    own_jobs: Sequence[str] = (),
     **values: Any,
 ) -> OpenTurn:
-    """A turn that was opened and completed, with the jobs of its conversation and its own."""
+    """A turn that was opened and completed, with the jobs of its conversation."""
     turn = await turns.open(new_turn(content, **values))
-    outcome = TurnOutcome(status="completed", answer=answer, episode=True, jobs=jobs, own_jobs=own_jobs)
+    outcome = TurnOutcome(status="completed", answer=answer, episode=True, jobs=jobs)
     await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     return turn
 
@@ -177,12 +176,6 @@ WITH summary AS (
         '{}'
     FROM conversations WHERE id = %(conversation_id)s
     ON CONFLICT DO NOTHING
-), tone AS (
-    INSERT INTO tone_states (turn_id, tenant_id, conversation_id, user_id, expert_id, message_scores, scores,
-        dominant, empathy, pace)
-    SELECT %(turn_id)s, tenant_id, id, user_id, expert_id, '{"trust": 0.6}', '{"trust": 0.6}', 'trust', 0.5,
-        'steady'
-    FROM conversations WHERE id = %(conversation_id)s
 ), branch AS (
     INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason)
     SELECT gen_random_uuid(), tenant_id, id, 'edit' FROM conversations WHERE id = %(conversation_id)s

@@ -14,7 +14,7 @@ from services.memory.core import CoreMemory
 from services.memory.merge import canonical
 from services.text.language import Language
 from services.time_reference.zones import time_zone
-from state.prompt import CoreMemorySections, DominantTone, Epoch
+from state.prompt import CoreMemorySections, Epoch
 from state.section import Section
 
 MOST_TOKENS = 300
@@ -61,24 +61,8 @@ _NAME: dict[Language, Mapping[str, str]] = {
     "zh": {"one": "称呼：{0}", "both": "称呼：{0}（姓名{1}）"},
 }
 _LAST: dict[Language, Mapping[str, str]] = {
-    "en": {"talk": "last talk: {day}", "topics": ", about {topics}", "mood": "mood then: {mood}"},
-    "zh": {"talk": "上次聊天：{day}", "topics": "，谈到{topics}", "mood": "当时的情绪：{mood}"},
-}
-_MOODS: dict[Language, Mapping[DominantTone, str]] = {
-    "en": {
-        "anxiety": "anxious",
-        "excitement": "excited",
-        "confusion": "confused",
-        "trust": "trusting",
-        "frustration": "frustrated",
-    },
-    "zh": {
-        "anxiety": "焦虑",
-        "excitement": "兴奋",
-        "confusion": "困惑",
-        "trust": "信任",
-        "frustration": "不满",
-    },
+    "en": {"talk": "last talk: {day}", "topics": ", about {topics}"},
+    "zh": {"talk": "上次聊天：{day}", "topics": "，谈到{topics}"},
 }
 _MOST_TOPICS = 3
 
@@ -187,7 +171,7 @@ def changes_text(changes: Content, language: Language) -> str:
 
 
 def last_talk(known: UserActivity, now: datetime, timezone: str, language: Language) -> str:
-    """Return when the user was last here before today, the topic and the mood; empty if they were not."""
+    """Return when the user was last here before today, and the topic; empty if they were not."""
     if known.last_visit is None:
         return ""
     zone = time_zone(timezone)
@@ -198,8 +182,7 @@ def last_talk(known: UserActivity, now: datetime, timezone: str, language: Langu
     line = words["talk"].format(day=f"{day} {WEEKDAYS[language][day.weekday()]}")
     if known.last_topics:
         line += words["topics"].format(topics=readable(list(known.last_topics[:_MOST_TOPICS]), language))
-    mood = _MOODS[language].get(known.mood) if known.mood else None
-    return "\n".join([f"- {line}", *([f"- {words['mood'].format(mood=mood)}"] if mood else [])])
+    return f"- {line}"
 
 
 def first_of(fields: Mapping[str, Any], names: Sequence[str], language: Language) -> str | None:

@@ -43,8 +43,6 @@ SELECT 'private_note', 'private_note', note.id FROM turn CROSS JOIN LATERAL (
       AND m.private_note IS NOT NULL AND m.created_at < turn.started_at
     ORDER BY m.created_at DESC LIMIT 1
 ) AS note
-UNION ALL
-SELECT 'tone', 'tone', id FROM turn
 """
 
 
@@ -72,11 +70,7 @@ class PromptLineage:
         They are those that memory has now; what was forgotten since is not among them.
 
         Args:
-            tenant_id: whose turn it is.
             explanation: of the turn, with `turn_id`, `user_row`, `sections` and `recall`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         texts = {section["name"]: section["text"] or "" for section in explanation["sections"]}
         values = {

@@ -71,7 +71,6 @@ class Purge:
         noted = await self._notes([text for _, _, text in purged.values])
         purged.turn_ids = sorted({*purged.turn_ids, *noted})
         await self._run(sql.TURNS)
-        await self._run(sql.TONES)
         if delete_messages:
             purged.messages = [(row[0], row[1]) for row in await self._all(sql.TEXTS)]
             purged.titles = [row[0] for row in await self._all(sql.GONE_TITLES)]

@@ -148,12 +148,6 @@ WHERE c.id = t.conversation_id AND c.user_id = %(user_id)s AND t.tenant_id = %(t
   AND t.finished_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(message_ids)s))
 """
 
-TONES: LiteralString = """
-DELETE FROM tone_states WHERE tenant_id = %(tenant_id)s AND turn_id IN (
-    SELECT turn_id FROM messages WHERE id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s AND role = 'user'
-)
-"""
-
 # The row stays: an import or a client that sends the message again finds it by its key or digest, and it is not
 # stored a second time. What an earlier command keeps out of memory stays out.
 MESSAGES: LiteralString = """
@@ -184,9 +178,9 @@ FEEDBACK: LiteralString = """
 DELETE FROM feedback WHERE message_id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s
 """
 
-# The title is the beginning of the first message.
+# The title is the beginning of the first message, unless the user named the conversation.
 _FIRST_GOES: LiteralString = """
-c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND (
+c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND NOT c.renamed AND (
     SELECT m.id FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1
 ) = ANY(%(message_ids)s)
 """

@@ -26,7 +26,6 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "memory_operations": "user_id",
     "visits": "user_id",
     "daily_summaries": "user_id",
-    "tone_states": "user_id",
     "upkeep_runs": "user_id",
     "upkeep_changes": "user_id",
     "upkeep_nights": "user_id",

@@ -8,22 +8,14 @@ from services.context.sources.user_activity import NO_ACTIVITY, UserActivity
 from services.llm.tokens import count_tokens
 
 NOW = datetime(2026, 3, 10, 16, 30, tzinfo=UTC)
-KNOWN = UserActivity(
-    visit_count=12, last_visit=NOW - timedelta(days=3), last_topics=("flats", "schools"), mood="anxiety"
-)
+KNOWN = UserActivity(visit_count=12, last_visit=NOW - timedelta(days=3), last_topics=("flats", "schools"))
 
 
-def test_the_last_talk_is_told_with_its_day_its_topics_and_the_mood_then() -> None:
+def test_the_last_talk_is_told_with_its_day_and_its_topics() -> None:
     card = last_talk(KNOWN, NOW, "UTC", "en")
-    assert card.splitlines() == [
-        "- last talk: 2026-03-07 Saturday, about flats; schools",
-        "- mood then: anxious",
-    ]
+    assert card == "- last talk: 2026-03-07 Saturday, about flats; schools"
     assert memory_text({}, card, "en")[0] == f"<memory>\n{card}\n</memory>"
-    assert last_talk(KNOWN, NOW, "Asia/Shanghai", "zh").splitlines() == [
-        "- 上次聊天：2026-03-08 星期日，谈到flats；schools",
-        "- 当时的情绪：焦虑",
-    ]
+    assert last_talk(KNOWN, NOW, "Asia/Shanghai", "zh") == "- 上次聊天：2026-03-08 星期日，谈到flats；schools"
 
 
 def test_of_a_stranger_and_of_today_nothing_is_told() -> None:

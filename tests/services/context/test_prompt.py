@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from services.llm.message_form import ContextMessage, compatible
 from services.llm.token_estimates import TokenEstimator
-from state.prompt import HistoryMessage, Passage, Tone
+from state.prompt import HistoryMessage, Passage
 from tests.support.prompts import prompt_of
 from tests.support.turns import epoch, passage_of
 
@@ -61,9 +61,8 @@ def test_topics_stand_in_the_place_of_the_summary_oldest_first() -> None:
 
 
 def test_one_prompt_has_headings_in_one_language() -> None:
-    prompt = prompt_of(epoch=epoch(summary="The user has a cat."), message="你好", tone=TONE)
+    prompt = prompt_of(epoch=epoch(summary="The user has a cat."), message="你好")
     assert prompt.messages[1].text.startswith("这段对话更早的内容")
-    assert prompt.messages[2].text.startswith("用户听起来")
 
 
 def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
@@ -152,41 +151,34 @@ def test_nothing_is_dropped_needlessly_and_the_newest_stay(
         assert size + TokenEstimator().count("w" * last) + 4 > budget
 
 
-TONE = Tone(message_scores={}, scores={}, dominant="anxiety", empathy=0.7, pace="slow")
-
-
-def test_tone_and_time_end_the_tail() -> None:
+def test_the_time_ends_the_tail() -> None:
     prompt = prompt_of(
         passages=[_passage("Holidays: 30 days.")],
-        tone=TONE,
         time_note="It is noon.",
         epoch=epoch(persona_card="x"),
     )
     tail = prompt.messages[-2].text
-    assert tail.index("Holidays") < tail.index("The user sounds anxious") < tail.index("It is noon.")
+    assert tail.index("Holidays") < tail.index("It is noon.")
     assert list(prompt.report["tokens"]) == [
-        "system", "core_memory", "history", "knowledge", "tone", "time", "message",
+        "system", "core_memory", "history", "knowledge", "time", "message",
     ]  # fmt: skip
     assert prompt.messages[1].text == "<memory>\nx\n</memory>"
 
 
 def test_notes_go_last_of_all_and_as_a_whole() -> None:
-    values: dict[str, Any] = {"history": [_shown("user", "a " * 50)], "tone": TONE, "time_note": "It is noon."}
-    prompt = prompt_of(budget=60, **values)
+    values: dict[str, Any] = {"history": [_shown("user", "a " * 50)], "time_note": "It is noon."}
+    prompt = prompt_of(budget=30, **values)
     assert [entry["section"] for entry in prompt.report["dropped"]] == ["history"]
-    assert {"tone", "time"} <= set(prompt.report["tokens"])
-    prompt = prompt_of(budget=15, **values)
-    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "history"]
     assert "time" in prompt.report["tokens"]
     prompt = prompt_of(budget=5, **values)
-    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "time", "history"]
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["time", "history"]
     assert [type(message) for message in prompt.messages] == [SystemMessage, HumanMessage]
 
 
 def test_in_the_compatible_form_a_prompt_begins_with_all_of_the_one_before_but_its_last_message() -> None:
     known = epoch(core_memory={"human": {"name": "Wang"}}, summary="They talk.", summary_version=1)
     said = [_shown("user", "Hello"), _shown("assistant", "Hi")]
-    before = prompt_of(epoch=known, history=said, message="Where is it?", time_note="It is noon.", tone=TONE)
+    before = prompt_of(epoch=known, history=said, message="Where is it?", time_note="It is noon.")
     more = [*said, _shown("user", "Where is it?"), _shown("assistant", "Here.")]
     after = prompt_of(epoch=before.epoch, history=more, message="Thanks.", time_note="It is one.")
     first, second = compatible(before.messages), compatible(after.messages)

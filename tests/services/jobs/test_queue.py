@@ -25,7 +25,7 @@ async def _jobs(database: Database) -> list[tuple[str, dict[str, str], str]]:
 
 
 async def test_a_job_is_deferred_in_the_transaction_that_completes_the_turn(services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi", jobs=["look_at_conversation"], own_jobs=["look_at_turn"])
+    turn = await exchange(services.turns, "Hello", "Hi", jobs=["look_at_conversation"])
     tenant = str(DEFAULT_TENANT)
     assert await _jobs(services.database) == [
         (
@@ -33,16 +33,15 @@ async def test_a_job_is_deferred_in_the_transaction_that_completes_the_turn(serv
             {"tenant_id": tenant, "conversation_id": str(turn.conversation_id)},
             "todo",
         ),
-        ("look_at_turn", {"tenant_id": tenant, "turn_id": str(turn.turn_id)}, "todo"),
     ]
     with pytest.raises(Conflict):
         await services.turns.end(
             turn.tenant_id,
             turn.turn_id,
             turn.user_message_id,
-            TurnOutcome(status="completed", answer="again", own_jobs=["look_at_turn"]),
+            TurnOutcome(status="completed", answer="again", jobs=["look_at_conversation"]),
         )
-    assert len(await _jobs(services.database)) == 2
+    assert len(await _jobs(services.database)) == 1
 
 
 async def test_a_transaction_that_is_undone_takes_its_job_with_it(services: Services) -> None:
@@ -60,7 +59,7 @@ async def test_a_transaction_that_is_undone_takes_its_job_with_it(services: Serv
 
 async def test_a_turn_that_failed_causes_no_job(services: Services) -> None:
     turn = await services.turns.open(new_turn())
-    outcome = TurnOutcome(status="failed", jobs=["look_at_conversation"], own_jobs=["look_at_turn"])
+    outcome = TurnOutcome(status="failed", jobs=["look_at_conversation"])
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     assert await _jobs(services.database) == []
 
@@ -69,16 +68,16 @@ async def test_the_worker_runs_what_is_deferred(services: Services) -> None:
     jobs = JobQueue(services.database)
     seen: asyncio.Queue[str] = asyncio.Queue()
 
-    @jobs.app.task(name="look_at_turn")
-    async def look_at_turn(tenant_id: str, turn_id: str) -> None:
-        await seen.put(turn_id)
+    @jobs.app.task(name="look_at_conversation")
+    async def look_at_conversation(tenant_id: str, conversation_id: str) -> None:
+        await seen.put(conversation_id)
 
     await jobs.open()
     jobs.start_worker()
     assert jobs.worker_state == "running"
-    turn = await exchange(Turns(services.database, jobs), "Hello", "Hi", own_jobs=["look_at_turn"])
+    turn = await exchange(Turns(services.database, jobs), "Hello", "Hi", jobs=["look_at_conversation"])
     async with asyncio.timeout(10):
-        assert await seen.get() == str(turn.turn_id)
+        assert await seen.get() == str(turn.conversation_id)
     await jobs.close()
 
 

@@ -55,7 +55,6 @@ ISOLATED = (
     "knowledge_bases",
     "kb_documents",
     "kb_chunks",
-    "tone_states",
     "upkeep_runs",
     "upkeep_changes",
     "upkeep_nights",

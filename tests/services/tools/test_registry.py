@@ -40,7 +40,7 @@ def test_tools_are_offered_by_priority_and_then_by_name() -> None:
 @pytest.mark.anyio
 async def test_who_goes_without_a_part_of_memory_goes_without_its_tools(services: Services) -> None:
     everything = {tool.name for tool in services.tools.for_model}
-    without = {tool.name for tool in services.tools.with_features(["tone"]).for_model}
+    without = {tool.name for tool in services.tools.with_features(["time"]).for_model}
     assert everything - without == {
         "remember",
         "search_memory",

@@ -1,10 +1,11 @@
 // The chat: a conversation, its answers as they come, and why each of them is as it is.
 
-import { remove } from '../api.js'
-import { t } from '../i18n.js'
-import { attempt, Button, Chip, Confirm, Failure, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
+import { patch, remove, saveAs } from '../api.js'
+import { dateTime, t } from '../i18n.js'
+import { attempt, Button, Chip, Confirm, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
 import { DEMO, loadDemo } from '../demo.js'
+import { TEMPORARY } from '../preferences.js'
 import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
 import { Connect } from './connect.js'
@@ -20,7 +21,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   const [id] = rest
   const [, draw] = useReducer((count) => count + 1, 0)
   const [failure, setFailure] = useState(null)
-  const [conversation, setConversation] = useState(() => new Conversation(user))
+  const [conversation, setConversation] = useState(() => fresh(user))
   const [why, setWhy] = useState(null)
   const [dialog, setDialog] = useState(null)
   const [earlier, setEarlier] = useState(SHOWN_AT_FIRST)
@@ -46,7 +47,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   useEffect(() => {
     if (id && id === conversation.id) return
     conversation.close()
-    open(new Conversation(user), id)
+    open(id ? new Conversation(user) : fresh(user), id)
     setEarlier(SHOWN_AT_FIRST)
   }, [id])
   useEffect(() => {
@@ -91,6 +92,11 @@ export function Screen({ service, user, rest, may, conversations }) {
     return attempt(() => conversation.ask(message, { session: conversation.session, ...options, ...more }))
   }
   const setTemporary = (temporary) => open(new Conversation(user, { temporary }), null)
+  const change = async (what) => {
+    conversation.stored = await patch(`/api/v1/conversations/${conversation.id}`, what)
+    conversations.reload()
+    draw()
+  }
   const removeAll = async () => {
     await remove(`/api/v1/conversations/${conversation.id}`)
     conversations.reload()
@@ -105,16 +111,19 @@ export function Screen({ service, user, rest, may, conversations }) {
   const { turns } = conversation
   const loading = id && id !== conversation.id && !failure
   const shown = turns.slice(-earlier)
-  const title = conversation.stored?.title
+  const { stored } = conversation
+  const writes = conversation.id && !conversation.temporary && may('memory:write')
   return html`<div class="chat">
     <header class=${turns.length ? 'chat-head' : 'chat-head unbegun'}>
-      <h1>${title ?? (conversation.temporary ? t('temporary') : turns.length ? turns[0].message.slice(0, 80) : t('new_chat'))}</h1>
+      <h1>${stored ? stored.title || t('untitled') : conversation.temporary ? t('temporary') : turns.length ? turns[0].message.slice(0, 80) : t('new_chat')}</h1>
       ${conversation.stored && conversation.stored.expert !== 'default' && html`<${Chip}>${conversation.stored.expert}<//>`}
       ${(conversation.stored?.space ?? (turns.length > 0 && options.space)) && html`<${Chip}>${conversation.stored?.space ?? options.space}<//>`}
       ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
       <span class="grow"></span>
       ${conversation.excluded.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'excluded' })}>${t('exclusions.count', { n: conversation.excluded.length })}</button>`}
-      ${conversation.id && !conversation.temporary && may('memory:write') && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setDialog({ kind: 'remove' })} />`}
+      ${writes && html`<${IconButton} icon="edit" label=${t('chats.rename')} onClick=${() => setDialog({ kind: 'rename' })} /><${IconButton} icon="pin" label=${t(stored?.pinned ? 'memory.unpin' : 'chats.pin')} aria-pressed=${Boolean(stored?.pinned)} onClick=${() => attempt(() => change({ pinned: !stored?.pinned }))} />`}
+      ${turns.length > 0 && html`<${IconButton} icon="download" label=${t('chats.export')} onClick=${() => saveAs(asMarkdown(stored?.title, turns), `${(stored?.title || t('conversation')).replace(/[\\/:*?"<>|]/g, ' ').trim()}.md`)} />`}
+      ${writes && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setDialog({ kind: 'remove' })} />`}
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
@@ -134,8 +143,26 @@ export function Screen({ service, user, rest, may, conversations }) {
     ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${conversation.underWay ? null : (without, text) => again(why, without, text)} onExcluded=${() => conversation.loadExcluded()} />`}
     ${dialog?.kind === 'compare' && conversation.turns[dialog.place] && html`<${Compare} conversation=${conversation} ...${dialog} onClose=${() => setDialog(null)} />`}
     ${dialog?.kind === 'excluded' && html`<${NotUsedHere} conversation=${conversation} mayChange=${may('memory:write')} onClose=${() => setDialog(null)} />`}
+    ${dialog?.kind === 'rename' && html`<${Rename} title=${stored?.title ?? ''} onClose=${() => setDialog(null)} onDone=${(title) => change({ title })} />`}
     ${dialog?.kind === 'remove' && html`<${Confirm} title=${t('remove_conversation')} action=${t('remove')} onConfirm=${removeAll} onClose=${() => setDialog(null)}><p>${t('remove_conversation_note')}</p><//>`}
   </div>`
+}
+
+/** A new chat: a temporary one where the reader prefers that. */
+const fresh = (user) => new Conversation(user, { temporary: localStorage.getItem(TEMPORARY) === 'yes' })
+
+function Rename({ title, onClose, onDone }) {
+  const [text, setText] = useState(title)
+  return html`<${Confirm} title=${t('chats.rename')} action=${t('save')} kind="primary" onConfirm=${() => onDone(text)} onClose=${onClose}>
+    <${Field} label=${t('chats.name')}><input autofocus maxlength="200" value=${text} onInput=${(event) => setText(event.target.value)} /><//>
+  <//>`
+}
+
+/** A chat as a document, to be kept. */
+function asMarkdown(title, turns) {
+  const said = turns.flatMap((turn) => [[t('role.user'), turn.asked_at, turn.message], [t('role.assistant'), turn.at, turn.answer]]).filter(([, , text]) => text)
+  const parts = said.map(([who, at, text]) => `**${who}**${at ? ` · ${dateTime(at)}` : ''}\n\n${text}\n`)
+  return new Blob([`# ${title || t('conversation')}\n\n`, parts.join('\n')], { type: 'text/markdown' })
 }
 
 function Welcome({ onTry, mayLoad }) {

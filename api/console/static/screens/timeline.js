@@ -1,12 +1,11 @@
-// The timeline: days with a record, what was talked about, the visits of a day, and how the user sounded.
+// The timeline: days with a record, what was talked about, and the visits of a day.
 
 import { all, get, userPath } from '../api.js'
-import { date, t, time, word } from '../i18n.js'
+import { date, t, time } from '../i18n.js'
 import { Chip, Empty, html, IconButton, Loaded, Page, useLoad, useState } from '../ui.js'
 import { ChooseExpert } from './parts.js'
 
 export const screen = 'timeline'
-const EMOTIONS = ['anxiety', 'excitement', 'confusion', 'trust', 'frustration']
 const dayOf = (at) => {
   const day = new Date(at)
   return `${day.getFullYear()}-${String(day.getMonth() + 1).padStart(2, '0')}-${String(day.getDate()).padStart(2, '0')}`
@@ -20,7 +19,6 @@ export function Screen({ user }) {
   const missing = (error) => (error.status === 404 ? { items: [], pending: [] } : Promise.reject(error))
   const days = useLoad(() => get(userPath(user, 'daily-summaries'), { from: dayOf(month), to: dayOf(last), expert, limit: 100 }).catch(missing), [user, month, expert])
   const visits = useLoad(() => all(userPath(user, 'visits'), {}, 1000).catch((error) => missing(error).items ?? []), [user])
-  const tones = useLoad(() => all(userPath(user, 'tone'), {}, 2000).catch((error) => missing(error).items ?? []), [user])
   const inMonth = (at) => new Date(at) >= month && new Date(at) < new Date(month.getFullYear(), month.getMonth() + 1, 1)
   const shown = (visits.data ?? []).filter((visit) => inMonth(visit.started_at))
   const step = (by) => {
@@ -32,7 +30,6 @@ export function Screen({ user }) {
       ${days.data?.pending.length > 0 && html`<${Chip} kind="note">${t('timeline.pending', { n: days.data.pending.length })}<//>`}</div>
     <${Calendar} month=${month} visits=${shown} pending=${days.data?.pending ?? []} day=${day} onDay=${(each) => setDay(each === day ? null : each)} />
     <${Bands} visits=${shown} month=${month} last=${last} />
-    <${Tones} tones=${(tones.data ?? []).filter((tone) => inMonth(tone.at))} />
     <${Loaded} of=${days} rows=${5}>
       <${Days} days=${(days.data?.items ?? []).filter((each) => !day || each.date === day)} visits=${shown} day=${day} />
     <//>
@@ -64,22 +61,6 @@ function Bands({ visits, month, last }) {
   if (!topics.length) return null
   const length = last.getDate()
   return html`<h3>${t('timeline.topics')}</h3><div class="bands">${topics.map(([topic, on]) => html`<div><span class="clip" title=${topic}>${topic}</span><span class="track">${on.map((each) => html`<i title=${date(new Date(month.getFullYear(), month.getMonth(), each))} style=${{ left: `${((each - 1) / length) * 100}%`, width: `${100 / length}%` }}></i>`)}</span></div>`)}</div>`
-}
-
-function Tones({ tones }) {
-  if (tones.length < 2) return null
-  const [width, height] = [720, 130]
-  const x = (n) => 28 + (n / (tones.length - 1)) * (width - 36)
-  const y = (value) => height - 18 - value * (height - 30)
-  const felt = EMOTIONS.filter((name) => tones.some((tone) => tone.scores[name] > 0.05))
-  if (!felt.length) return null
-  return html`<h3>${t('timeline.tone')}</h3>
-    <svg class="chart" viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${t('timeline.tone_label', { n: tones.length })}>
-      ${[0, 0.5, 1].map((value) => html`<line class="axis" x1="28" x2=${width - 8} y1=${y(value)} y2=${y(value)} /><text x="2" y=${y(value) + 3}>${value}</text>`)}
-      ${felt.map((name) => html`<path class=${`t-${name}`} d=${tones.map((tone, n) => `${n ? 'L' : 'M'}${x(n).toFixed(1)} ${y(tone.scores[name]).toFixed(1)}`).join('')}><title>${word('emotion', name)}</title></path>`)}
-      <text x="28" y=${height - 4}>${date(tones[0].at, { month: 'short', day: 'numeric' })}</text><text x=${width - 8} y=${height - 4} text-anchor="end">${date(tones.at(-1).at, { month: 'short', day: 'numeric' })}</text>
-    </svg>
-    <div class="legend">${felt.map((name) => html`<span><i class=${`t-${name}`}></i>${word('emotion', name)}</span>`)}</div>`
 }
 
 function Days({ days, visits, day }) {

@@ -14,6 +14,8 @@ CREATE TABLE conversations (
     created_at    timestamptz NOT NULL DEFAULT now(),
     retracted_at  timestamptz,
     space_id      uuid,
+    renamed       boolean NOT NULL DEFAULT false,
+    pinned_at     timestamptz,
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, user_id, session_key),
     FOREIGN KEY (expert_id, tenant_id) REFERENCES experts (id, tenant_id),
@@ -22,6 +24,7 @@ CREATE TABLE conversations (
 );
 COMMENT ON TABLE conversations IS 'Conversations of a user with an expert, by the caller''s session key.';
 COMMENT ON COLUMN conversations.space_id IS 'NULL = outside any space: shared by all of the user''s spaces';
+COMMENT ON COLUMN conversations.renamed IS 'the title is the user''s own, and not the beginning of what was said';
 COMMENT ON COLUMN conversations.retracted_at IS 'when something in it was last retracted, or brought back';
 ALTER TABLE conversations
     ALTER session_key SET STATISTICS 0,
@@ -348,33 +351,3 @@ ALTER TABLE daily_summaries
     ALTER key_topics SET STATISTICS 0;
 CREATE INDEX daily_summaries_of_space ON daily_summaries (space_id) WHERE space_id IS NOT NULL;
 
-CREATE TABLE tone_states (
-    turn_id          uuid NOT NULL,
-    tenant_id        uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    conversation_id  uuid NOT NULL,
-    user_id          uuid NOT NULL,
-    expert_id        uuid NOT NULL,
-    message_scores   jsonb NOT NULL,
-    opinion          jsonb,
-    scores           jsonb NOT NULL,
-    dominant         text NOT NULL,
-    empathy          real NOT NULL,
-    pace             text NOT NULL,
-    at               timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (turn_id, tenant_id),
-    FOREIGN KEY (conversation_id, tenant_id) REFERENCES conversations (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (expert_id, tenant_id) REFERENCES experts (id, tenant_id),
-    FOREIGN KEY (turn_id, tenant_id) REFERENCES turns (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
-    CHECK (dominant IN ('anxiety', 'excitement', 'confusion', 'trust', 'frustration', 'neutral')),
-    CHECK (empathy BETWEEN 0 AND 1),
-    CHECK (pace IN ('slow', 'steady', 'brisk'))
-);
-COMMENT ON TABLE tone_states IS 'How a user sounded in a turn.';
-COMMENT ON COLUMN tone_states.opinion IS 'a model''s reading of the same message, which arrives after the turn';
-ALTER TABLE tone_states
-    ALTER message_scores SET STATISTICS 0,
-    ALTER opinion SET STATISTICS 0,
-    ALTER scores SET STATISTICS 0;
-CREATE INDEX tone_states_of_conversation ON tone_states (conversation_id, at);
-CREATE INDEX tone_states_of_user ON tone_states (user_id, at, turn_id);

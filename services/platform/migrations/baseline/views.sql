@@ -42,14 +42,6 @@ UNION ALL
 SELECT d.tenant_id, d.user_id, 'day', d.id, 'visit', visit.id
 FROM daily_summaries d CROSS JOIN LATERAL unnest(d.visit_ids) AS visit (id)
 UNION ALL
-SELECT t.tenant_id, t.user_id, 'tone', t.turn_id, 'message', turns.user_message_id
-FROM tone_states t CROSS JOIN LATERAL (
-    SELECT earlier.turn_id FROM tone_states earlier
-    WHERE earlier.conversation_id = t.conversation_id AND earlier.tenant_id = t.tenant_id
-      AND (earlier.at, earlier.turn_id) <= (t.at, t.turn_id) AND earlier.at > t.at - interval '1 day'
-    ORDER BY earlier.at DESC, earlier.turn_id DESC LIMIT 5
-) AS heard JOIN turns ON turns.id = heard.turn_id
-UNION ALL
 SELECT m.tenant_id, c.user_id, 'private_note', m.id, 'message', said.id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 JOIN messages said ON said.conversation_id = m.conversation_id AND said.turn_id = m.turn_id
@@ -61,14 +53,6 @@ FROM context_epochs e JOIN conversations c ON c.id = e.conversation_id CROSS JOI
     WHERE v.user_id = c.user_id AND v.expert_id = c.expert_id AND v.tenant_id = e.tenant_id
       AND (v.space_id IS NULL OR v.space_id = c.space_id) AND v.started_at <= e.begun_at
     ORDER BY v.key_topics = '[]', v.last_active_at DESC LIMIT 1
-) AS last
-WHERE e.persona_card <> ''
-UNION ALL
-SELECT e.tenant_id, c.user_id, 'persona_card', e.conversation_id, 'tone', last.turn_id
-FROM context_epochs e JOIN conversations c ON c.id = e.conversation_id CROSS JOIN LATERAL (
-    SELECT t.turn_id FROM tone_states t
-    WHERE t.user_id = c.user_id AND t.expert_id = c.expert_id AND t.tenant_id = e.tenant_id AND t.at <= e.begun_at
-    ORDER BY t.at DESC LIMIT 1
 ) AS last
 WHERE e.persona_card <> '';
 COMMENT ON VIEW lineage IS 'One row for each derived thing and each thing that it was made of.';
@@ -100,9 +84,6 @@ SELECT tenant_id, user_id, 'visit', id, summary, coalesce(summary_generated_at, 
 FROM visits
 UNION ALL
 SELECT tenant_id, user_id, 'day', id, summary, updated_at, made_by, false, 'current' FROM daily_summaries
-UNION ALL
-SELECT tenant_id, user_id, 'tone', turn_id, dominant, at, jsonb_build_object('turn_id', turn_id), false, 'current'
-FROM tone_states
 UNION ALL
 SELECT m.tenant_id, c.user_id, 'private_note', m.id, m.private_note::text, m.created_at,
        m.note_made_by || jsonb_build_object('turn_id', m.turn_id), false, 'current'

@@ -50,7 +50,7 @@ async def test_everything_derived_leads_to_messages_and_names_its_maker(
     for kind in ("summary", "topic", "visit", "private_note", "core_memory"):
         assert makers[kind]["model"] == "scripted", kind
         assert "@" in makers[kind]["prompt"], kind
-    assert all(makers[kind]["turn_id"] for kind in ("private_note", "persona_card", "tone", "core_memory"))
+    assert all(makers[kind]["turn_id"] for kind in ("private_note", "persona_card", "core_memory"))
     episodes = [(await _lineage(client, f"episode:{item}"))["of"] for item in await _ids(services, "episode")]
     (filed,) = [each["made_by"] for each in episodes if each["made_by"].get("actor") == "filing"]
     assert filed["turn_id"]
@@ -74,12 +74,7 @@ async def test_from_a_message_all_that_was_made_of_it_is_reached_and_nothing_els
         found = await _lineage(client, f"message:{message_id}", "down")
         reached |= {each["kind"] for each in found["items"]}
         assert found["of"]["text"] == WHOLE
-    assert reached == KINDS - {"tone"}  # what was imported, or stored without the graph, has no tone
-    assert "tone" in {
-        each["kind"]
-        for message in await _ids_of_messages(services, "asks")
-        for each in (await _lineage(client, f"message:{message}", "down"))["items"]
-    }
+    assert reached == KINDS
     unrelated = await exchange(services.turns, "The weather is nice.", "Yes.", session_key="elsewhere")
     found = await _lineage(client, f"message:{unrelated.user_message_id}", "down")
     assert {each["kind"] for each in found["items"]} == {"episode", "visit"}

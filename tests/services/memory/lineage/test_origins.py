@@ -92,13 +92,13 @@ async def test_everything_derived_inherits_the_least_trusted_origin(
     for kind, item in await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row):
         lineage = await client.get("/api/v1/users/u-1/lineage", params={"of": f"{kind}:{item}"})
         found.setdefault(kind, set()).add(lineage.json()["of"]["origin"])
-    # What was imported stays so; a value and a tone come from messages of the user alone.
+    # What was imported stays so; a value comes from messages of the user alone.
     assert set(found) == KINDS
     assert found["summary"] == found["topic"] == found["private_note"] == {"tool"}
     assert found["episode"] == {"tool", "import", "user"}
     assert found["day"] == found["persona_card"] == {"import"}
     assert found["visit"] >= {"tool", "import"}
-    assert found["core_memory"] == found["tone"] == {"user"}
+    assert found["core_memory"] == {"user"}
 
 
 @pytest.mark.parametrize(

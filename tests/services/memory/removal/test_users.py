@@ -140,7 +140,6 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "memory_operations": 2,
             "visits": 2,
             "daily_summaries": 1,
-            "tone_states": 2,
             "upkeep_runs": 2,
             "upkeep_changes": 2,
             "upkeep_nights": 1,
@@ -159,7 +158,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 17]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

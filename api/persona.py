@@ -1,17 +1,16 @@
-"""The tone of users, and a brief description of them."""
+"""A user in brief."""
 
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, ServicesOf
-from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.space_schemas import SpaceQuery
-from api.tone_schemas import PersonaView, TonePage
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
 from services.text.language import language_of
@@ -19,30 +18,24 @@ from services.text.language import language_of
 router = APIRouter(
     route_class=JsonRoute,
     prefix="/api/v1/users/{user_id}",
-    tags=["tone"],
+    tags=["persona"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 User = Annotated[Id, Path()]
 
 
-@router.get("/tone", response_model=TonePage)
-async def tone(
-    user_id: User,
-    services: ServicesOf,
-    caller: MemoryReader,
-    session_id: Annotated[Id | None, Query(description="Only this conversation.")] = None,
-    after: After = None,
-    limit: Limit = 50,
-) -> Any:
-    """How a user sounded, turn by turn, newest last."""
-    caller.act_for(user_id)
-    place = cursor_of(after)
-    await services.users.get(caller.tenant_id, user_id)
-    items = await services.tones.of_user(
-        caller.tenant_id, user_id, session_id=session_id, after=place, limit=limit
-    )
-    return {"items": items, "next": next_of([(item.at, item.turn_id) for item in items], limit)}
+class PersonaView(BaseModel):
+    """A user in brief; null = not known."""
+
+    expert: str
+    name: str | None
+    style: str | None
+    concerns: str | None
+    visit_count: int = Field(description="Up to 1000.")
+    last_visit: datetime | None
+    last_topic: str | None
+    card: str = Field(description="As a prompt's beginning shows it from the next epoch on; empty = nothing.")
 
 
 @router.get("/persona", response_model=PersonaView)
@@ -70,6 +63,5 @@ async def persona(
         "visit_count": known.visit_count,
         "last_visit": known.last_visit,
         "last_topic": "; ".join(known.last_topics) or None,
-        "mood": known.mood if known.mood != "neutral" else None,
         "card": memory_text(content, card, language)[0],
     }
