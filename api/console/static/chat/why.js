@@ -62,7 +62,7 @@ function Recalled({ why, user, may, here, onChanged }) {
   const shown = why.recall.items.filter((item) => item.shown)
   const others = why.recall.items.filter((item) => !item.shown)
   return html`<section>
-    <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, found: why.recall.found })}</small></h3>
+    <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, left: others.length })}</small></h3>
     ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip}>${query.text ?? query}<//> `)}</p>`}
     <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} made=${why.lineage.find((each) => each.section === 'recall' && each.id === item.episode_id)} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>
     ${others.length > 0 && html`<button type="button" class="button quiet small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? t('why.hide_others') : t('why.show_others', { n: others.length })}</button>`}
@@ -83,8 +83,7 @@ function Item({ item, made, user, may, here, onChanged }) {
       ${item.created_at && html`<small class="muted">${date(item.created_at)}</small>`}
       <small class="muted">${word('type', item.episode_type ?? '')}</small>
       <${Origin} of=${made} />
-      <span class="grow"></span>
-      <small class="muted">${t('why.likelihood')}</small><${Meter} value=${item.likelihood} label=${percent(item.likelihood)} /><small class="num">${percent(item.likelihood)}</small>
+      <span class="grow"></span><${Likely} value=${item.likelihood} />
     </div>
     <div class="row">
       <button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : t('why.details')}</button>
@@ -104,6 +103,9 @@ function Item({ item, made, user, may, here, onChanged }) {
     ${forgetting && html`<${Forget} what=${item.episode_id} text=${item.text} expert=${item.expert} user=${user} onClose=${() => setForgetting(false)} onChanged=${onChanged} />`}
   </li>`
 }
+
+/** How likely something bears on the message, kept together on one line. */
+export const Likely = ({ value }) => html`<span class="likely"><small class="muted">${t('why.likelihood')}</small><${Meter} value=${value} label=${percent(value)} /><small class="num">${percent(value)}</small></span>`
 
 const reasonOf = ({ reason }) => word('reason', reason?.startsWith('superseded by') ? 'superseded' : (reason ?? 'over the budget'))
 
@@ -185,7 +187,7 @@ function Times({ why }) {
       before += node.ms
       return html`<li><span>${word('node', node.name)}</span><span class="track"><i style=${{ marginLeft: `${(left / total) * 100}%`, width: `${Math.max((node.ms / total) * 100, 0.6)}%` }}></i></span><span class="num">${milliseconds(node.ms)}</span></li>`
     })}</ul>
-    <p class="muted">${why.first_token_ms !== null && t('first_token', { time: milliseconds(why.first_token_ms) })} ${why.usage && t('why.usage', { input: number(why.usage.input_tokens), output: number(why.usage.output_tokens), cached: number(why.usage.cached_tokens) })}</p>
+    <p class="muted">${why.first_token_ms !== null && t('first_token', { time: milliseconds(why.first_token_ms) })} ${why.usage && t(why.usage.estimated ? 'why.usage_estimated' : 'why.usage', { input: number(why.usage.input_tokens), output: number(why.usage.output_tokens), cached: number(why.usage.cached_tokens) })}</p>
   </section>`
 }
 
