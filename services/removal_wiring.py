@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.engines import direct_url, make_database
-from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
@@ -103,21 +102,8 @@ def _plan_topic(memory: Memory) -> PlanTopic:
 
 
 @asynccontextmanager
-async def open_erasure(
-    settings: Settings, database_url: str, milvus_uri: str
-) -> AsyncIterator[tuple[Tenants, WholeErasure]]:
-    """Connect to the stores that hold something of users, for a command that erases one, or a space.
-
-    Raises:
-        ConfigurationError, DatabaseUnavailable: as `open_stores`.
-    """
-    async with open_stores(settings, database_url, milvus_uri) as stores:
-        yield Tenants(stores.database), WholeErasure(stores)
-
-
-@asynccontextmanager
-async def open_stores(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[RemovalStores]:
-    """Connect to the stores that hold something of users.
+async def open_erasure(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[WholeErasure]:
+    """Connect to the stores that hold something of users, for a command that rewrites them.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
@@ -137,13 +123,6 @@ async def open_stores(settings: Settings, database_url: str, milvus_uri: str) ->
         milvus = Milvus(milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
-        yield RemovalStores(
-            database,
-            TurnLeases(database),
-            events,
-            core_cache,
-            index,
-            OperationLog(database),
-            jobs,
-            events_keep_s=keep_s,
-        )
+        log, leases = OperationLog(database), TurnLeases(database)
+        stores = RemovalStores(database, leases, events, core_cache, index, log, jobs, events_keep_s=keep_s)
+        yield WholeErasure(stores)
