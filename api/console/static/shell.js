@@ -97,11 +97,11 @@ export function Shell({ service, onSignedOut }) {
     <aside id="sidebar">
       <div class="brand"><a href="#/chat">Anamnesis</a><button type="button" class="link" onClick=${() => speak(language === 'zh' ? 'en' : 'zh')} title=${t('change_language')}>${LANGUAGES[language === 'zh' ? 'en' : 'zh']}</button></div>
       <a class="new-chat" href="#/chat" aria-keyshortcuts="Control+Shift+O"><${Icon} name="add" />${t('new_chat')}</a>
-      <nav aria-label=${t('nav.label')}>
+      <div class="rest"><nav aria-label=${t('nav.label')}>
         ${FIRST.map(link)}
         <details open=${DETAILS.includes(at.screen)}><summary>${t('nav.details')}</summary>${DETAILS.map(link)}</details>
       </nav>
-      <${Conversations} user=${user} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} />
+      <${Conversations} user=${user} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} /></div>
       <div class="account">
         <button type="button" class="user" disabled=${service.user_id !== null} onClick=${() => setChoosing(true)}><span class="avatar">${user.slice(0, 1).toUpperCase()}</span><span>${user}<small>${t('user')}</small></span></button>
         <a class="icon-button" href=${rooted('guide/')} target="_blank" rel="noopener" aria-label=${t('guide')} title=${t('guide')}><${Icon} name="help" /></a>

@@ -2,7 +2,7 @@
 
 import { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from './vendor/preact.js'
 import { Problem } from './api.js'
-import { ago, dateTime, t } from './i18n.js'
+import { ago, currentLanguage, dateTime, known, t } from './i18n.js'
 
 export { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState }
 
@@ -39,7 +39,7 @@ export function Button({ onClick, kind = '', children, ...rest }) {
     await attempt(() => onClick(event))
     setBusy(false)
   }
-  return html`<button type="button" class=${`button ${kind}`} disabled=${busy} aria-busy=${busy} onClick=${press} ...${rest}>${children}</button>`
+  return html`<button type="button" class=${`button ${kind}`} ...${rest} disabled=${busy || rest.disabled} aria-busy=${busy} onClick=${press}>${children}</button>`
 }
 
 /** Load what a screen shows; again when `inputs` change. */
@@ -96,7 +96,11 @@ export function messageOf(error) {
   if (!(error instanceof Problem)) return t('error.defect')
   if (error.status === 0) return t('error.unreachable')
   if (error.status === 403) return t('error.forbidden', { detail: error.message })
-  return error.message || t('error.defect')
+  const [, field, reason] = /^([\w.]+): (.*)$/s.exec(error.message) ?? []
+  if (error.code === 'invalid_input' && field) return t('problem.invalid_input', { field: known(`input.${field}`) ?? field, reason })
+  const sentence = known(`problem.${error.code}`) ?? known(`failure.${error.code}`)
+  if (!sentence || currentLanguage() === 'en') return error.message || sentence || t('error.defect')
+  return error.message ? t('problem.with_detail', { sentence, detail: error.message }) : sentence
 }
 
 export const Failure = ({ error, retry }) => html`
@@ -178,14 +182,14 @@ export function Dialog({ title, onClose, children, side = false, wide = false })
 }
 
 /** Ask before something is done; `children` say what is affected. */
-export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', children }) {
+export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', ready = true, children }) {
   const confirm = async () => {
     await onConfirm()
     onClose()
   }
   return html`<${Dialog} title=${title} onClose=${onClose}>
     ${children}
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind=${kind} onClick=${confirm}>${action}<//></footer>
+    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind=${kind} disabled=${!ready} onClick=${confirm}>${action}<//></footer>
   <//>`
 }
 
@@ -195,8 +199,8 @@ export const Page = ({ title, lead, actions, children, wide }) => html`
     ${children}
   </div>`
 
-export const Field = ({ label, hint, children }) =>
-  html`<label class="field"><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`
+export const Field = ({ label, hint, required, children }) =>
+  html`<label class="field"><span>${label}${required && html`<span class="muted"> ${t('required')}</span>`}</span>${children}${hint && html`<small>${hint}</small>`}</label>`
 
 export const Select = ({ value, onChange, options, ...rest }) => html`
   <select value=${value} onChange=${(event) => onChange(event.target.value)} ...${rest}>

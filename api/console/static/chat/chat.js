@@ -15,6 +15,7 @@ import { Why } from './why.js'
 
 export const screen = 'chat'
 const SHOWN_AT_FIRST = 60
+const FEW = 5 // chats of somebody who still finds their way
 const NEAR_THE_END = 80 // pixels
 
 export function Screen({ service, user, rest, may, conversations }) {
@@ -69,7 +70,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   // The end stays in sight while the reader is there.
   useLayoutEffect(() => {
     const stay = () => {
-      if (follows.current) scroller.current.scrollTop = scroller.current.scrollHeight
+      if (follows.current && thread.current.querySelector('.turn')) scroller.current.scrollTop = scroller.current.scrollHeight
     }
     const watcher = new ResizeObserver(stay)
     watcher.observe(thread.current)
@@ -130,7 +131,7 @@ export function Screen({ service, user, rest, may, conversations }) {
         ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
-        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}
+        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} isNew=${!(conversations.items?.length > FEW)} />`}
         ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
         ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => again(one)} onCompare=${(place) => setDialog({ kind: 'compare', place })} />`)}
       </div>
@@ -165,13 +166,11 @@ function asMarkdown(title, turns) {
   return new Blob([`# ${title || t('conversation')}\n\n`, parts.join('\n')], { type: 'text/markdown' })
 }
 
-function Welcome({ onTry, mayLoad }) {
+function Welcome({ onTry, mayLoad, isNew }) {
   return html`<div class="welcome">
     <h2>${t('welcome.title')}</h2>
-    <p class="muted">${t('welcome.lead')}</p>
-    <ol>
-      ${[1, 2, 3].map((n) => html`<li><button type="button" onClick=${() => onTry(t(`welcome.text_${n}`))}><b>${t(`welcome.step_${n}`)}</b><span>${t(`welcome.text_${n}`)}</span></button></li>`)}
-    </ol>
+    ${isNew && html`<p class="muted">${t('welcome.lead')}</p>
+      <ol>${[1, 2, 3].map((n) => html`<li><button type="button" onClick=${() => onTry(t(`welcome.text_${n}`))}><b>${t(`welcome.step_${n}`)}</b><span>${t(`welcome.text_${n}`)}</span></button></li>`)}</ol>`}
     ${mayLoad && html`<p class="demo"><${Button} kind="link" onClick=${loadDemo}>${t('demo.load')}<//></p>`}
   </div>`
 }

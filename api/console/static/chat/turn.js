@@ -139,11 +139,12 @@ function Change({ change, user, may }) {
     setUndone(true)
   }
   return html`<div class=${undone ? 'change undone' : 'change'}>
-    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : change.summary}</span>
+    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : change.summary.replace(IDS, '')}</span>
     ${undone ? html`<${Chip}>${t('undone')}<//>` : change.operation_id && may('memory:write') && html`<${Button} kind="link" onClick=${undo}>${t('undo')}<//>`}
   </div>`
 }
 
+const IDS = / ?[（(][0-9a-f]{8}-[0-9a-f-]{27}[)）]/g // of memories, for the model that has to choose one
 const ADDS = /^(core_memory_(insert|update|change)|episode_insert)$/
 
 /** What an operation did: what is remembered from it, or its name. */
