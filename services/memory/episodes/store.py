@@ -70,7 +70,9 @@ class EpisodeStore:
         }
         statement = sql.FOUND if with_previous else sql.SHOWN
         statement = as_of(statement) if scope.as_of else statement
-        rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(StoredUnit))
+        rows = await self._database.fetch(
+            scope.tenant_id, statement, values, class_row(StoredUnit), generic=not scope.as_of
+        )
         return {row.unit_id: row for row in rows}
 
     async def sources(self, scope: Scope, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
