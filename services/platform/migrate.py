@@ -1,7 +1,8 @@
 """Upgrades the schema as the tables' owner, and grants the service's role its rights."""
 
 import re
-import time
+import subprocess
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,6 @@ BASELINE = "0100"
 """The migration that makes the whole schema. Databases of older ones are not upgraded, but moved."""
 _SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
 """In a migration: the oldest version that works on the schema which it leaves. Missing, as the one before."""
-
-_LOCK_TIMEOUT = "SET lock_timeout = '3s'"
-_PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -137,37 +135,21 @@ def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> Non
 
 def upgrade_within(transaction: "Connection", revision: str) -> None:
     """Apply the migrations up to a revision, or `head`, within a transaction of the caller's."""
-    _run_migrations(revision, connection=transaction)
+    from services.platform.upgrade import run_migrations  # noqa: PLC0415 — half a second, and only for a restore
+
+    run_migrations(revision, connection=transaction)
 
 
 def _upgrade(owner_url: str) -> None:
-    """Apply the migrations. One that cannot lock a table soon lets turns pass and is tried again."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 — as Alembic, below
+    """Apply the migrations in a process of their own, which takes SQLAlchemy and Alembic with it when it ends.
 
-    def connect() -> "psycopg.Connection[tuple[Any, ...]]":
-        connection = psycopg.connect(owner_url)
-        connection.execute(_LOCK_TIMEOUT)
-        connection.commit()
-        return connection
-
-    for pause_s in (*_PAUSES_S, None):
-        try:
-            return _run_migrations("head", connect=connect)
-        except OperationalError as error:
-            if pause_s is None or not isinstance(error.orig, psycopg.errors.LockNotAvailable):
-                raise
-        time.sleep(pause_s)
-    return None
-
-
-def _run_migrations(revision: str, **attributes: object) -> None:
-    from alembic import command  # noqa: PLC0415 — half a second, needed only when there is something to do
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER))
-    config.attributes.update(attributes)
-    command.upgrade(config, revision)
+    Raises:
+        RuntimeError: a migration failed; with what it wrote.
+    """
+    arguments = [sys.executable, "-m", "services.platform.upgrade"]
+    done = subprocess.run(arguments, input=owner_url, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"The schema could not be upgraded.\n{done.stderr.strip()}")
 
 
 def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:

@@ -186,3 +186,16 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
         check=False,
         env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONPATH": str(ROOT), **variables},
     )
+
+
+def test_it_loads_nothing_that_only_other_commands_need(tmp_path: Path) -> None:
+    program = [sys.executable, "-X", "importtime", "-m", "anamnesis_agent"]
+    service = ServiceProcess(tmp_path / "data", free_port(), program=program, environment={"PYTHONPATH": str(ROOT)})
+    service.start()  # over new data, whose schema is made first
+    try:
+        answer_of(chat(service.url, "Hello"))
+    finally:
+        service.end()
+    loaded = {line.rpartition("|")[2].strip() for line in service.text.splitlines() if "import time:" in line}
+    assert "services.platform.postgres" in loaded
+    assert loaded.isdisjoint({"alembic", "sqlalchemy", "pandas", "setuptools", "services.platform.upgrade"})

@@ -1,0 +1,49 @@
+"""Applies the migrations: `python -m services.platform.upgrade`, with the owner's address as its input.
+
+A service runs it as a process of its own, so that it does not keep SQLAlchemy and Alembic in memory.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.exc import OperationalError
+
+_FOLDER = Path(__file__).parent / "migrations"
+_LOCK_TIMEOUT = "SET lock_timeout = '3s'"
+_PAUSES_S = (1.0, 2.0, 4.0, 8.0)
+
+
+def upgrade(owner_url: str) -> None:
+    """Apply the migrations. One that cannot lock a table soon lets turns pass and is tried again."""
+
+    def connect() -> "psycopg.Connection[tuple[Any, ...]]":
+        connection = psycopg.connect(owner_url)
+        connection.execute(_LOCK_TIMEOUT)
+        connection.commit()
+        return connection
+
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            return run_migrations("head", connect=connect)
+        except OperationalError as error:
+            if pause_s is None or not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                raise
+        time.sleep(pause_s)
+    return None
+
+
+def run_migrations(revision: str, **attributes: object) -> None:
+    """Apply the migrations up to a revision, with what `migrations/env.py` is given."""
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER))
+    config.attributes.update(attributes)
+    command.upgrade(config, revision)
+
+
+if __name__ == "__main__":
+    upgrade(sys.stdin.read())
