@@ -38,7 +38,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS waiting FROM kb_chunks
     WHERE tenant_id = %(tenant_id)s AND base_id = b.id AND indexed_at IS NULL
 ) AS w
-WHERE b.tenant_id = %(tenant_id)s
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id IS NULL
   AND (%(prefix)s::text IS NULL OR b.prefix = %(prefix)s)
   AND (%(after)s::text IS NULL OR b.prefix > %(after)s)
 ORDER BY b.prefix LIMIT %(limit)s
@@ -62,11 +62,14 @@ UPDATE knowledge_bases SET
     system_prompt = coalesce(%(system_prompt)s, system_prompt),
     handler = CASE WHEN %(sets_handler)s THEN %(handler)s ELSE handler END,
     updated_at = clock_timestamp()
-WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s
+WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s AND user_id IS NULL
 RETURNING 1
 """
 
-_DELETE = "DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s RETURNING id"
+_DELETE = """
+DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s AND user_id IS NULL
+RETURNING id
+"""
 
 _PREFIX = re.compile(PREFIX_PATTERN)
 

@@ -17,7 +17,9 @@ from services.platform.postgres import Database
 
 _CHUNKS_AT_ONCE = 500
 
-_BASE = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s"
+_BASE = """
+SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s AND user_id IS NULL
+"""
 
 _DOCUMENTS: LiteralString = """
 SELECT d.id, d.source, d.title, d.media_type, encode(d.checksum, 'hex') AS checksum, d.byte_size, d.chunk_count,

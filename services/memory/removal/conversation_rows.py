@@ -98,10 +98,11 @@ class ConversationRows:
         counts["daily_summaries"] = len(days)
         await self._run(sql.REMOVE_MEMORY_VERSIONS)
         counts["jobs"] = await remove_jobs(self._connection, "conversation", self._values)
+        bases = [row[0] for row in await self._all(sql.REMOVE_DOCUMENTS)]
         await self._run(sql.REMOVE)
         return Removal(
             counts,
-            Left(self._conversation.user_id, turns, sorted(set(experts)), gone),
+            Left(self._conversation.user_id, turns, sorted(set(experts)), gone, bases),
             days_left=[visit_id for _, visit_id in days if visit_id],
         )
 

@@ -36,6 +36,13 @@ _LOCK: LiteralString = "SELECT id FROM spaces WHERE id = %(space_id)s AND tenant
 
 _EPISODES: LiteralString = "SELECT id FROM episodes WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
+_REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations c
+WHERE c.space_id = %(space_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
+  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
+RETURNING b.id
+"""
+
 _REMOVE: LiteralString = "DELETE FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
 _CHANGED: LiteralString = """
@@ -90,6 +97,7 @@ class SpaceErasure:
             counts = await counted(connection, "space", values)
             episodes = [row[0] for row in await _all(connection, _EPISODES, values)]
             jobs = await remove_jobs(connection, "space", values)
+            bases = [row[0] for row in await _all(connection, _REMOVE_DOCUMENTS, values)]
             await connection.execute(_REMOVE, values)
             await connection.execute(_CHANGED, values)
             await self._stores.operations.append(
@@ -99,7 +107,7 @@ class SpaceErasure:
                 Operation("space_delete", results={"removed": counts}),
                 Trigger("user"),
             )
-            left = Left(values["user_id"], turns, experts, episodes)
+            left = Left(values["user_id"], turns, experts, episodes, bases)
             await self._stores.defer(connection, tenant_id, left)
         elsewhere, pending = await self._stores.clean(left)
         log.info("space erased", tenant_id=str(tenant_id), space_id=str(values["space_id"]), pending=pending)

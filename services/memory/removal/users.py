@@ -26,6 +26,8 @@ SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s
 UNION SELECT expert_id FROM conversations WHERE user_id = %(user_id)s
 """
 
+_DOCUMENTS = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s"
+
 _REMOVE = "DELETE FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
 
 log = structlog.get_logger(__name__)
@@ -72,6 +74,7 @@ class UserErasure:
                 values["user_id"],
                 await recent_turns(connection, "user", values),
                 [row[0] for row in await (await connection.execute(_EXPERTS, values)).fetchall()],
+                base_ids=[row[0] for row in await (await connection.execute(_DOCUMENTS, values)).fetchall()],
                 whole_user=True,
                 is_indexed=await (await connection.execute(_INDEXED, values)).fetchone() is not None,
             )
