@@ -22,9 +22,7 @@ from services.knowledge.base import (
 from services.llm.tokens import count_tokens
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database, Row
-
-FORGET_PASSAGES = "forget_passages"
-"""Job that removes chunks of removed documents and bases from the index."""
+from services.search.vector_index import FORGET_PASSAGES
 
 _BASES = """
 SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,

@@ -9,11 +9,12 @@ from uuid_utils.compat import uuid7
 
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
-from services.knowledge.bases import FORGET_PASSAGES, only
+from services.knowledge.bases import only
 from services.knowledge.document import Chunk, StoredDocument
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.search.vector_index import FORGET_PASSAGES
 
 _CHUNKS_AT_ONCE = 500
 

@@ -2,18 +2,19 @@
 
 import httpx
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, FilePayload, expect
 
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_clear]
 
-_LEASE = {
+_LEASE: FilePayload = {
     "name": "lease.md",
     "mimeType": "text/markdown",
     "buffer": b"# Lease\n\nThe rent of the flat is 912 euros a month.\n",
 }
+_UNREADABLE: FilePayload = {"name": "a.bin", "mimeType": "", "buffer": b"\x00\x01"}
 
 
 async def test_a_document_is_given_in_a_new_chat_and_its_passage_opened(
@@ -25,7 +26,7 @@ async def test_a_document_is_given_in_a_new_chat_and_its_passage_opened(
         await seen.open()
         async with page.expect_file_chooser() as choosing:
             await page.get_by_role("button", name="Add pictures or documents").click()
-        await (await choosing.value).set_files([_LEASE])  # type: ignore[list-item]
+        await (await choosing.value).set_files([_LEASE])
         await expect(page.locator(".given .chip.good")).to_have_text("lease.md")
         await seen.ask("What does the flat cost?")
         await page.locator(".sources").get_by_role("button", name="lease.md").click()
@@ -53,9 +54,9 @@ async def test_a_file_that_cannot_be_read_is_told_and_a_temporary_chat_takes_non
         page = seen.page
         await seen.open()
         file = page.locator(".composer input[type=file]")
-        await file.set_input_files([{"name": "a.bin", "mimeType": "", "buffer": b"\x00\x01"}])
+        await file.set_input_files([_UNREADABLE])
         await expect(page.locator(".toast.bad")).to_contain_text("无法读取这类文件")
         await page.get_by_role("button", name="临时对话").click()
-        await file.set_input_files([_LEASE])  # type: ignore[list-item]
+        await file.set_input_files([_LEASE])
         await expect(page.locator(".toast.bad").last).to_have_text("临时对话不保存文档。")
         seen.expect_faults("415")

@@ -14,14 +14,13 @@ import structlog
 from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.knowledge.bases import FORGET_PASSAGES
 from services.memory.cache import CoreMemoryCache
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.store import FORGET
 from services.memory.operations import OperationLog
 from services.platform.connections import Connection
 from services.platform.postgres import Database
-from services.search.vector_index import WRITING
+from services.search.vector_index import FORGET_PASSAGES, WRITING
 
 ERASE_TRACES = "erase_traces"
 _KEYS_AT_ONCE = 500
