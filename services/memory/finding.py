@@ -5,7 +5,7 @@ Exactly one clear best is meant; where several may be, they are candidates, and 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -166,11 +166,10 @@ class MemoryFinder:
 
     async def values(self, owner: Owner, *, reaches_shared: bool = True) -> list[Memory]:
         """Return the values of core memory, those of the owner's space first."""
-        own = [each for block in await self._core.read(owner) for each in _values_of(block)]
-        if owner.space_id is None or not reaches_shared:
-            return own
-        shared = [each for block in await self._core.read(owner.shared) for each in _values_of(block)]
-        return [*own, *(replace(each, is_shared=True) for each in shared)]
+        blocks = await self._core.read(owner)
+        if owner.space_id is not None and reaches_shared:
+            blocks += await self._core.read(owner.shared)
+        return [each for block in blocks for each in _values_of(block)]
 
     async def written(self, request: ChangeRequest) -> list[Memory]:
         """Return the newest written memories."""
