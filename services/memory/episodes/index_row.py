@@ -35,7 +35,7 @@ def milliseconds(at: datetime) -> int:
 
 
 def held_by(expert_id: UUID, space_id: UUID | None) -> UUID:
-    """Return the value of the field `expert_id` of a collection: the expert, or one made of the expert and a space."""
+    """Return the value of the field `expert_id` of a collection: the expert, or one made of it and a space."""
     return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 
 
