@@ -46,9 +46,10 @@ def make_background(
     store = FilingStore(database, memory.operations)
     filing = Filing(
         store,
-        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
+        FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
         models,
-        FilingPlans(memory.changes, memory.core, memory.hiding),
+        FilingPlans(memory.changes.planner, memory.core),
+        memory.hiding,
         memory.proposals,
         jobs,
         on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),

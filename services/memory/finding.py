@@ -145,6 +145,8 @@ class MemoryFinder:
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
         """Return the memory that an id names; None = the owner has none of this id."""
         memory_id = memory_id.strip().lower()
+        if not is_id(memory_id):
+            return None
         if _VALUE_ID.fullmatch(memory_id):
             values = await self.values(owner, reaches_shared=reaches_shared)
             return next((each for each in values if each.id == memory_id), None)
@@ -176,7 +178,7 @@ class MemoryFinder:
         found = await self._mentions(request, _ANYTHING, reaches_shared=True)
         return [each for each in _places(found) if each.kind == "written"]
 
-    async def nearest(self, request: ChangeRequest, text: str, *, limit: int) -> list[Memory]:
+    async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
         sought = Words.of(text)
         known = [*await self.values(request.owner), *await self.written(request)]
