@@ -23,7 +23,9 @@ from anamnesis_client.models import (
     WrittenMemory,
 )
 from anamnesis_client.retries import Tries
-from anamnesis_client.streams import TurnStream
+from anamnesis_client.streams import Lines, TurnStream
+
+Params = Mapping[str, Any] | None
 
 
 class AsyncAnamnesis:
@@ -188,25 +190,62 @@ class AsyncAnamnesis:
         """
         return await self._send(calls.store(user or self._user, operations, space))
 
-    async def export(self, *, user: str | None = None) -> AsyncIterator[str]:
-        """Yield everything that is stored of a user, as JSON Lines that `import_lines` takes."""
-        path = calls.export_path(user or self._user)
+    async def request(self, method: str, *path: object, json: Any = None, params: Params = None) -> Any:
+        """Send any request of the API, and return what the service sends; None = nothing.
+
+        Args:
+            method: of HTTP.
+            path: below `/api/v1`, segment by segment, such as `"users", "me", "spaces"`.
+            json: the body.
+            params: the query; what is None is left out.
+        """
+        return await self._send(calls.endpoint(method, path, json, params))
+
+    async def items(
+        self, *path: object, params: Params = None, limit: int | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the items of a list of the API, from as many pages as it takes, and at most `limit` of them."""
+        after, left = None, limit
+        while left is None or left > 0:
+            size = calls.PAGE if left is None else min(left, calls.PAGE)
+            query = {**(params or {}), "limit": size, "after": after}
+            page = await self.request("GET", *path, params=query)
+            for item in page["items"]:
+                yield item
+            left = None if left is None else left - len(page["items"])
+            after = page.get("next")
+            if after is None:
+                return
+
+    async def add_document(self, base: str, source: str, data: bytes) -> Mapping[str, Any]:
+        """Take a document into a knowledge base, in place of one of the same name, whose ending says its kind.
+
+        Returns:
+            `status`, `created`, `replaced` or `unchanged`, and `document`.
+        """
+        return await self._send(calls.document(base, source, data))
+
+    async def export(self, *, user: str | None = None, space: str | None = None) -> AsyncIterator[str]:
+        """Yield everything that is stored of a user, or in one space, as JSON Lines that `import_lines` takes."""
+        path, params = calls.export(user or self._user, space)
+        lines = Lines()
         try:
-            async with self._http.stream("GET", path) as response:
+            async with self._http.stream("GET", path, params=params) as response:
                 if response.is_error:
                     await response.aread()
                     raise calls.error_of(response)
-                async for line in response.aiter_lines():
-                    yield line
+                async for data in response.aiter_bytes():
+                    for line in lines.take(data):
+                        yield line
         except httpx.TransportError as error:
             raise Unreachable(f"The export broke off: {error}") from error
 
-    async def import_lines(self, lines: AsyncIterable[str]) -> ImportReport:
-        """Import JSON Lines. What is stored already is skipped, so a broken import is simply repeated."""
+    async def import_lines(self, lines: AsyncIterable[str | bytes]) -> ImportReport:
+        """Import JSON Lines; bytes may be cut anywhere. What is stored is skipped, so repeat what broke."""
 
         async def content() -> AsyncIterator[bytes]:
             async for line in lines:
-                yield line.rstrip("\n").encode() + b"\n"
+                yield line if isinstance(line, bytes) else line.rstrip("\n").encode() + b"\n"
 
         try:
             response = await self._http.post(
@@ -233,10 +272,12 @@ class AsyncAnamnesis:
                             raise refusal
                         failure, asked_s = refusal, refusal.retry_after_s
                     else:
-                        async for line in response.aiter_lines():
-                            if event := stream.take(line):
-                                tries.succeeded()
-                                yield event
+                        lines = Lines()
+                        async for data in response.aiter_bytes():
+                            for line in lines.take(data):
+                                if event := stream.take(line):
+                                    tries.succeeded()
+                                    yield event
             except httpx.TransportError as error:
                 failure = Unreachable(f"The stream broke off: {error}")
             if not stream.ended:
@@ -249,15 +290,20 @@ class AsyncAnamnesis:
             asked_s: float | None = None
             try:
                 response = await self._http.request(
-                    call.method, call.path, json=call.json, params=dict(call.params), headers=dict(call.headers)
+                    call.method,
+                    call.path,
+                    json=call.json,
+                    content=call.content,
+                    params=dict(call.params),
+                    headers=dict(call.headers),
                 )
             except httpx.TransportError as error:
-                failure = Unreachable(f"{call.path}: {error or type(error).__name__}")
+                failure = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
                 if not call.repeatable:
                     raise failure from error
             else:
                 if not response.is_error:
-                    return call.read(response.json())
+                    return call.read(calls.content_of(response))
                 refusal = calls.error_of(response)
                 if not calls.may_come_back(refusal):
                     raise refusal

@@ -24,6 +24,11 @@ from anamnesis_client.models import (
 
 MemoryKind = Literal["preference", "decision", "context", "outcome"]
 LINES = "application/x-ndjson"
+NOT_OURS = "not_ours"
+"""Code of the error that what answers is not the service, but for example a proxy."""
+
+PAGE = 200
+"""Items that the service sends at once, at the most."""
 
 _BUSY = frozenset({429, 503})
 
@@ -46,11 +51,28 @@ class Call(Generic[Result]):
     method: str
     path: str
     read: Callable[[Any], Result]
-    json: Mapping[str, Any] | None = None
+    json: Any = None
+    content: bytes | None = None
+    """Its body, where that is no JSON."""
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
     """Whether it may be sent once more when the connection breaks."""
+
+
+def endpoint(method: str, path: Sequence[object], json: Any, params: Mapping[str, Any] | None) -> Call[Any]:
+    """Any request of the API, by the segments of its path below `/api/v1`."""
+    query = {name: _text(value) for name, value in (params or {}).items() if value is not None}
+    segments = "/".join(quote(str(each), safe="") for each in path)
+    return Call(
+        method, f"/api/v1/{segments}", lambda found: found, json=json, params=query, repeatable=method != "POST"
+    )
+
+
+def document(base: str, source: str, data: bytes) -> Call[Mapping[str, Any]]:
+    """A document to take into a knowledge base; the ending of its name says what it is."""
+    path = f"/api/v1/knowledge-bases/{quote(base, safe='')}/documents"
+    return Call("POST", path, lambda found: found, content=data, params={"source": source})
 
 
 def chat_body(message: str, user: str, session: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,9 +146,23 @@ def store(user: str, operations: Sequence[Mapping[str, Any]], space: str | None)
     return Call("POST", "/api/v1/store/batch", _results, json=body, repeatable=not writes)
 
 
-def export_path(user: str) -> str:
-    """Where everything that is stored of a user can be read."""
-    return f"{_of(user)}/export"
+def export(user: str, space: str | None) -> tuple[str, dict[str, str]]:
+    """Path and query of everything that is stored of a user, or in one space."""
+    return f"{_of(user)}/export", {} if space is None else {"space": space}
+
+
+def content_of(response: httpx.Response) -> Any:
+    """The content of an answer of success; None for one without.
+
+    Raises:
+        ServiceError: it is not from the service.
+    """
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        raise ServiceError(response.status_code, NOT_OURS, response.text[:200]) from None
 
 
 def import_report(response: httpx.Response) -> ImportReport:
@@ -142,14 +178,16 @@ def error_of(response: httpx.Response) -> ServiceError:
         found = response.json()
         return ServiceError(response.status_code, str(found["code"]), str(found["detail"]), seconds)
     except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError):
-        return ServiceError(
-            response.status_code, "not_ours", response.text[:200] or response.reason_phrase, seconds
-        )
+        return ServiceError(response.status_code, NOT_OURS, response.text[:200] or response.reason_phrase, seconds)
 
 
 def may_come_back(error: ServiceError) -> bool:
     """Whether the service asks to try again later, and has done nothing yet."""
     return error.status in _BUSY and error.retry_after_s is not None
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _moment(as_of: datetime | None) -> dict[str, str]:

@@ -11,6 +11,18 @@ from anamnesis_client.models import Answer, Event
 EVENT_STREAM = "text/event-stream"
 
 
+class Lines:
+    """Cuts what arrives into lines, at line feeds alone: JSON may hold every other mark that ends a line."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def take(self, data: bytes) -> list[str]:
+        """Read some more bytes; return the lines that are whole now."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        return [line.decode().removesuffix("\r") for line in whole]
+
+
 @dataclass
 class TurnStream:
     """Where a stream is: what is asked next, what has come, and whether it has ended."""

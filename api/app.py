@@ -13,6 +13,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute
 
 from api import (
+    archive_imports,
     chat,
     conversations,
     doctor,
@@ -154,6 +155,7 @@ def _routes() -> Sequence[BaseRoute]:
         spaces,
         jobs,
         transfer,
+        archive_imports,
         doctor,
         model_choice,
         frontends,

@@ -15,9 +15,17 @@ from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import ErasedConversationView
-from api.turn_schemas import BranchList, ConversationPage, ConversationView, MessagePage, TurnPage
+from api.turn_schemas import (
+    BranchList,
+    ConversationPage,
+    ConversationRequest,
+    ConversationView,
+    MessagePage,
+    TurnPage,
+)
 from services.conversations.transcript import Message
 from services.conversations.values import Id, SpaceName
+from services.errors import InvalidInput
 from services.summaries.store import StoredSummary
 
 router = APIRouter(
@@ -35,17 +43,26 @@ async def conversations(
     user_id: Id | None = None,
     session_id: Id | None = None,
     space: Annotated[SpaceName | None, Query(description="Only those of spaces of this name.")] = None,
+    pinned: Annotated[bool | None, Query(description="Only those that are pinned, or only the others.")] = None,
+    contains: Annotated[
+        str | None,
+        Query(min_length=1, max_length=200, description="Text in the title or a message; needs a user_id."),
+    ] = None,
     after: After = None,
     limit: Limit = 50,
 ) -> Any:
     """Conversations of the tenant, of one user, or of one session name, newest first."""
     if user_id is not None:
         caller.act_for(user_id)
+    if contains is not None and (user_id or caller.user_id) is None:
+        raise InvalidInput("contains", "is searched among the conversations of one user; give a user_id")
     items = await services.transcript.conversations(
         caller.tenant_id,
         user_id=user_id or caller.user_id,
         session_id=session_id,
         space=space,
+        pinned=pinned,
+        contains=None if contains is None else contains.replace("\x00", ""),
         after=cursor_of(after),
         limit=limit,
     )
@@ -56,6 +73,16 @@ async def conversations(
 async def conversation(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One conversation."""
     return await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+
+
+@router.patch("/conversations/{conversation_id}", response_model=ConversationView)
+async def change(
+    conversation_id: UUID, body: ConversationRequest, services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Rename a conversation, pin it or unpin it."""
+    return await services.transcript.change(
+        caller.tenant_id, conversation_id, user_id=caller.user_id, title=body.title, pinned=body.pinned
+    )
 
 
 @router.delete("/conversations/{conversation_id}", response_model=ErasedConversationView)

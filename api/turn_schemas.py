@@ -17,6 +17,12 @@ from services.conversations.values import (
 Comment = Annotated[
     str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
 ]
+MAX_TITLE_CHARACTERS = 200
+Title = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE_CHARACTERS),
+    AfterValidator(no_nul),
+]
 Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
 
 
@@ -140,8 +146,20 @@ class ConversationView(BaseModel):
     user_id: str
     expert: str
     space: str | None = Field(description="The space that it belongs to; null = none.")
-    title: str
+    title: str = Field(
+        description="The user's own, or the beginning of the first message; empty where that was forgotten since."
+    )
+    pinned: bool
     created_at: datetime
+
+
+class ConversationRequest(BaseModel):
+    """A change of a conversation; fields that are not given stay."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"title": "Bread", "pinned": True}]})
+
+    title: Title | None = Field(None, description=f"1 to {MAX_TITLE_CHARACTERS} characters.")
+    pinned: bool | None = None
 
 
 class MessageView(BaseModel):

@@ -9,7 +9,7 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks.plain_forms import texts_in
+from benchmarks.ordinary_messages import texts_in
 from services.text.secrets import without_secrets
 
 

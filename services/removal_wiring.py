@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.engines import direct_url, make_database
-from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
@@ -109,21 +108,8 @@ def _plan_topic(memory: Memory) -> PlanTopic:
 
 
 @asynccontextmanager
-async def open_erasure(
-    settings: Settings, database_url: str, milvus_uri: str
-) -> AsyncIterator[tuple[Tenants, UserErasure, SpaceErasure]]:
-    """Connect to the stores that hold something of users, for a command that erases one, or a space.
-
-    Raises:
-        ConfigurationError, DatabaseUnavailable: as `open_stores`.
-    """
-    async with open_stores(settings, database_url, milvus_uri) as stores:
-        yield Tenants(stores.database), UserErasure(stores), SpaceErasure(stores)
-
-
-@asynccontextmanager
-async def open_stores(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[RemovalStores]:
-    """Connect to the stores that hold something of users.
+async def open_erasure(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[UserErasure]:
+    """Connect to the stores that hold something of users, for a command that rewrites them.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
@@ -144,6 +130,7 @@ async def open_stores(settings: Settings, database_url: str, milvus_uri: str) ->
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
         traces = Traces(events, core_cache)
-        yield RemovalStores(
+        stores = RemovalStores(
             database, TurnLeases(database), traces, index, OperationLog(database), jobs, events_keep_s=keep_s
         )
+        yield UserErasure(stores)

@@ -4,16 +4,18 @@ import getpass
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import httpx
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from anamnesis_client import Anamnesis, ClientError
+from api.cli import chat_service
 from api.cli.chat_answer import show_answer
-from api.cli.chat_service import AtUrl, ChatService, Refused, WithKey, connected
 from api.cli.chat_views import show_conversations, show_memory, show_model
 from api.cli.chat_why import show_why
-from api.cli.shell import WRONG_USE, InSpace, fail, settings_or_exit
+from api.cli.memory import forget_text
+from api.cli.service import AtUrl, Refused, WithKey, connected, told
+from api.cli.shell import WRONG_USE, InSpace, fail
 from state.budget import WRITTEN, RequestBudget, parse_budget
 
 _SHOWN_ON_RETURN = 6
@@ -38,7 +40,7 @@ console = Console()
 class _Talk:
     """The state of the conversation at the terminal."""
 
-    service: ChatService
+    service: Anamnesis
     user: str
     session: str
     expert: str | None
@@ -70,7 +72,6 @@ def chat(
 
     Example: `anamnesis chat --session holiday`
     """
-    settings = settings_or_exit()
     name = user or getpass.getuser()
     for option, value in (("--user", name), ("--session", session), ("--expert", expert)):
         if value is not None and (problem := _problem_of_name(value)):
@@ -79,9 +80,9 @@ def chat(
         limits = parse_budget(budget) if budget else RequestBudget()
     except ValueError as error:
         fail(f"--budget: {error}", WRONG_USE)
-    with connected(url, key, settings) as client:
-        talk = _Talk(ChatService(client), name, session, expert, space, temporary, limits)
-        if resume and (newest := talk.service.conversations(name, limit=1)):
+    with connected(url, key) as service:
+        talk = _Talk(service, name, session, expert, space, temporary, limits)
+        if resume and (newest := chat_service.conversations(service, name, limit=1)):
             talk.session = newest[0]["session_id"]
         _enter(talk)
         _read_lines(talk)
@@ -96,10 +97,10 @@ def _enter(talk: _Talk) -> None:
     if talk.temporary:
         console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
         return
-    found = talk.service.conversation(talk.user, talk.session)
+    found = chat_service.conversation(talk.service, talk.user, talk.session)
     if found is None:
         if talk.expert is not None:
-            talk.service.expert(talk.expert)
+            chat_service.expert(talk.service, talk.expert)
         with_expert = f" with {escape(talk.expert)}" if talk.expert else ""
         in_space = f" in the space “{escape(talk.space)}”" if talk.space else ""
         console.print(
@@ -121,7 +122,7 @@ def _enter(talk: _Talk) -> None:
         )
     talk.expert, talk.space = found["expert"], found["space"]
     console.print(f"[dim]Conversation “{escape(talk.session)}” with {escape(found['expert'])}, continued.[/]")
-    for message in talk.service.last_messages(found["id"], _SHOWN_ON_RETURN):
+    for message in chat_service.last_messages(talk.service, found["id"], _SHOWN_ON_RETURN):
         name = "you " if message["role"] == "user" else "anam"
         unfinished = "" if message["completed"] else " [dim](incomplete)[/]"
         console.print(f"[dim]{name} {escape(message['content'])}[/]{unfinished}")
@@ -146,17 +147,16 @@ def _read_lines(talk: _Talk) -> None:
 
 
 def _send(talk: _Talk, message: str) -> None:
-    body: dict[str, Any] = {
-        "user_id": talk.user,
-        "session_id": talk.session,
+    options: dict[str, Any] = {
+        "user": talk.user,
+        "session": talk.session,
         "expert": talk.expert,
         "space": talk.space,
-        "message": message,
         "budget": talk.budget or None,
     }
     if talk.temporary:
-        body |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
-    shown = show_answer(console, talk.service.client, body)
+        options |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
+    shown = show_answer(console, talk.service, message, options)
     if shown is None:
         return
     talk.turn_id = shown.turn_id
@@ -169,15 +169,22 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
     try:
         match command:
             case "/new":
-                _go_to(talk, rest or talk.service.unused_name(talk.user), expert=talk.expert, space=talk.space)
+                _go_to(
+                    talk,
+                    rest or chat_service.unused_name(talk.service, talk.user),
+                    expert=talk.expert,
+                    space=talk.space,
+                )
             case "/open" if rest:
                 _go_to(talk, rest, expert=None, space=None)
             case "/list":
-                show_conversations(console, talk.service.conversations(talk.user, limit=20), talk.session)
+                show_conversations(
+                    console, chat_service.conversations(talk.service, talk.user, limit=20), talk.session
+                )
             case "/memory":
                 show_memory(console, talk.service, talk.user, talk.expert or "default", talk.space)
             case "/forget" if rest:
-                change = talk.service.forget(talk.user, talk.expert or "default", talk.space, rest)
+                change = forget_text(talk.service, talk.user, talk.expert or "default", talk.space, rest)
                 console.print(f"[dim]{escape(change['summary'])}[/]")
             case "/why":
                 _show_why(talk)
@@ -192,8 +199,8 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
                 _show_help()
     except Refused as error:
         console.print(f"[red]{escape(error.message)}[/]")
-    except httpx.HTTPError as error:
-        console.print(f"[red]The service does not answer: {escape(str(error) or type(error).__name__)}[/]")
+    except ClientError as error:
+        console.print(f"[red]{escape(told(error))}[/]")
 
 
 def _go_to(talk: _Talk, session: str, *, expert: str | None, space: str | None) -> None:
@@ -209,7 +216,7 @@ def _show_why(talk: _Talk) -> None:
     if talk.turn_id is None:
         console.print("[dim]There is no answer yet; ask something first.[/]")
         return
-    show_why(console, talk.service.why(talk.turn_id))
+    show_why(console, talk.service.request("GET", "turns", talk.turn_id, "why"))
 
 
 def _show_help() -> None:

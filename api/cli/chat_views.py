@@ -1,18 +1,20 @@
 """Views of `anamnesis chat`: conversations, memory and the model."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from api.cli.chat_service import ChatService
+from anamnesis_client import Anamnesis
+from api.cli.chat_service import expert as expert_of
+from api.cli.chat_service import memory
 from api.cli.shell import as_text
 
 _MEMORIES = 10
 _LONGEST_LINE = 160
+_OFFLINE = "the built-in offline model"
 
 
 def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: str) -> None:
@@ -29,10 +31,9 @@ def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: 
     console.print(table)
 
 
-def show_memory(console: Console, service: ChatService, user: str, expert: str, space: str | None) -> None:
+def show_memory(console: Console, service: Anamnesis, user: str, expert: str, space: str | None) -> None:
     """Show core memory and the newest written memories, or those of a space."""
-    sections = service.core_memory(user, expert, space)
-    memories = service.written_memories(user, expert, space, limit=_MEMORIES)
+    sections, memories = memory(service, user, expert, space, limit=_MEMORIES)
     if not any(section["content"] for section in sections) and not memories:
         console.print("[dim]Nothing is remembered of you beside what was said in your conversations.[/]")
     for section in sections:
@@ -42,10 +43,9 @@ def show_memory(console: Console, service: ChatService, user: str, expert: str, 
         console.print(f"  [dim]{_when(each['created_at'])[:10]}[/] {escape(_line(each['content']))}")
 
 
-def show_model(console: Console, service: ChatService, expert: str) -> None:
+def show_model(console: Console, service: Anamnesis, expert: str) -> None:
     """Show which expert and which model answer."""
-    own = service.expert(expert)["model"]
-    model = own or service.model()
+    model = expert_of(service, expert)["model"] or service.request("GET", "service")["model"] or _OFFLINE
     console.print(f"[dim]The expert {escape(expert)} answers with: {escape(model)}[/]")
 
 
@@ -55,4 +55,4 @@ def _line(text: str) -> str:
 
 
 def _when(moment: str) -> str:
-    return as_text(datetime.fromisoformat(moment))
+    return as_text(moment, "at")

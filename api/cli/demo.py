@@ -1,39 +1,31 @@
 """`anamnesis demo`: load a month of made-up conversations, or remove them."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from api.cli.erase import erase
-from api.cli.shell import FAILED, OfTenant, fail, quiet_settings
-from api.cli.transfer import import_chunks
+from anamnesis_client import Anamnesis
+from api.cli.erase import remove_user, show_erased
+from api.cli.service import over_http
+from api.cli.shell import FAILED
 from api.console.demo import DEMO_USER, demo_lines
-from services.errors import AnamnesisError
 
 
+@over_http
 def demo(
+    service: Anamnesis,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the demo and all derived from it.")] = False,
-    tenant: OfTenant = "default",
 ) -> None:
     """Load a month of invented conversations in two languages, as a separate user.
 
     Example: `anamnesis demo`, and afterwards `anamnesis demo --remove`
     """
     if remove:
-        erase(DEMO_USER, tenant, yes=True)
+        show_erased(remove_user(service, DEMO_USER), scrubbed=False)
         return
-    try:
-        report = asyncio.run(import_chunks(quiet_settings(), tenant, _chunks()))
-    except AnamnesisError as error:
-        fail(error.message)
+    report = service.import_lines([demo_lines(datetime.now(UTC))])
     typer.echo(f"{report.imported} lines imported, {report.skipped} there already, for the user {DEMO_USER}.")
     typer.echo("Choose that user in the console. `anamnesis demo --remove` removes all of it.")
     if report.refused:
         raise typer.Exit(FAILED)
-
-
-async def _chunks() -> AsyncIterator[bytes]:
-    yield demo_lines(datetime.now(UTC))

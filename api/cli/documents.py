@@ -1,21 +1,27 @@
 """The files that `anamnesis kb ingest` takes into a knowledge base."""
 
-import asyncio
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
-from uuid import UUID
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from anamnesis_client import Anamnesis, ServiceError
 from api.cli.shell import WRONG_USE, fail
-from services.errors import CallerError
 
-if TYPE_CHECKING:
-    from services.knowledge.documents import Documents
+_OF_THE_FILE = frozenset(
+    {
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    }
+)
+"""The service refuses this document, and may take others."""
+_MOST_BYTES = 65 * 1024 * 1024
+"""The service accepts no larger document with any setting."""
 
 
 @dataclass(frozen=True)
@@ -42,39 +48,42 @@ class Report:
         return self.created + self.replaced + self.unchanged
 
 
-async def ingest_files(
-    documents: "Documents",
-    tenant_id: UUID,
-    prefix: str,
-    files: Sequence[File],
-    report: Report,
-    *,
-    remove_missing: bool,
+def ingest_files(
+    service: Anamnesis, prefix: str, files: Sequence[File], report: Report, *, remove_missing: bool
 ) -> None:
     """Ingest files one after the other, with a progress bar; record the outcome of each in the report.
 
     Raises:
-        NotFound: there is no such knowledge base.
-        DatabaseUnavailable: the database does not answer; files already ingested stay.
+        ServiceError: there is no such knowledge base, or the service cannot go on; files already ingested stay.
+        Unreachable: the service does not answer.
     """
-    base_id = await documents.base_id(tenant_id, prefix)
+    service.request("GET", "knowledge-bases", prefix)
     columns = (TextColumn("ingest"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("", total=len(files))
         for file in files:
             try:
-                data = await asyncio.to_thread(_read, file.path, documents.most_bytes)
-                taken = await documents.ingest(tenant_id, base_id, file.source, data)
+                taken = service.add_document(prefix, file.source, _read(file.path))
             except OSError as error:
                 report.failed.append({"file": str(file.path), "reason": f"cannot be read: {error.strerror}"})
-            except CallerError as error:
-                report.failed.append({"file": str(file.path), "reason": error.message})
+            except ServiceError as error:
+                if error.status not in _OF_THE_FILE:
+                    raise
+                report.failed.append({"file": str(file.path), "reason": error.detail.removeprefix("document: ")})
             else:
-                setattr(report, taken.status, getattr(report, taken.status) + 1)
+                setattr(report, taken["status"], getattr(report, taken["status"]) + 1)
             progress.advance(bar)
     if remove_missing:
-        gone = await documents.sources(tenant_id, base_id) - {file.source for file in files}
-        report.removed = await documents.remove(tenant_id, base_id, sorted(gone))
+        kept = {file.source for file in files}
+        report.removed = remove_documents(service, prefix, lambda source: source not in kept)
+
+
+def remove_documents(service: Anamnesis, prefix: str, goes: Callable[[str], bool]) -> int:
+    """Remove the documents of a base whose names are to go; return how many."""
+    gone = [each for each in service.items("knowledge-bases", prefix, "documents") if goes(each["source"])]
+    for document in gone:
+        service.request("DELETE", "knowledge-bases", prefix, "documents", document["id"])
+    return len(gone)
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[File]:
@@ -112,6 +121,6 @@ def each_once(files: Iterable[File]) -> list[File]:
     return list(by_source.values())
 
 
-def _read(path: Path, most_bytes: int) -> bytes:
+def _read(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(most_bytes + 1)  # one byte more shows that it is too large
+        return file.read(_MOST_BYTES + 1)  # one byte more shows that it is too large

@@ -1,45 +1,47 @@
 """`anamnesis erase`: remove a user."""
 
 import asyncio
-import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anamnesis_client import Anamnesis
+from api.cli.service import over_http
 from api.cli.shell import (
     WRONG_USE,
     AsJson,
     InSpace,
-    OfTenant,
     OfUser,
     Yes,
     as_counts,
     confirm,
     fail,
+    print_json,
     quiet_settings,
 )
-from api.cli.tenants import named
-from services.engines import migrate_if_owner, open_engines
+from services.engines import open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.memory.removal.spaces import ErasedSpace
-    from services.memory.removal.users import Erased, UserErasure
+    from services.memory.removal.users import UserErasure
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
 """Kinds of data that the summary names; `--json` counts all kinds."""
 
 
+@over_http
 def erase(
+    service: Anamnesis,
     user: OfUser,
-    tenant: OfTenant = "default",
     space: InSpace = None,
     scrub: Annotated[
         bool,
-        typer.Option("--scrub", help="Also rewrite tables and index, so that no erased byte stays in a file."),
+        typer.Option(
+            "--scrub",
+            help="Also rewrite tables and index, so that no file keeps an erased byte; on the service's machine.",
+        ),
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -48,43 +50,44 @@ def erase(
 
     Example: `anamnesis erase u-1 --yes --scrub`
     """
-    settings = quiet_settings()
     what = f"the user {user}" if space is None else f"the space {space} of the user {user}"
-    confirm(f"Permanently erase {what} of the tenant {tenant}?", yes=yes)
-    try:
-        erased = asyncio.run(_erase(settings, tenant, user, space, scrub=scrub))
-    except AnamnesisError as error:
-        fail(error.message)
-    if as_json:
-        typer.echo(json.dumps({**asdict(erased), "scrubbed": scrub}, ensure_ascii=False))
+    confirm(f"Permanently erase {what}?", yes=yes)
+    if scrub:
+        try:
+            erased = asyncio.run(_erase_and_scrub(quiet_settings(), service, user, space))
+        except AnamnesisError as error:
+            fail(error.message)
     else:
-        _show(erased, scrubbed=scrub)
+        erased = remove_user(service, user, space)
+    if as_json:
+        print_json({**erased, "scrubbed": scrub})
+    else:
+        show_erased(erased, scrubbed=scrub)
 
 
-async def _erase(
-    settings: Settings, tenant: str, user: str, space: str | None, *, scrub: bool
-) -> "Erased | ErasedSpace":
+def remove_user(service: Anamnesis, user: str, space: str | None = None) -> dict[str, Any]:
+    """Remove a user, or a space; return the service's report."""
+    path = ("users", user) if space is None else ("users", user, "spaces", space)
+    erased: dict[str, Any] = service.request("DELETE", *path)
+    return erased
+
+
+async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, space: str | None) -> dict[str, Any]:
     from services.memory.removal.scrub import scrub as scrub_tables  # noqa: PLC0415
     from services.removal_wiring import open_erasure  # noqa: PLC0415 — help needs none of it
 
     async with open_engines(settings) as engines:
-        owner_url = engines.owner_url
-        if scrub and owner_url is None:
+        if engines.owner_url is None:
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
-        await migrate_if_owner(engines)
-        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure, spaces):
-            found = await named(tenants, tenant)
-            erased: Erased | ErasedSpace = (
-                await erasure.erase(found.id, user) if space is None else await spaces.erase(found.id, user, space)
-            )
-            if scrub and owner_url is not None:
-                await scrub_tables(owner_url)
-                await _scrub_index(erasure)
-        return erased
+        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as erasure:
+            erased = await asyncio.to_thread(remove_user, service, user, space)
+            await scrub_tables(engines.owner_url)
+            await _scrub_index(erasure)
+            return erased
 
 
 async def _scrub_index(erasure: "UserErasure") -> None:
-    for _ in range(_TRIES):  # this command may have just started an embedded Milvus
+    for _ in range(_TRIES):  # a Milvus that was just started is not ready at once
         try:
             await erasure.scrub_index()
             return
@@ -94,13 +97,14 @@ async def _scrub_index(erasure: "UserErasure") -> None:
     fail(f"{reason} The data is erased, but the index was not rewritten. Run: anamnesis reindex")
 
 
-def _show(erased: "Erased | ErasedSpace", *, scrubbed: bool) -> None:
-    removed = {kind: count for kinds in erased.removed.values() for kind, count in kinds.items()}
+def show_erased(erased: dict[str, Any], *, scrubbed: bool) -> None:
+    """Say what was removed."""
+    removed = {kind: count for kinds in erased["removed"].values() for kind, count in kinds.items()}
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
-    space = getattr(erased, "space", None)
-    what = erased.user_id if space is None else f"the space {space} of {erased.user_id}"
+    space = erased.get("space")
+    what = erased["user_id"] if space is None else f"the space {space} of {erased['user_id']}"
     typer.echo(f"Erased {what}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")
-    for store in erased.pending:
+    for store in erased["pending"]:
         typer.echo(f"{store} did not answer; a background job removes what it holds.")
     if scrubbed:
         typer.echo("Tables and index were rewritten without the erased data.")

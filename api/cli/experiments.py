@@ -1,21 +1,14 @@
 """`anamnesis experiments`: list experiments, and report the results of their variants."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from api.cli.shell import AsJson, OfTenant, open_services_on_postgres, print_json, run
-from api.cli.tenants import named
-from services.identity.tenants import Tenants
-from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.experiments.experiments import Experiment
-    from services.experiments.report import ExperimentReport, VariantReport
-    from services.experiments.statistics import Estimate
+from anamnesis_client import Anamnesis
+from api.cli.service import over_http
+from api.cli.shell import AsJson, as_text, print_json
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,74 +18,66 @@ app = typer.Typer(
 
 _SHARES = {"feedback_up": "thumbs up", "errors": "errors", "degraded": "degraded"}
 _MEANS = {"first_token_ms": "first token, ms", "total_ms": "total, ms", "tokens": "tokens"}
-_MOST = 1000
 
 
 @app.command(name="list")
-def list_(tenant: OfTenant = "default", as_json: AsJson = False) -> None:
+@over_http
+def list_(service: Anamnesis, as_json: AsJson = False) -> None:
     """List experiments by name.
 
     Example: `anamnesis experiments list`
     """
-
-    async def work(settings: Settings) -> "list[Experiment]":
-        async with open_services_on_postgres(settings) as services:
-            found = await named(Tenants(services.database), tenant)
-            return await services.experiments.page(found.id, limit=_MOST)
-
-    items = run(work)
+    items = list(service.items("experiments"))
     if as_json:
-        print_json([asdict(item) for item in items])
+        print_json(items)
         return
     table = Table("name", "status", "variants", "share", "started")
     for item in items:
-        started = item.started_at.isoformat(timespec="minutes") if item.started_at else ""
-        names = ", ".join(variant["name"] for variant in item.variants)
-        table.add_row(item.name, item.status, names, f"{item.share:.0%}", started)
+        names = ", ".join(variant["name"] for variant in item["variants"])
+        started = as_text(item["started_at"], "started_at")
+        table.add_row(item["name"], item["status"], names, f"{item['share']:.0%}", started)
     Console().print(table if items else "There are no experiments.")
 
 
 @app.command()
+@over_http
 def report(
+    service: Anamnesis,
     name: Annotated[str, typer.Argument(help="Name of the experiment.")],
-    tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
     """Report the results of each variant and its differences from the first, with 95 % confidence intervals.
 
     Example: `anamnesis experiments report more-recall`
     """
-
-    async def work(settings: Settings) -> "ExperimentReport":
-        async with open_services_on_postgres(settings) as services:
-            found = await named(Tenants(services.database), tenant)
-            return await services.experiment_reports.report(found.id, name)
-
-    found = run(work)
+    found = service.request("GET", "experiments", name, "report")
     if as_json:
-        print_json(asdict(found))
+        print_json(found)
         return
     console = Console()
-    table = Table("", *(variant.name for variant in found.variants), title=f"{name} ({found.experiment.status})")
+    variants = found["variants"]
+    heading = f"{name} ({found['experiment']['status']})"
+    table = Table("", *(variant["name"] for variant in variants), title=heading)
     for label, count in (("users", "users"), ("turns", "turns"), ("rated turns", "rated")):
-        table.add_row(label, *(str(getattr(variant, count)) for variant in found.variants))
+        table.add_row(label, *(str(variant[count]) for variant in variants))
     for key, label in {**_SHARES, **_MEANS}.items():
-        table.add_row(label, *(_told(key, variant) for variant in found.variants))
+        table.add_row(label, *(_told(key, variant) for variant in variants))
     console.print(table)
     console.print("Each with its 95 % interval, by users; below it the difference to the first variant.")
 
 
-def _told(key: str, variant: "VariantReport") -> str:
-    lines = [_estimate(key, variant.measures[key])]
-    if key in variant.differences:
-        lines.append(_estimate(key, variant.differences[key], sign="+"))
+def _told(key: str, variant: dict[str, Any]) -> str:
+    lines = [_estimate(key, variant["measures"][key])]
+    if key in variant["differences"]:
+        lines.append(_estimate(key, variant["differences"][key], sign="+"))
     return "\n".join(lines)
 
 
-def _estimate(key: str, estimate: "Estimate", sign: str = "") -> str:
+def _estimate(key: str, estimate: dict[str, float | None], sign: str = "") -> str:
     form = f"{sign}.1%" if key in _SHARES else f"{sign},.0f"
-    if estimate.value is None:
+    value, low, high = (estimate[name] for name in ("value", "low", "high"))
+    if value is None:
         return "–"
-    if estimate.low is None or estimate.high is None:
-        return format(estimate.value, form)
-    return f"{estimate.value:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
+    if low is None or high is None:
+        return format(value, form)
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"

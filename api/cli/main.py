@@ -21,7 +21,6 @@ from api.cli import (
     mcp,
     memory,
     migrate,
-    pins,
     proposals,
     receipts,
     reindex,
@@ -48,8 +47,6 @@ app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
 app.command(name="top")(top.top)
 app.command(name="config")(configuration.config)
-memory.app.command(name="pin")(pins.pin)
-memory.app.command(name="unpin")(pins.unpin)
 app.add_typer(memory.app, name="memory")
 app.add_typer(upkeep.app, name="upkeep")
 app.add_typer(proposals.app, name="proposals")

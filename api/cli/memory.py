@@ -1,14 +1,15 @@
-"""`anamnesis memory`: show, search, edit and delete what is remembered about a user."""
+"""`anamnesis memory`: show, search, edit, pin, forget and delete what is remembered about a user."""
 
-from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from anamnesis_client import Anamnesis
+from api.cli.service import over_http
 from api.cli.shell import (
     WRONG_USE,
     AsJson,
@@ -16,31 +17,15 @@ from api.cli.shell import (
     InSpace,
     Limit,
     OfExpert,
-    OfTenant,
     OfUser,
-    Result,
     Yes,
     as_text,
     confirm,
     fail,
-    open_all_services,
-    open_services_on_postgres,
     print_json,
     print_table,
-    run,
 )
-from api.cli.tenants import named
-from services.engines import open_database
-from services.identity.tenants import Tenants
-from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.bootstrap import Services
-    from services.memory.archive import FoundEpisodes
-    from services.memory.blocks import Block, Owner
-    from services.memory.episodes.episode import WrittenEpisode
-    from services.memory.items import ItemChange
-    from state.memory import MemoryChange
+from services.memory.items import ItemChange, apply_changes
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,11 +33,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+_WRITTEN_TYPES = ("preference", "decision", "context", "outcome")
+
+What = Annotated[str, typer.Argument(help="Id of a memory, or field of core memory such as allergies.")]
+Section = Annotated[str, typer.Option(help="Section of core memory.")]
+PinnedValue = Annotated[str | None, typer.Argument(help="The value of the field; every value unless given.")]
+
 
 @app.command()
+@over_http
 def show(
+    service: Anamnesis,
     user: OfUser,
-    tenant: OfTenant = "default",
     expert: OfExpert = "default",
     space: InSpace = None,
     limit: Limit = 20,
@@ -63,35 +55,51 @@ def show(
 
     Example: `anamnesis memory show u-1 --as-of 2026-06-30`
     """
-    at = as_of and as_of.astimezone()
-
-    async def read(services: "Services", owner: "Owner") -> "tuple[list[Block], list[WrittenEpisode]]":
-        return await services.memory.core.read(owner, at), await services.memory.episodes.written(
-            owner, limit=limit, visible=False, at=at
-        )
-
-    sections, episodes = _with_memory(tenant, user, expert, space, read)
+    at = as_of.astimezone().isoformat() if as_of else None
+    sections = core_memory(service, user, expert, space, at)
+    episodes = written_memories(service, user, expert, space, limit, at)
     if as_json:
         print_json({"core_memory": sections, "episodes": episodes})
         return
     console = Console(soft_wrap=True)
     for section in sections:
-        changed = f"version {section.version}, {as_text(section.updated_at)}"
-        console.print(f"[bold]{escape(section.section)}[/]  [dim]{changed}[/]")
-        for name, value in section.content.items():
+        changed = f"version {section['version']}, {as_text(section['updated_at'], 'updated_at')}"
+        console.print(f"[bold]{escape(section['section'])}[/]  [dim]{changed}[/]")
+        for name, value in section["content"].items():
             console.print(f"  {escape(name)}: {escape(as_text(value))}")
     if not sections:
         console.print("Core memory is empty.")
     if episodes:
         console.print()
-        print_table({"id": "id", "episode_type": "type", "said_at": "said", "content": "memory"}, episodes)
+        print_table({"id": "id", "episode_type": "type", "created_at": "said", "content": "memory"}, episodes)
+
+
+def core_memory(
+    service: Anamnesis, user: str, expert: str, space: str | None, as_of: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the sections of core memory, or those of a space, now or as of a moment."""
+    query = {"expert": expert, "space": space, "as_of": as_of}
+    return list(service.items("users", user, "core-memory", params=query))
+
+
+def written_memories(
+    service: Anamnesis, user: str, expert: str, space: str | None, limit: int, as_of: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the newest written memories, or those of a space, newest first, now or as of a moment."""
+    query = {"expert": expert, "space": space, "as_of": as_of, "archived": False}
+    found: list[dict[str, Any]] = []
+    for kind in _WRITTEN_TYPES:
+        of_kind = service.items("users", user, "episodes", params={**query, "episode_type": kind})
+        found += islice((each for each in of_kind if each["space"] == space), limit)
+    return sorted(found, key=lambda each: str(each["created_at"]), reverse=True)[:limit]
 
 
 @app.command()
+@over_http
 def search(
+    service: Anamnesis,
     user: OfUser,
     query: Annotated[str, typer.Argument(help="Words or a question.")],
-    tenant: OfTenant = "default",
     expert: OfExpert = "default",
     space: InSpace = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Memories to show at most.")] = 10,
@@ -104,28 +112,24 @@ def search(
     """
     if not query.strip():
         fail("the query is empty", WRONG_USE)
-    at = as_of and as_of.astimezone()
-
-    async def find(services: "Services", owner: "Owner") -> "FoundEpisodes":
-        from services.memory.episodes.scope import Scope  # noqa: PLC0415 — help needs none of it
-
-        scope = Scope.of(owner, as_of=at)
-        return await services.memory.archive.search(scope, query, top_k=limit, now=at or datetime.now(UTC))
-
-    found = _with_memory(tenant, user, expert, space, find, index=True)
-    for store in found.degraded:
+    at = as_of.astimezone().isoformat() if as_of else None
+    asked = {"query": query, "top_k": limit, "expert": expert, "space": space, "as_of": at}
+    found = service.request("POST", "users", user, "episodes", "search", json=asked)
+    for store in found["degraded"]:
         typer.echo(f"{store} did not answer; the rest was searched.", err=True)
     if as_json:
         print_json(found)
-    elif found.items:
+    elif found["items"]:
         columns = {"id": "id", "episode_type": "type", "created_at": "when", "score": "score", "content": "memory"}
-        print_table(columns, [{**vars(each), "score": f"{each.score:.2f}"} for each in found.items])
+        print_table(columns, [{**each, "score": f"{each['score']:.2f}"} for each in found["items"]])
     else:
         typer.echo("Nothing was found.")
 
 
 @app.command()
+@over_http
 def edit(
+    service: Anamnesis,
     user: OfUser,
     what: Annotated[
         str, typer.Argument(help="Field of core memory, such as home or allergies; or id of a memory.")
@@ -136,11 +140,10 @@ def edit(
     remove: Annotated[str | None, typer.Option(help="Item to remove.")] = None,
     replace: Annotated[str | None, typer.Option(help="Item to replace; needs --by.")] = None,
     by: Annotated[str | None, typer.Option(help="The item that replaces it.")] = None,
-    section: Annotated[str, typer.Option(help="Section of core memory.")] = "human",
+    section: Section = "human",
     importance: Annotated[
         float | None, typer.Option(min=0, max=1, help="New importance of a memory, 0 to 1.")
     ] = None,
-    tenant: OfTenant = "default",
     expert: OfExpert = "default",
     space: InSpace = None,
 ) -> None:
@@ -148,48 +151,35 @@ def edit(
 
     Example: `anamnesis memory edit u-1 allergies --remove cats`
     """
-    items = (add, remove, replace, by)
-    if episode_id := _id(what):
-        if any(items) or (value is None and importance is None):
+    if _is_id(what):
+        if any((add, remove, replace, by)) or (value is None and importance is None):
             fail("of a memory, its new text or --importance can be given", WRONG_USE)
-        _edit_memory(tenant, user, episode_id, value, importance)
+        change = {"content": value, "importance": importance}
+        service.request("PATCH", "users", user, "episodes", what, json=change)
         typer.echo(f"Changed the memory {what}.")
         return
     if importance is not None:
         fail("--importance is for a memory, by its id; fields of core memory have none", WRONG_USE)
-    change = _change(section, what, value=value, add=add, remove=remove, replace=replace, by=by)
-
-    async def apply(services: "Services", owner: "Owner") -> "list[Block]":
-        from services.memory.operations import Trigger  # noqa: PLC0415 — help needs none of it
-
-        changed = await services.memory.core.change_items(owner, [change], Trigger("user"))
-        if changed.unmatched:
-            fail(f"no single item of {section}.{what} matches; see: anamnesis memory show {user}")
-        return changed.blocks
-
-    blocks = _with_memory(tenant, user, expert, space, apply)
-    now = blocks[0].content.get(what) if blocks else None
+    wanted = _change(section, what, value=value, add=add, remove=remove, replace=replace, by=by)
+    found = [each for each in core_memory(service, user, expert, space) if each["section"] == section]
+    content, version = (found[0]["content"], found[0]["version"]) if found else ({}, 0)
+    changed = apply_changes(content, [wanted])
+    if changed.unmatched:
+        fail(f"no single item of {section}.{what} matches; see: anamnesis memory show {user}")
+    service.request(
+        "PUT", "users", user, "core-memory", section,
+        json={"content": changed.content, "expected_version": version}, params={"expert": expert, "space": space},
+    )  # fmt: skip
+    now = changed.content.get(what)
     typer.echo(f"{what}: {as_text(now)}" if now is not None else f"{what} is empty now.")
 
 
-def _edit_memory(tenant: str, user: str, episode_id: UUID, content: str | None, importance: float | None) -> None:
-    async def apply(settings: Settings) -> None:
-        from services.memory.catalog import EpisodeCatalog  # noqa: PLC0415 — help needs none of it
-        from services.memory.operations import OperationLog, Trigger  # noqa: PLC0415
-
-        async with open_database(settings) as database:
-            owner = await named(Tenants(database), tenant)
-            catalog = EpisodeCatalog(database, OperationLog(database))
-            await catalog.edit(owner.id, user, episode_id, Trigger("user"), content=content, importance=importance)
-
-    run(apply)
-
-
 @app.command()
+@over_http
 def delete(
+    service: Anamnesis,
     user: OfUser,
     what: Annotated[str, typer.Argument(help="Id of a memory, or name of a section of core memory.")],
-    tenant: OfTenant = "default",
     expert: OfExpert = "default",
     space: InSpace = None,
     yes: Yes = False,
@@ -198,27 +188,21 @@ def delete(
 
     Example: `anamnesis memory delete u-1 01a1fd62-e395-7407-b7b8-45bfb81ca93b --yes`
     """
-    episode_id = _id(what)
-    thing = f"the memory {what}" if episode_id else f"the section {what} of core memory, with its history"
+    if _is_id(what):
+        thing, path = f"the memory {what}", ("episodes", what)
+    else:
+        thing, path = f"the section {what} of core memory, with its history", ("core-memory", what)
     confirm(f"Permanently delete {thing}?", yes=yes)
-
-    async def remove(services: "Services", owner: "Owner") -> None:
-        from services.memory.operations import Trigger  # noqa: PLC0415 — help needs none of it
-
-        if episode_id is None:
-            await services.memory.core.forget(owner, what, Trigger("user"))
-        else:
-            await services.memory.archive.remove(owner, episode_id, Trigger("user"))
-
-    _with_memory(tenant, user, expert, space, remove)
+    service.request("DELETE", "users", user, *path, params={"expert": expert, "space": space})
     typer.echo(f"Deleted {thing}.")
 
 
 @app.command()
+@over_http
 def forget(
+    service: Anamnesis,
     user: OfUser,
     what: Annotated[str, typer.Argument(help="What to forget, in the user's words.")],
-    tenant: OfTenant = "default",
     expert: OfExpert = "default",
     space: InSpace = None,
     as_json: AsJson = False,
@@ -229,18 +213,76 @@ def forget(
     """
     if not what.strip():
         fail("what to forget is empty", WRONG_USE)
-
-    async def apply(services: "Services", owner: "Owner") -> "MemoryChange":
-        from services.memory.model import ChangeRequest  # noqa: PLC0415 — help needs none of it
-        from services.memory.operations import Trigger  # noqa: PLC0415
-
-        return await services.memory.changes.forget(ChangeRequest.outside_of_turns(owner, Trigger("user")), what)
-
-    change = _with_memory(tenant, user, expert, space, apply)
+    change = forget_text(service, user, expert, space, what)
     if as_json:
         print_json(change)
     else:
         typer.echo(change["summary"])
+
+
+def forget_text(service: Anamnesis, user: str, expert: str, space: str | None, what: str) -> dict[str, Any]:
+    """Have what a text describes forgotten; return what was done."""
+    body = {"what": what, "expert": expert, "space": space}
+    done: dict[str, Any] = service.request("POST", "users", user, "memory", "forget", json=body)
+    return done
+
+
+@app.command()
+@over_http
+def pin(
+    service: Anamnesis,
+    user: OfUser,
+    what: What,
+    value: PinnedValue = None,
+    section: Section = "human",
+    expert: OfExpert = "default",
+    space: InSpace = None,
+) -> None:
+    """Pin a memory, or a value of core memory: it neither fades nor is replaced in the background.
+
+    Example: `anamnesis memory pin u-1 allergies peanuts`
+    """
+    _pin(service, user, expert, space, section, what, value, pinned=True)
+    typer.echo(f"Pinned {what}.")
+
+
+@app.command()
+@over_http
+def unpin(
+    service: Anamnesis,
+    user: OfUser,
+    what: What,
+    value: PinnedValue = None,
+    section: Section = "human",
+    expert: OfExpert = "default",
+    space: InSpace = None,
+) -> None:
+    """Unpin a memory, or a value of core memory.
+
+    Example: `anamnesis memory unpin u-1 01a1fd62-e395-7407-b7b8-45bfb81ca93b`
+    """
+    _pin(service, user, expert, space, section, what, value, pinned=False)
+    typer.echo(f"Unpinned {what}.")
+
+
+def _pin(
+    service: Anamnesis,
+    user: str,
+    expert: str,
+    space: str | None,
+    section: str,
+    what: str,
+    value: str | None,
+    *,
+    pinned: bool,
+) -> None:
+    if _is_id(what):
+        service.request("PUT" if pinned else "DELETE", "users", user, "episodes", what, "pin")
+        return
+    service.request(
+        "PUT", "users", user, "core-memory", section, "pins",
+        json={"field": what, "text": value, "pinned": pinned}, params={"expert": expert, "space": space},
+    )  # fmt: skip
 
 
 def _change(
@@ -252,9 +294,7 @@ def _change(
     remove: str | None,
     replace: str | None,
     by: str | None,
-) -> "ItemChange":
-    from services.memory.items import ItemChange  # noqa: PLC0415 — help needs none of it
-
+) -> ItemChange:
     if sum(each is not None for each in (value, add, remove, replace)) != 1:
         fail("give one of: a value, --add, --remove, --replace with --by", WRONG_USE)
     if (replace is None) != (by is None):
@@ -268,28 +308,9 @@ def _change(
     return ItemChange("replace", section, field, value)
 
 
-def _with_memory(
-    tenant: str,
-    user: str,
-    expert: str,
-    space: str | None,
-    work: "Callable[[Services, Owner], Coroutine[Any, Any, Result]]",
-    *,
-    index: bool = False,
-) -> Result:
-    """Run work on a user's memory with an expert, in a space or outside; with `index`, connect to Milvus."""
-
-    async def done(settings: Settings) -> Result:
-        opened = open_all_services(settings) if index else open_services_on_postgres(settings)
-        async with opened as services:
-            owner = await named(Tenants(services.database), tenant)
-            return await work(services, await services.memory.core.owner(owner.id, user, expert, space))
-
-    return run(done)
-
-
-def _id(text: str) -> UUID | None:
+def _is_id(text: str) -> bool:
     try:
-        return UUID(text)
+        UUID(text)
     except ValueError:
-        return None
+        return False
+    return True

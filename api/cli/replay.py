@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from api.cli.chat_service import AtUrl, ChatService, Refused, WithKey, connected
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, print_json, settings_or_exit
+from anamnesis_client import Anamnesis, ServiceError
+from api.cli.service import over_http, told
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, print_json
 
 _WIDE = 46
 _DIFFERENT = 0.5
@@ -21,7 +22,9 @@ _DIFFERENT = 0.5
 Measured = dict[str, Any]
 
 
+@over_http
 def replay(
+    service: Anamnesis,
     turn: Annotated[str | None, typer.Argument(help="Id of one turn; without it, a sample of them.")] = None,
     since: Annotated[datetime | None, typer.Option(help="Only turns since this day or time.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="Only turns of this user.")] = None,
@@ -39,8 +42,6 @@ def replay(
     ] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Turns to replay at most, the newest first.")] = 20,
     as_json: AsJson = False,
-    url: AtUrl = None,
-    key: WithKey = None,
 ) -> None:
     """Ask past turns again in the running service, and compare the answers. Nothing is stored.
 
@@ -56,11 +57,8 @@ def replay(
         "without_sections": without or [],
         "ask": not prompt_only,
     }
-    settings = settings_or_exit()
-    with connected(url, key, settings) as client:
-        service = ChatService(client)
-        chosen = [turn] if turn else islice(_turns(service, user, since), limit)
-        measured = [_measure(service, each, body, alone=turn is not None) for each in chosen]
+    chosen = [turn] if turn else islice(_turns(service, user, since), limit)
+    measured = [_measure(service, each, body, alone=turn is not None) for each in chosen]
     if as_json:
         print_json({"turns": measured, "summary": _summary(measured)})
     elif not measured:
@@ -73,21 +71,21 @@ def replay(
         fail("Some prompts are not what was sent.")
 
 
-def _turns(service: ChatService, user: str | None, since: datetime | None) -> Iterator[str]:
-    for turn in service.turns(user, "completed"):
+def _turns(service: Anamnesis, user: str | None, since: datetime | None) -> Iterator[str]:
+    for turn in service.items("turns", params={"user_id": user, "status": "completed"}):
         if since and datetime.fromisoformat(turn["accepted_at"]) < since.astimezone():
             return
         yield turn["id"]
 
 
-def _measure(service: ChatService, turn_id: str, body: dict[str, Any], *, alone: bool) -> Measured:
+def _measure(service: Anamnesis, turn_id: str, body: dict[str, Any], *, alone: bool) -> Measured:
     """One turn as it was and asked again; of a sample, one that cannot be replayed is listed with the reason."""
     try:
-        replayed = service.replay(turn_id, body)
-    except Refused as refused:
+        replayed = service.request("POST", "turns", turn_id, "replay", json=body)
+    except ServiceError as refused:
         if alone:
             raise
-        return {"turn_id": turn_id, "skipped": refused.message, "same_prompt": None}
+        return {"turn_id": turn_id, "skipped": told(refused), "same_prompt": None}
     then, now = replayed["then"], replayed["now"]
     return {
         "turn_id": turn_id,

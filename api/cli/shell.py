@@ -154,16 +154,9 @@ async def _wait_for_milvus(services: "Services") -> None:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
 
 
-def check(schema: Any, values: Mapping[str, Any]) -> Any:
-    """Check values against the limits of requests; return them as the schema parses them."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 — help needs none of it
-
-    from api.problems import invalid_fields  # noqa: PLC0415
-
-    try:
-        return TypeAdapter(schema).validate_python(values)
-    except ValidationError as error:
-        fail(invalid_fields(error.errors(), {}).detail, WRONG_USE)
+def given(**values: Any) -> dict[str, Any]:
+    """Return the values that are given: all but None."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -189,17 +182,20 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Any]) -> None:
         table.add_column(heading, no_wrap=name == "id")
     for row in rows:
         values = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
-        table.add_row(*(escape(as_text(values[name])) for name in columns))
+        table.add_row(*(escape(as_text(values[name], name)) for name in columns))
     Console().print(table)
 
 
-def print_fields(value: Any) -> None:
-    """Print the fields of a dataclass, one per line."""
+def print_one(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a record as JSON, or its fields, one per line."""
+    if as_json:
+        print_json(value)
+        return
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
-    for name, field in vars(value).items():
-        table.add_row(name, escape(as_text(field)))
+    for name, field in value.items():
+        table.add_row(name, escape(as_text(field, name)))
     Console().print(table)
 
 
@@ -214,10 +210,17 @@ def print_page(columns: Mapping[str, str], rows: Sequence[Any], *, limit: int, a
         typer.echo(f"Only the first {limit} are shown; see --limit.", err=True)
 
 
-def as_text(value: Any) -> str:
-    """Format a value for people: times to the minute, lists separated by commas, nothing for None."""
+def as_text(value: Any, name: str = "") -> str:
+    """Format a value for people: times to the minute, lists separated by commas, nothing for None.
+
+    Args:
+        value: anything that JSON can hold, or a moment.
+        name: of its field; a text of one whose name ends in `_at` is a moment.
+    """
     if value is None:
         return ""
+    if isinstance(value, str) and f"_{name}".endswith("_at"):
+        value = datetime.fromisoformat(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):

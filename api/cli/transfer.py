@@ -1,12 +1,9 @@
 """`anamnesis import` and `anamnesis export`: conversations and memories as JSON Lines."""
 
-import asyncio
-import json
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import asdict
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -14,14 +11,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfTenant, fail, quiet_settings
-from api.cli.tenants import named
-from services.engines import open_database
-from services.errors import AnamnesisError
-from services.identity.tenants import Tenants
-from services.platform.settings import Settings
-from services.transfer.report import ImportReport
+from anamnesis_client import Anamnesis, ImportReport
+from api.cli.service import AtUrl, WithKey, connected, over_http
+from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfUser, fail, print_json
+from api.cli.vendor_import import import_vendor
 
+KEPT = " Lines stored so far are kept; run the command again for the rest."
 _CHUNK = 64 * 1024
 
 
@@ -47,55 +42,46 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --from: count what would be imported, and import nothing.")
     ] = False,
-    tenant: OfTenant = "default",
     as_json: AsJson = False,
+    url: AtUrl = None,
+    key: WithKey = None,
 ) -> None:
     """Import messages or an export. Valid lines are stored, invalid ones reported, known ones skipped.
 
     With --from, reads the export of another product: its conversations along their active path, without system
     messages and tools.
 
-    Example: `anamnesis import conversations.jsonl --tenant web-shop`
+    Example: `anamnesis import conversations.jsonl`
 
     Example: `anamnesis import --from chatgpt export.zip --dry-run`
     """
     if vendor is not None:
-        from api.cli.vendor_import import import_vendor  # noqa: PLC0415 — help needs none of it
-
-        import_vendor(file, vendor, user, expert, tenant, dry_run=dry_run, as_json=as_json)
+        import_vendor(file, vendor, user, expert, url, key, dry_run=dry_run, as_json=as_json)
         return
     if user or expert or dry_run:
         fail("--user, --expert and --dry-run need --from; lines name their users themselves", WRONG_USE)
-    settings = quiet_settings()
-    try:
-        with _opened(file) as source:
-            report = asyncio.run(import_chunks(settings, tenant, _chunks(source)))
-    except AnamnesisError as error:
-        fail(f"{error.message} Lines stored so far are kept; run the command again for the rest.")
-    except KeyboardInterrupt:
-        fail("stopped; lines stored so far are kept, run the command again for the rest")
+    with _opened(file) as source, connected(url, key, after_failure=KEPT) as service:
+        report = service.import_lines(_chunks(source))
     _show(report, as_json=as_json)
     if report.refused:
         raise typer.Exit(FAILED)
 
 
+@over_http
 def export(
-    user: Annotated[str, typer.Argument(help="The caller's own name for the user.")],
+    service: Anamnesis,
+    user: OfUser,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; without it, the standard output.")
     ] = None,
-    tenant: OfTenant = "default",
     space: InSpace = None,
 ) -> None:
     """Export everything stored for a user, or for one space, as JSON Lines that `anamnesis import` accepts.
 
     Example: `anamnesis export u-1 -o u-1.jsonl`
     """
-    settings = quiet_settings()
     try:
-        count = asyncio.run(_export_to(settings, tenant, user, space, output))
-    except AnamnesisError as error:
-        fail(error.message)
+        count = _export_to(service, user, space, output)
     except OSError as error:
         fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
     except KeyboardInterrupt:
@@ -113,26 +99,10 @@ def _opened(file: Path) -> BinaryIO:
         fail(f"{file} cannot be read: {error.strerror}", WRONG_USE)
 
 
-async def import_chunks(settings: Settings, tenant: str, chunks: AsyncIterator[bytes]) -> ImportReport:
-    """Import lines into the database of the settings.
-
-    Raises:
-        AnamnesisError: the database does not answer, or there is no such tenant.
-    """
-    from services.jobs.queue import JobQueue  # noqa: PLC0415
-    from services.transfer.wiring import make_importer  # noqa: PLC0415 — help needs none of it
-
-    async with open_database(settings) as database:
-        owner = await named(Tenants(database), tenant)
-        jobs = JobQueue(database)
-        await jobs.open()
-        return await make_importer(settings, database, jobs).run(owner.id, chunks)
-
-
-async def _chunks(source: BinaryIO) -> AsyncIterator[bytes]:
+def _chunks(source: BinaryIO) -> Iterator[bytes]:
     with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
         bar = progress.add_task("", total=_size(source))
-        while chunk := await asyncio.to_thread(source.read, _CHUNK):
+        while chunk := source.read(_CHUNK):
             yield chunk
             progress.advance(bar, len(chunk))
 
@@ -151,42 +121,34 @@ def _show(report: ImportReport, *, as_json: bool) -> None:
     if report.refused > len(report.errors):
         typer.echo(f"… and {report.refused - len(report.errors)} more", err=True)
     if as_json:
-        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+        print_json(report)
     else:
         typer.echo(f"{report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
 
 
-async def _export_to(settings: Settings, tenant: str, user: str, space: str | None, output: Path | None) -> int:
+def _export_to(service: Anamnesis, user: str, space: str | None, output: Path | None) -> int:
     if output is None:
-        return await _export(settings, tenant, user, space, sys.stdout.buffer)
+        return _export(service, user, space, sys.stdout.buffer)
     unfinished = output.with_name(f"{output.name}.part")
     try:
         with unfinished.open("wb") as target:
-            count = await _export(settings, tenant, user, space, target)
+            count = _export(service, user, space, target)
         unfinished.replace(output)
     finally:
         unfinished.unlink(missing_ok=True)
     return count
 
 
-async def _export(settings: Settings, tenant: str, user: str, space: str | None, target: BinaryIO) -> int:
-    from services.transfer.export_store import ExportStore  # noqa: PLC0415 — help needs none of it
-    from services.transfer.exporter import Exporter  # noqa: PLC0415
-
-    count = 0
-    async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings))
-        owner = await named(Tenants(database), tenant)
-        exporter = Exporter(ExportStore(database))
-        found = await exporter.user(owner.id, user)
-        if space is not None:
-            await exporter.check_space(owner.id, found, space)
-        progress = stack.enter_context(_progress(TextColumn("export"), BarColumn(), MofNCompleteColumn()))
-        bar = progress.add_task("", total=found.messages)
-        async for lines in exporter.lines(owner.id, found, space):
-            target.write("".join(lines).encode())
-            count += len(lines)
-            progress.update(bar, completed=min(count, found.messages))
+def _export(service: Anamnesis, user: str, space: str | None, target: BinaryIO) -> int:
+    lines = service.export(user=user, space=space)
+    first = next(lines, None)  # what can be refused is refused before anything is shown
+    if first is None:
+        return 0
+    with _progress(TextColumn("export"), MofNCompleteColumn()) as progress:
+        bar = progress.add_task("", total=None)
+        for count, line in enumerate(chain([first], lines), 1):
+            target.write(f"{line}\n".encode())
+            progress.update(bar, completed=count)
     return count
 
 

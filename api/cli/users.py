@@ -1,18 +1,12 @@
 """`anamnesis users`: list users and show one."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from api.cli.shell import AsJson, Limit, OfTenant, OfUser, print_fields, print_json, print_page, run
-from api.cli.tenants import named
-from services.engines import open_database
-from services.identity.tenants import Tenants
-from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.conversations.users import ListedUser, User
+from anamnesis_client import Anamnesis
+from api.cli.service import first_items, over_http
+from api.cli.shell import AsJson, Limit, OfUser, print_one, print_page
 
 app = typer.Typer(no_args_is_help=True, help="List users and show one.", rich_markup_mode="markdown")
 
@@ -28,45 +22,27 @@ _COLUMNS = {
 
 
 @app.command(name="list")
+@over_http
 def list_(
+    service: Anamnesis,
     prefix: Annotated[
         str | None, typer.Option(help="Only users whose id or display name begins with this.")
     ] = None,
-    tenant: OfTenant = "default",
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the users of a tenant, by id.
+    """List users, by id.
 
     Example: `anamnesis users list --prefix ann`
     """
-
-    async def read(settings: Settings) -> "Sequence[ListedUser]":
-        from services.conversations.users import Users  # noqa: PLC0415 — help needs none of it
-
-        async with open_database(settings) as database:
-            owner = await named(Tenants(database), tenant)
-            return await Users(database).page(owner.id, prefix=prefix, limit=limit + 1)
-
-    print_page(_COLUMNS, run(read), limit=limit, as_json=as_json)
+    print_page(_COLUMNS, first_items(service, limit, "users", prefix=prefix), limit=limit, as_json=as_json)
 
 
 @app.command()
-def show(user: OfUser, tenant: OfTenant = "default", as_json: AsJson = False) -> None:
+@over_http
+def show(service: Anamnesis, user: OfUser, as_json: AsJson = False) -> None:
     """Show a user: time zone, locale, display name and time of creation.
 
     Example: `anamnesis users show u-1`
     """
-
-    async def read(settings: Settings) -> "User":
-        from services.conversations.users import Users  # noqa: PLC0415 — help needs none of it
-
-        async with open_database(settings) as database:
-            owner = await named(Tenants(database), tenant)
-            return await Users(database).get(owner.id, user)
-
-    found = run(read)
-    if as_json:
-        print_json(found)
-    else:
-        print_fields(found)
+    print_one(service.request("GET", "users", user), as_json=as_json)

@@ -1,8 +1,6 @@
 """`anamnesis import --from`: import a user's history from another product."""
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,20 +8,27 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, quiet_settings, told
-from api.cli.transfer import import_chunks
+from anamnesis_client import ImportReport
+from api.cli.service import connected
+from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, print_json, told
 from services.errors import AnamnesisError, InvalidInput
 from services.names import RULE, is_id
-from services.transfer.report import ImportReport
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 
-_BYTES_AT_ONCE = 256 * 1024
 _MOST_NAMES = 10
-_KEPT = "What was imported so far is kept; run the command again for the rest."
+_KEPT = " What was imported so far is kept; run the command again for the rest."
 
 
 def import_vendor(
-    file: Path, vendor: str, user: str | None, expert: str | None, tenant: str, *, dry_run: bool, as_json: bool
+    file: Path,
+    vendor: str,
+    user: str | None,
+    expert: str | None,
+    url: str | None,
+    key: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Import a vendor's export, or count its contents; an error ends the program with one line."""
     if user is not None and not is_id(user):
@@ -38,13 +43,14 @@ def import_vendor(
             for _ in lines:
                 pass
         else:
-            report = asyncio.run(import_chunks(quiet_settings(), tenant, _chunks(lines)))
+            with connected(url, key, after_failure=_KEPT) as service:
+                report = service.import_lines(lines)
+    except InvalidInput as error:
+        fail(told(error) if dry_run else f"{told(error)}.{_KEPT}", WRONG_USE)
     except AnamnesisError as error:
-        if isinstance(error, InvalidInput):
-            fail(told(error) if dry_run else f"{told(error)}. {_KEPT}", WRONG_USE)
-        fail(f"{error.message} {_KEPT}")
+        fail(f"{error.message}{_KEPT}")
     except KeyboardInterrupt:
-        fail(f"stopped. {_KEPT}")
+        fail("stopped.")
     _show(read, report, export.other_files(), as_json=as_json)
     if read.unread or (report and report.refused):
         raise typer.Exit(FAILED)
@@ -55,20 +61,6 @@ def _lines(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("", total=size)
         yield from export.lines(read, lambda count: progress.advance(bar, count))
-
-
-async def _chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while chunk := await asyncio.to_thread(_next, lines):
-        yield chunk
-
-
-def _next(lines: Iterator[bytes]) -> bytes:
-    chunk = bytearray()
-    for line in lines:
-        chunk += line
-        if len(chunk) >= _BYTES_AT_ONCE:
-            break
-    return bytes(chunk)
 
 
 def _show(read: Conversion, report: ImportReport | None, others: Sequence[str], *, as_json: bool) -> None:
@@ -82,7 +74,7 @@ def _show(read: Conversion, report: ImportReport | None, others: Sequence[str], 
         found = {**counts, "left_out": read.left_out, "other_files": others, "unread": read.unread}
         found["errors"] = errors
         lines = {name: value for name, value in asdict(report).items() if name != "errors"} if report else None
-        typer.echo(json.dumps({**found, "lines": lines}, ensure_ascii=False))
+        print_json({**found, "lines": lines})
         return
     typer.echo(f"{as_counts(counts)} in the export.")
     if read.left_out:

@@ -6,23 +6,51 @@ from datetime import datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
+from services.encryption.marks import Words
 from services.errors import NotFound
 from services.platform.postgres import Database
 
-_CONVERSATIONS = """
-SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, s.name AS space, c.title,
-       c.created_at
+SHOWN_TITLE: LiteralString = """
+CASE WHEN NOT c.renamed AND EXISTS (
+    SELECT FROM (SELECT * FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1) AS m
+    WHERE m.retraction_id IS NOT NULL
+      AND (m.retracted_at IS NOT NULL OR m.memory_text IS NOT NULL OR m.off_record)
+) THEN '' ELSE c.title END"""
+"""The title of a conversation `c`; none where it is the beginning of what was forgotten since."""
+
+_CONVERSATIONS = f"""
+SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, s.name AS space,
+       {SHOWN_TITLE} AS title, c.pinned_at IS NOT NULL AS pinned, c.created_at
 FROM conversations c JOIN users u ON u.id = c.user_id JOIN experts e ON e.id = c.expert_id
 LEFT JOIN spaces s ON s.id = c.space_id
 WHERE c.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR u.external_id = %(user_id)s)
   AND (%(session_id)s::text IS NULL OR c.session_key = %(session_id)s)
   AND (%(space)s::text IS NULL OR s.name = %(space)s)
+  AND (%(pinned)s::boolean IS NULL OR (c.pinned_at IS NOT NULL) = %(pinned)s)
+  AND (%(contains)s::text IS NULL OR strpos(lower(c.title), lower(%(contains)s)) > 0 OR EXISTS (
+      SELECT FROM messages m WHERE m.conversation_id = c.id AND m.tenant_id = c.tenant_id AND m.branch_id IS NULL
+        AND strpos(lower(m.content), lower(%(contains)s)) > 0))
   AND (%(id)s::uuid IS NULL OR c.id = %(id)s)
   AND (%(after_at)s::timestamptz IS NULL OR (c.created_at, c.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s
+"""  # noqa: S608 — our own text only
+
+_SAID_IN = """
+SELECT conversation_id, content FROM messages
+WHERE conversation_id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND branch_id IS NULL
+"""
+
+_CHANGE: LiteralString = """
+UPDATE conversations c SET
+    title = coalesce(%(title)s, title),
+    renamed = renamed OR %(title)s::text IS NOT NULL,
+    pinned_at = CASE %(pinned)s::boolean WHEN true THEN coalesce(pinned_at, now()) WHEN false THEN NULL
+        ELSE pinned_at END
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+RETURNING 1
 """
 
 _MESSAGES = """
@@ -32,6 +60,7 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND br
 ORDER BY created_at, id LIMIT %(limit)s
 """
 
+_SCANNED_AT_ONCE = 50
 _PART_BYTES = 1024 * 1024
 
 
@@ -84,6 +113,8 @@ class Conversation:
     space: str | None
     """Name of the space that it belongs to; None = none."""
     title: str
+    """Empty where it is the beginning of what was forgotten since."""
+    pinned: bool
     created_at: datetime
 
 
@@ -127,19 +158,44 @@ class Transcript:
         user_id: str | None = None,
         session_id: str | None = None,
         space: str | None = None,
+        pinned: bool | None = None,
+        contains: str | None = None,
         after: Cursor | None = None,
         limit: int,
     ) -> Sequence[Conversation]:
-        """Conversations of the tenant, of one of its users, of one session name or of one space, newest first."""
-        return await self._conversations(
-            tenant_id,
-            user_id=user_id,
-            session_id=session_id,
-            space=space,
-            conversation_id=None,
-            after=after,
-            limit=limit,
-        )
+        """Conversations of the tenant, of one of its users, of one session name or of one space, newest first.
+
+        With `contains`, those in whose title or messages it stands, in capitals or not.
+        """
+        about: dict[str, Any] = {"user_id": user_id, "session_id": session_id, "space": space, "pinned": pinned}
+        if contains is None or self._database.vault is None:
+            return await self._conversations(tenant_id, **about, contains=contains, after=after, limit=limit)
+        return await self._scan(tenant_id, about, contains.lower(), after, limit)
+
+    async def change(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        *,
+        user_id: str | None = None,
+        title: str | None = None,
+        pinned: bool | None = None,
+    ) -> Conversation:
+        """Rename a conversation, pin it or unpin it.
+
+        Raises:
+            NotFound: the tenant, or the user, has no such conversation.
+            DatabaseUnavailable: the database does not answer.
+        """
+        await self.conversation(tenant_id, conversation_id, user_id=user_id)
+        values = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "title": None if title is None else Words(title),
+            "pinned": pinned,
+        }
+        await self._database.fetch(tenant_id, _CHANGE, values, tuple_row)
+        return await self.conversation(tenant_id, conversation_id, user_id=user_id)
 
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user_id: str | None = None
@@ -150,7 +206,7 @@ class Transcript:
             NotFound: the tenant, or the user, has no such conversation.
         """
         found = await self._conversations(
-            tenant_id, user_id=user_id, session_id=None, conversation_id=conversation_id, after=None, limit=1
+            tenant_id, user_id=user_id, conversation_id=conversation_id, after=None, limit=1
         )
         if not found:
             raise NotFound(f"There is no conversation {conversation_id}.")
@@ -222,14 +278,31 @@ class Transcript:
             raise NotFound(f"There is no message {message_id}.")
         return found[0]
 
+    async def _scan(
+        self, tenant_id: UUID, about: dict[str, Any], sought: str, after: Cursor | None, limit: int
+    ) -> list[Conversation]:
+        """Search page by page for a text that the database cannot read."""
+        found: list[Conversation] = []
+        while page := await self._conversations(tenant_id, **about, after=after, limit=_SCANNED_AT_ONCE):
+            values = {"tenant_id": tenant_id, "ids": [one.id for one in page]}
+            said = await self._database.fetch(tenant_id, _SAID_IN, values, tuple_row)
+            hits = {conversation_id for conversation_id, content in said if sought in content.lower()}
+            found += [one for one in page if one.id in hits or sought in one.title.lower()]
+            if len(found) >= limit or len(page) < _SCANNED_AT_ONCE:
+                break
+            after = (page[-1].created_at, page[-1].id)
+        return found[:limit]
+
     async def _conversations(
         self,
         tenant_id: UUID,
         *,
         user_id: str | None,
-        session_id: str | None,
+        session_id: str | None = None,
         space: str | None = None,
-        conversation_id: UUID | None,
+        pinned: bool | None = None,
+        contains: str | None = None,
+        conversation_id: UUID | None = None,
         after: Cursor | None,
         limit: int,
     ) -> list[Conversation]:
@@ -238,6 +311,8 @@ class Transcript:
             "user_id": user_id,
             "session_id": session_id,
             "space": space,
+            "pinned": pinned,
+            "contains": contains,
             "id": conversation_id,
             "limit": limit,
             **_place(after),

@@ -3,6 +3,7 @@
 from typing import LiteralString
 
 from services.conversations.feedback import OF_TURN
+from services.conversations.transcript import SHOWN_TITLE
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 
 
@@ -306,8 +307,9 @@ ORDER BY t.accepted_at DESC, t.id DESC LIMIT 1
 """
 
 ALL: LiteralString = f"""
-SELECT t.id, t.conversation_id, c.title, u.external_id AS user_id, e.name AS expert, t.status, t.route_decision,
-       t.usage, t.timings, t.degraded, t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback
+SELECT t.id, t.conversation_id, {SHOWN_TITLE} AS title, u.external_id AS user_id, e.name AS expert,
+       t.status, t.route_decision, t.usage, t.timings, t.degraded, t.error, t.accepted_at, t.started_at,
+       t.finished_at, ({OF_TURN}) AS feedback
 FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN users u ON u.id = c.user_id
 JOIN experts e ON e.id = c.expert_id
 WHERE t.tenant_id = %(tenant_id)s

@@ -81,9 +81,6 @@ class Archive:
         """The `top_k` best episodes for a query, by the recall that a turn uses.
 
         Of a moment in the past (`scope.as_of`), by what was remembered then.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         if timezone is None:
             timezone = await self._episodes.timezone(scope.tenant_id, scope.user_id)
@@ -103,7 +100,6 @@ class Archive:
         """Log that a tool searched, with the ids of the episodes that it was shown.
 
         Raises:
-            DatabaseUnavailable: the database does not answer.
             NotFound: the user, or the conversation, was erased.
         """
         results = [str(episode_id) for episode_id in found]
@@ -129,9 +125,6 @@ class Archive:
 
         Returns:
             The operation by which it is undone; None where nothing was changed.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         if connection is None:
             return await self._database.transact(
@@ -155,7 +148,6 @@ class Archive:
         Raises:
             InvalidInput: its content is empty or too long.
             NotFound: the user, or the conversation, was erased.
-            DatabaseUnavailable: the database does not answer.
         """
         new = replace(new, content=checked_content(new.content))
         try:
@@ -175,7 +167,6 @@ class Archive:
 
         Raises:
             NotFound: there is no such episode.
-            DatabaseUnavailable: the database does not answer.
         """
 
         async def removed(connection: Connection) -> None:
@@ -191,9 +182,7 @@ class Archive:
 
     async def _append(self, connection: Any, owner: Owner, operation: Operation, trigger: Trigger) -> UUID:
         whose = replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id)
-        return await self._log.append(
-            connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
-        )
+        return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)
 
 
 def said_by(unit: StoredUnit) -> str:

@@ -166,13 +166,7 @@ class SectionChange:
 
     async def _note(self, operation: Operation, trigger: Trigger) -> None:
         why = replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id)
-        await self._log.append(
-            self.connection,
-            tenant_id=self.owner.tenant_id,
-            user_id=self.owner.user_id,
-            operation=operation,
-            trigger=why,
-        )
+        await self._log.append(self.connection, self.owner.tenant_id, self.owner.user_id, operation, why)
         await self.connection.execute(core_sql.CHANGED, vars(self.owner))
         await self.look()
         self.changed = True

@@ -148,7 +148,6 @@ class EpisodeCatalog:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         after_at, after_id = after or (None, None)
         values = {
@@ -182,7 +181,6 @@ class EpisodeCatalog:
 
         Raises:
             NotFound: the tenant has no such user, or the user no such episode.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "id": episode_id}
         values["user_id"] = await user_id_of(self._database, tenant_id, user)
@@ -210,7 +208,6 @@ class EpisodeCatalog:
             InvalidInput: the content is empty or too long.
             NotFound: the tenant has no such user, or the user no such episode.
             Conflict: it is a turn, or it was superseded.
-            DatabaseUnavailable: the database does not answer.
         """
         owner = {
             "tenant_id": tenant_id,
@@ -243,14 +240,11 @@ class EpisodeCatalog:
             whose = Owner(tenant_id, owner["user_id"], old["expert_id"], old["space_id"])
             await self._log.append(
                 connection,
-                tenant_id=tenant_id,
-                user_id=whose.user_id,
-                operation=operation,
-                trigger=Trigger(
-                    trigger.actor,
-                    expert_id=whose.expert_id,
-                    space_id=whose.space_id,
-                    details=trigger.details,
+                tenant_id,
+                whose.user_id,
+                operation,
+                Trigger(
+                    trigger.actor, expert_id=whose.expert_id, space_id=whose.space_id, details=trigger.details
                 ),
             )
 

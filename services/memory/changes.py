@@ -64,7 +64,6 @@ class Changes:
         Raises:
             InvalidInput: it cannot be stored.
             NotFound: the user was erased.
-            DatabaseUnavailable: the database does not answer.
         """
         forms = plain_forms(_USER.sub(_spoken, text))  # models write of the user in the third person
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
@@ -87,7 +86,6 @@ class Changes:
         Raises:
             InvalidInput: the text cannot be stored.
             NotFound: the user was erased.
-            DatabaseUnavailable: the database does not answer.
         """
 
         async def plan() -> PlannedChange:
@@ -106,24 +104,15 @@ class Changes:
 
         Raises:
             NotFound: the user was erased.
-            DatabaseUnavailable: the database does not answer.
         """
         return await self._change(request, lambda: self.planner.plan_named(request, what, ids=ids))
 
     async def memory(self, request: ChangeRequest, memory_id: str) -> Memory | None:
-        """Return the memory that an id names; None = the owner has none of this id.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the memory that an id names; None = the owner has none of this id."""
         return await self._finder.by_id(request.owner, memory_id) if is_id(memory_id) else None
 
     async def made(self, request: ChangeRequest) -> list[MemoryChange]:
-        """Return what the turn of a request has changed so far, by tools that the model called.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return what the turn of a request has changed so far, by tools that the model called."""
         owner = request.owner
         values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND}
         rows = await self._database.fetch(owner.tenant_id, _MADE, values, tuple_row)
@@ -139,19 +128,11 @@ class Changes:
         ]
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
-        """Return the values and written memories nearest to a text, by the encoder or by words.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the values and written memories nearest to a text, by the encoder or by words."""
         return await self._finder.nearest(request, text, limit=limit)
 
     def transaction(self, owner: Owner) -> AbstractAsyncContextManager[Connection]:
-        """Open a transaction in which plans are committed.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Open a transaction in which plans are committed."""
         return self._database.tenant(owner.tenant_id)
 
     async def commit(

@@ -69,9 +69,6 @@ class Closure:
 
         With `whole`, messages go as a whole. If a statement `replaces` them, a message stays in which they
         cannot be told from something else.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         owner = request.owner
         filed = await self._filed(request) if memories else {}

@@ -68,7 +68,6 @@ class CoreMemory:
 
         Raises:
             NotFound: the tenant has no such user, or no such expert, or the user no such space.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": space, "space_id": uuid7()}
         found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
@@ -88,19 +87,12 @@ class CoreMemory:
         """Every section of the owner's own, by name, from PostgreSQL: those of the space, or the shared ones.
 
         With `at`, as they were at that moment; a section that was removed since is not there.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         rows = await self._rows(owner, visible=False, at=at)
         return [Block(row[1], row[2], row[3], row[5], row[6]) for row in rows if row[1] is not None]
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
-        """The content of every section as a prompt shows it, from PostgreSQL: a space's laid over the shared ones.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """The content of every section as prompts show it, a space's laid over the shared ones; never cached."""
         stored = stored_of(await self._rows(owner, visible=True))
         return {name: block["content"] for name, block in stored.sections.items()} if stored else {}
 
@@ -135,7 +127,6 @@ class CoreMemory:
             InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
                 owner has the most sections already.
             NotFound: the owner, or the conversation, was erased.
-            DatabaseUnavailable: the database does not answer.
         """
         check_section(section)
         check_values(patch)
@@ -160,7 +151,6 @@ class CoreMemory:
         background that would take a pinned value away counts as unmatched.
 
         Args:
-            owner: whose core memory.
             changes: in the order in which they are applied.
             trigger: who changes it, for the log.
             connection: a transaction of the caller's, in which it is done; else one is opened.
@@ -168,7 +158,6 @@ class CoreMemory:
         Raises:
             InvalidInput: a section's name or a value is not accepted, or a section would be too large.
             NotFound: the owner, or the conversation, was erased.
-            DatabaseUnavailable: the database does not answer.
         """
         for change in changes:
             check_section(change.section)
@@ -230,7 +219,7 @@ class CoreMemory:
 
         Raises:
             Conflict: the section's version is another than `expected_version` (0 = there is none yet).
-            InvalidInput, NotFound, DatabaseUnavailable: as `update`.
+            InvalidInput, NotFound: as `update`.
         """
         check_section(section)
         check_size(section, content)
@@ -247,7 +236,6 @@ class CoreMemory:
 
         Raises:
             NotFound: there is no such section or version.
-            DatabaseUnavailable: the database does not answer.
         """
         async with self._changing(owner, section) as changing:
             values = {**vars(changing.owner), "section": section, "version": version}
@@ -263,7 +251,6 @@ class CoreMemory:
 
         Raises:
             NotFound: there is no such section.
-            DatabaseUnavailable: the database does not answer.
         """
         async with self._changing(owner, section) as changing:
             if changing.content is None:
@@ -277,7 +264,6 @@ class CoreMemory:
 
         Raises:
             NotFound: there is no such section.
-            DatabaseUnavailable: the database does not answer.
         """
         stored_with = await self._stored_with(owner, section)
         values = {**vars(stored_with), "section": section, "before": before, "limit": limit}

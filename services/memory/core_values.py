@@ -87,11 +87,7 @@ class CoreValues:
     async def read(
         self, tenant_id: UUID, user_id: UUID, block_ids: Collection[UUID] | None = None
     ) -> list[CoreValue]:
-        """Return the values of a user's sections, those that they had before as well; None = of all sections.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the values of a user's sections, those that they had before as well; None = of all sections."""
         ids = None if block_ids is None else list(block_ids)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "block_ids": ids}
         versions = await self._database.fetch(tenant_id, _VERSIONS, values, class_row(_Version))

@@ -22,7 +22,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
 from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
-from services.memory.filing_checks import Evidence, Verdict, losing_nothing, message_of, verdict_on
+from services.memory.filing_checks import checked
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans, request_of
 from services.memory.filing_prompt import filing_prompt
@@ -185,15 +185,15 @@ class Filing:
         except BadModelOutput as error:
             log.warning("nothing is filed", turns=len(batch.turn_ids), reason=error.message)
             return _Decided("model", in_story=batch.in_story)
-        check = partial(_checked, answer.operations, evidence)
-        checked = await beside_the_loop(check, characters=sum(map(len, batch.said)), most=_LONG)
+        check = partial(checked, answer.operations, evidence)
+        found = await beside_the_loop(check, characters=sum(map(len, batch.said)), most=_LONG)
         done = [
             (operation, batch.messages[source])
-            for operation, verdict, source in checked
+            for operation, verdict, source in found
             if verdict == "do" and source
         ]
-        asked = [operation for operation, verdict, _ in checked if verdict == "ask"]
-        dropped = len(checked) - len(done) - len(asked)
+        asked = [operation for operation, verdict, _ in found if verdict == "ask"]
+        dropped = len(found) - len(done) - len(asked)
         return _Decided("model", done, asked, dropped, shown.memories, answer.in_story)
 
     async def _apply(self, batch: StoredBatch, decided: _Decided, seen: UUID | None) -> int | None:
@@ -248,17 +248,3 @@ class Filing:
         else:
             await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()
-
-
-def _checked(
-    operations: Sequence[FilingOperation], evidence: Evidence
-) -> list[tuple[FilingOperation, Verdict, str | None]]:
-    """Return each operation with what becomes of it and the message that it rests on; one for each memory."""
-    checked: list[tuple[FilingOperation, Verdict, str | None]] = []
-    changed: set[str] = set()
-    for each in (losing_nothing(one, evidence) for one in operations):
-        verdict = "drop" if each.memory and each.memory in changed else verdict_on(each, evidence)
-        if verdict == "do" and each.memory:
-            changed.add(each.memory)
-        checked.append((each, verdict, message_of(each.quote, evidence.messages)))
-    return checked

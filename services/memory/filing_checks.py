@@ -55,6 +55,20 @@ class Evidence:
     """The memories that the model was shown, by their short ids."""
 
 
+def checked(
+    operations: Sequence[FilingOperation], evidence: Evidence
+) -> list[tuple[FilingOperation, Verdict, str | None]]:
+    """Return each operation with what becomes of it and the message that it rests on; one for each memory."""
+    found: list[tuple[FilingOperation, Verdict, str | None]] = []
+    changed: set[str] = set()
+    for each in (losing_nothing(one, evidence) for one in operations):
+        verdict = "drop" if each.memory and each.memory in changed else verdict_on(each, evidence)
+        if verdict == "do" and each.memory:
+            changed.add(each.memory)
+        found.append((each, verdict, message_of(each.quote, evidence.messages)))
+    return found
+
+
 def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
     """Return the short id of the message that a quote is taken from; None = it is in nobody's own words."""
     return next((key for key, text in messages.items() if is_quoted(quote, text)), None)
@@ -69,9 +83,8 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
     memory = evidence.memories.get(operation.memory)
     if operation.kind != "replace" or memory is None or _is_about(memory, [operation.text, operation.quote]):
         return operation
-    other_script = bool(_HAN.search(memory.text)) != bool(_HAN.search(operation.text))
     rests = not informative_terms(operation.text).isdisjoint(_terms([operation.quote, *evidence.said]))
-    if other_script or any(evidence.foreign) or not rests:
+    if _is_chinese(memory.text) != _is_chinese(operation.text) or any(evidence.foreign) or not rests:
         return operation
     return FilingOperation("add", operation.quote, operation.text)
 
@@ -80,7 +93,8 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
     """Return what becomes of an operation.
 
     A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is
-    dropped. A removal without a quote that asks for it waits, and a pinned memory stays.
+    dropped. A removal waits without a quote that asks for it, and if no word of what goes was said. What is pinned
+    stays.
     """
     memory = evidence.memories.get(operation.memory)
     source = message_of(operation.quote, evidence.messages)
@@ -93,14 +107,26 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
     if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said):
         return "drop"
-    waits = operation.kind == "remove" and not asks_removal(operation.quote)
-    if operation.kind == "replace" and memory is not None:
+    waits = False
+    if operation.kind == "remove" and memory is not None:
+        waits = not asks_removal(operation.quote) or not _was_told_of(memory, evidence)
+    elif operation.kind == "replace" and memory is not None:
         waits = not _is_about(memory, [operation.text, operation.quote])
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
         waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
     return "ask" if waits else "do"
+
+
+def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
+    """Whether a word of a memory was said; in another script it may have been."""
+    said = [*evidence.said, *evidence.answers]
+    return _is_about(memory, said) or all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
+
+
+def _is_chinese(text: str) -> bool:
+    return _HAN.search(text) is not None
 
 
 def _is_about(memory: Memory, told: Sequence[str]) -> bool:
@@ -112,7 +138,6 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
     """Whether a statement says what stands in foreign text alone.
 
     Args:
-        text: the statement.
         said: the user's own words that it rests on.
         evidence: what else was said.
     """

@@ -26,11 +26,7 @@ class FilingEvidence:
         self._origins = origins
 
     async def of(self, batch: StoredBatch) -> tuple[Batch, Evidence]:
-        """Return a batch with the nearest memories, and whose words it is.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return a batch with the nearest memories, and whose words it is."""
         memories, foreign_ids = await self._memories(batch)
         said, answers = list[str](), list[str]()
         known = [each.text for each in memories.values() if each.id not in foreign_ids]

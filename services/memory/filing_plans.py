@@ -35,13 +35,8 @@ class FilingPlans:
         """Return what an operation changes.
 
         Args:
-            owner: whose memory.
             memories: those that the model was shown, by their short ids.
-            operation: what the model wants.
             message: the user's message that it rests on.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         request = request_of(owner, message)
         if operation.kind == "leave_out":
@@ -69,11 +64,7 @@ class FilingPlans:
 
     @asynccontextmanager
     async def transaction(self, owner: Owner) -> AsyncIterator[Connection]:
-        """Open a transaction in which nobody else changes the user's memory.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Open a transaction in which nobody else changes the user's memory."""
         async with self._changes.transaction(owner) as connection:
             await self._hiding.lock(connection, owner)
             yield connection

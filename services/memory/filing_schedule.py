@@ -15,10 +15,6 @@ async def defer_filing(
     """Have what a user said filed, in a transaction of the caller's.
 
     Args:
-        jobs: the queue.
-        connection: of an open transaction.
-        tenant_id: whose user it is.
-        user_id: whose words are filed.
         delay_s: seconds before the job looks at them.
     """
     name = f"{FILE_MEMORY}:{user_id}"

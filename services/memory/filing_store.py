@@ -197,11 +197,7 @@ class FilingStore:
         self._log = log
 
     async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
-        """Return the turns of a user that are not filed yet; None = there are none.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the turns of a user that are not filed yet; None = there are none."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _WAITING, values, class_row(WaitingTurn))
         if not found:
@@ -211,21 +207,13 @@ class FilingStore:
         return WaitingTurns(owner, own, len(found) - len(own))
 
     async def last(self, tenant_id: UUID, user_id: UUID) -> tuple[datetime | None, datetime | None]:
-        """Return when the user last said something, and when a model was last asked about them.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return when the user last said something, and when a model was last asked about them."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         [row] = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
         return row[0], row[1]
 
     async def batch(self, waiting: WaitingTurns) -> StoredBatch:
-        """Return the oldest turns that wait, as many as one call covers.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the oldest turns that wait, as many as one call covers."""
         owner = waiting.owner
         values: dict[str, Any] = {
             **vars(owner),
@@ -263,11 +251,7 @@ class FilingStore:
         )
 
     async def last_change(self, owner: Owner, connection: Connection | None = None) -> UUID | None:
-        """Return the newest change of the user's memory; with `connection`, in a transaction of the caller's.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the newest change of the user's memory; with `connection`, in a transaction of the caller's."""
         if connection is not None:
             row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
             return row[0] if row else None
@@ -291,11 +275,7 @@ class FilingStore:
             space_id=owner.space_id,
         )
         await self._log.append(
-            connection,
-            tenant_id=owner.tenant_id,
-            user_id=owner.user_id,
-            operation=Operation(FILED, results=results),
-            trigger=trigger,
+            connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger
         )
 
 

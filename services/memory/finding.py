@@ -88,9 +88,6 @@ class MemoryFinder:
             what: an id, or the user's words.
             everything: every text with all of the words is meant, whatever else it says.
             reaches_shared: whether, in a space, what all spaces share is looked at, too.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         what = what.replace("\x00", "").strip()
         if is_id(what):
@@ -146,11 +143,7 @@ class MemoryFinder:
         return Found((), [places[int(at)] for at in order[:_MOST_CANDIDATES]])
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
-        """Return the memory that an id names; None = the owner has none of this id.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the memory that an id names; None = the owner has none of this id."""
         memory_id = memory_id.strip().lower()
         if _VALUE_ID.fullmatch(memory_id):
             values = await self.values(owner, reaches_shared=reaches_shared)
@@ -172,11 +165,7 @@ class MemoryFinder:
         return Memory("said", memory_id, message.content, message.created_at, message_id=message.id)
 
     async def values(self, owner: Owner, *, reaches_shared: bool = True) -> list[Memory]:
-        """Return the values of core memory, those of the owner's space first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the values of core memory, those of the owner's space first."""
         own = [each for block in await self._core.read(owner) for each in _values_of(block)]
         if owner.space_id is None or not reaches_shared:
             return own
@@ -184,20 +173,12 @@ class MemoryFinder:
         return [*own, *(replace(each, is_shared=True) for each in shared)]
 
     async def written(self, request: ChangeRequest) -> list[Memory]:
-        """Return the newest written memories.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the newest written memories."""
         found = await self._mentions(request, _ANYTHING, reaches_shared=True)
         return [each for each in _places(found) if each.kind == "written"]
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int) -> list[Memory]:
-        """Return the values and written memories nearest to a text, by the encoder, or by words without one.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
         sought = Words.of(text)
         known = [*await self.values(request.owner), *await self.written(request)]
         known = sorted(known, key=lambda each: -words_of(each).share_in(sought))[:_MOST_COMPARED]
@@ -211,40 +192,24 @@ class MemoryFinder:
         return [known[int(at)] for at in np.argsort(-(vectors @ wanted))[:limit]]
 
     async def previous(self, request: ChangeRequest) -> Stored | None:
-        """Return the user's last message before the request's.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the user's last message before the request's."""
         asked = {"tenant_id": request.owner.tenant_id, "conversation_id": request.conversation_id}
         asked["message_id"] = request.message_id
         found = await self._database.fetch(request.owner.tenant_id, sql.PREVIOUS, asked, class_row(Stored))
         return found[0] if found else None
 
     async def messages(self, owner: Owner, ids: Sequence[UUID]) -> list[Stored]:
-        """Return messages of the owner as memory keeps them, oldest first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return messages of the owner as memory keeps them, oldest first."""
         asked = {**vars(owner), "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.MESSAGES, asked, class_row(Stored))
 
     async def answers(self, owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, str, UUID]]:
-        """Return id and text of the answer to each of some messages, and which message it answers.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return id and text of the answer to each of some messages, and which message it answers."""
         asked = {"tenant_id": owner.tenant_id, "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.ANSWERS, asked, tuple_row)
 
     async def mentions(self, request: ChangeRequest, text: str, *, reaches_shared: bool = True) -> list[Stored]:
-        """Return what was said or written with all of the words of a text, by anybody, newest first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return what was said or written with all of the words of a text, by anybody, newest first."""
         sought = Words.of(text)
         found = await self._mentions(request, patterns_of(text), reaches_shared=reaches_shared)
         return [each for each in found if sought.covered_by(Words.of(each.content))]

@@ -63,11 +63,7 @@ class ForeignOrigins:
         messages: Collection[str] = (),
         episodes: Collection[str] = (),
     ) -> ForeignItems:
-        """Return which of these ids hold foreign words, and whether the conversation and the user have any.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return which of these ids hold foreign words, and whether the conversation and the user have any."""
         values = {
             "tenant_id": tenant_id,
             "user_id": user_id,

@@ -135,11 +135,7 @@ class MemoryInquiry:
     async def ask(
         self, owner: Owner, question: str | None = None, *, now: datetime | None = None
     ) -> InquiryAnswer:
-        """Answer a question about the user, in its language; None = what is known of them at all.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Answer a question about the user, in its language; None = what is known of them at all."""
         now = now or datetime.now(UTC)
         core = await self._core_records(owner)
         about_everything = question is None or _is_about_everything(question)
@@ -166,11 +162,7 @@ class MemoryInquiry:
         return InquiryAnswer(asked, text, statements, "model" if by_model else "records", degraded)
 
     async def facts_about(self, owner: Owner, query: str) -> list[Record]:
-        """The items of core memory that share words with a query, those with most of them first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """The items of core memory that share words with a query, those with most of them first."""
         return _bearing_on(query, await self._core_records(owner))
 
     async def _core_records(self, owner: Owner) -> list[Record]:

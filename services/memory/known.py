@@ -88,14 +88,10 @@ class KnownMemories:
         """Return statements, newest first.
 
         Args:
-            tenant_id: of the user.
-            user: the caller's name for them.
             after: time and id of the last statement of the page before.
-            limit: most statements.
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         asked = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
         values = await self._values.read(tenant_id, asked["user_id"])

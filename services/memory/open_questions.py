@@ -84,11 +84,7 @@ class OpenQuestions:
         self._values = values
 
     async def of_turn(self, owner: Owner, conversation_id: UUID, message_id: UUID) -> OpenQuestion | None:
-        """Return the question that a turn is to ask, or that the turn before has asked; None = there is none.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the question that a turn is to ask, or that the turn before has asked; None = there is none."""
         values = {**vars(owner), "conversation_id": conversation_id, "message_id": message_id}
         found = await self._database.fetch(owner.tenant_id, _QUESTION, values, class_row(OpenQuestion))
         overtaken = await self._overtaken(owner, found) if found else []
@@ -104,9 +100,6 @@ class OpenQuestions:
 
         A question is overtaken if memory says already what it would add, if what it would change is gone, or if a
         newer one is about the same memory or says the same.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         async with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
             await cursor.execute(_IN_ORDER, vars(owner))
@@ -118,11 +111,7 @@ class OpenQuestions:
         return [each for each in found if each.id not in overtaken]
 
     async def make_room(self, connection: Connection, owner: Owner) -> list[OpenQuestion]:
-        """Return what waits after the oldest was closed, if there were as many as may wait.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return what waits after the oldest was closed, if there were as many as may wait."""
         waiting = await self.waiting(connection, owner)
         surplus = waiting[: max(len(waiting) - MOST_OPEN + 1, 0)]
         await self._expire(connection, owner, [each.id for each in surplus])

@@ -124,7 +124,6 @@ class OperationLog:
     async def append(
         self,
         connection: Connection,
-        *,
         tenant_id: UUID,
         user_id: UUID,
         operation: Operation,
@@ -204,7 +203,6 @@ class OperationLog:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         at, operation_id = after or (None, None)

@@ -56,11 +56,7 @@ class Pairs:
 
     @again_if_contended
     async def add(self, owner: Owner, kind: PairKind, kept: Side, dropped: Side) -> UUID | None:
-        """Let it wait that one takes another's place; None if the two were proposed before.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Let it wait that one takes another's place; None if the two were proposed before."""
         results = {"state": "waiting", "kept": str(kept.id), "dropped": str(dropped.id)}
         results |= {
             name: side.digest
@@ -75,18 +71,14 @@ class Pairs:
                 return None
             return await self._log.append(
                 connection,
-                tenant_id=owner.tenant_id,
-                user_id=owner.user_id,
-                operation=Operation(PROPOSAL, kind, new_value={}, results=results),
-                trigger=Trigger("maintenance", expert_id=owner.expert_id, space_id=owner.space_id),
+                owner.tenant_id,
+                owner.user_id,
+                Operation(PROPOSAL, kind, new_value={}, results=results),
+                Trigger("maintenance", expert_id=owner.expert_id, space_id=owner.space_id),
             )
 
     async def proposed(self, tenant_id: UUID, user_id: UUID) -> set[frozenset[Side]]:
-        """Return every pair that was proposed, whatever became of it.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return every pair that was proposed, whatever became of it."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         return _sides(await self._database.fetch(tenant_id, sql.PAIRS, values, tuple_row))
 
@@ -96,7 +88,6 @@ class Pairs:
 
         Raises:
             Conflict: one of the two is remembered no more or was changed, or the dropped one is pinned.
-            DatabaseUnavailable: the database does not answer.
         """
         blocks = [side.id for side in (kept, dropped) if side.digest is not None]
         found = await self._values.read(owner.tenant_id, owner.user_id, blocks) if blocks else []

@@ -59,7 +59,6 @@ class Pins:
 
         Raises:
             NotFound: the tenant has no such user, or the user no such episode.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -74,10 +73,10 @@ class Pins:
                 raise NotFound(f"There is no episode {episode_id}.")
             await self._log.append(
                 connection,
-                tenant_id=tenant_id,
-                user_id=values["user_id"],
-                operation=Operation("episode_pin" if pinned else "episode_unpin", field=str(episode_id)),
-                trigger=Trigger("user", expert_id=row[0], space_id=row[1]),
+                tenant_id,
+                values["user_id"],
+                Operation("episode_pin" if pinned else "episode_unpin", field=str(episode_id)),
+                Trigger("user", expert_id=row[0], space_id=row[1]),
             )
 
         await self._database.transact(tenant_id, noted)
@@ -89,7 +88,6 @@ class Pins:
 
         Raises:
             NotFound: there is no such section, or it has no such value.
-            DatabaseUnavailable: the database does not answer.
         """
         block = next((each for each in await self._core.read(owner) if each.section == section), None)
         if block is None:
@@ -110,20 +108,16 @@ class Pins:
             await connection.execute(_PIN_VALUES if pinned else _UNPIN_VALUES, values)
             await self._log.append(
                 connection,
-                tenant_id=owner.tenant_id,
-                user_id=owner.user_id,
-                operation=Operation("core_memory_pin" if pinned else "core_memory_unpin", field=section),
-                trigger=Trigger("user", expert_id=owner.expert_id, space_id=owner.space_id),
+                owner.tenant_id,
+                owner.user_id,
+                Operation("core_memory_pin" if pinned else "core_memory_unpin", field=section),
+                Trigger("user", expert_id=owner.expert_id, space_id=owner.space_id),
             )
 
         await self._database.transact(owner.tenant_id, noted)
 
     async def values(self, tenant_id: UUID, blocks: Sequence[Block]) -> Mapping[str, list[PinnedValue]]:
-        """Return the pinned values of sections, by the names of the sections.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the pinned values of sections, by the names of the sections."""
         if not blocks:
             return {}
         values = {"tenant_id": tenant_id, "block_ids": [block.id for block in blocks]}

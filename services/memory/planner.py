@@ -38,30 +38,18 @@ class ChangePlanner:
         self._finder = finder
 
     async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
-        """Return the texts of the memories that ids or words name.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the texts of the memories that ids or words name."""
         return [each.text for each in (await self.found(request, what, ids)).meant]
 
     async def found(self, request: ChangeRequest, what: str, ids: Sequence[str]) -> Found:
-        """Return what ids or words mean.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return what ids or words mean."""
         if not ids:
             return await self._finder.find(request, what)
         named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
         return Found([each for each in named if each is not None])
 
     async def plan_named(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> PlannedChange:
-        """Plan to hide what ids or words name.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Plan to hide what ids or words name."""
         found = await self.found(request, what, ids)
         target = what or ", ".join(ids)
         if not found.meant:
@@ -69,11 +57,7 @@ class ChangePlanner:
         return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
 
     async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
-        """Plan to hide every statement that has all of some words.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Plan to hide every statement that has all of some words."""
         found = await self._finder.find(request, what, everything=True)
         if not found.meant:
             return plan_of_nothing("forget", what, (), language_for(request, what))
@@ -86,7 +70,6 @@ class ChangePlanner:
 
         Raises:
             InvalidInput: the text is empty.
-            DatabaseUnavailable: the database does not answer.
         """
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
@@ -112,7 +95,6 @@ class ChangePlanner:
 
         Raises:
             InvalidInput: the text is empty.
-            DatabaseUnavailable: the database does not answer.
         """
         values = [each for each in memories if each.kind == "value"]
         longest = max(values, key=lambda each: len(each.text), default=None)
@@ -127,11 +109,7 @@ class ChangePlanner:
         return plan
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
-        """Plan to note until when a memory held; it stays known as what was.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Plan to note until when a memory held; it stays known as what was."""
         mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
         return await self.plan_replace(request, [memory], memory.text.rstrip(_EDGES) + mark, field=memory.field)
 
@@ -141,24 +119,15 @@ class ChangePlanner:
         """Plan to hide memories with what they were made from.
 
         Args:
-            request: whose they are.
-            memories: what goes.
             target: the user's words for it, for the log.
             whole: whether a message that is named by its id goes as a whole.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         gone = await self._closure.of(request, memories, whole=whole)
         language = language_for(request, "" if is_id(target) else target, *gone.told)
         return plan_of("forget", target, language, gone)
 
     async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
-        """Plan to keep messages, and what was made of them, out of memory.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Plan to keep messages, and what was made of them, out of memory."""
         messages = await self._finder.messages(request.owner, message_ids)
         said = [
             Memory("said", str(each.id), each.content, each.created_at, message_id=each.id) for each in messages
@@ -170,11 +139,7 @@ class ChangePlanner:
     async def plan_forms(
         self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
     ) -> list[PlannedChange]:
-        """Plan what the plain forms of a message order; what changes nothing has no operation.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Plan what the plain forms of a message order; what changes nothing has no operation."""
         planned = []
         for form in forms:
             plan = await self._of_form(request, form, message)

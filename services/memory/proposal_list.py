@@ -109,7 +109,6 @@ class ProposalList:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         found: list[Proposal] = []

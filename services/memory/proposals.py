@@ -76,13 +76,9 @@ class Proposals(ProposalList):
         """Let a change that a tool wants wait, to be asked in the same answer; return its id.
 
         Args:
-            request: for whom, and in which turn.
             kind: what would be done.
             text: what would be remembered; or ids or words of what would be forgotten.
             replaces: id or words of what it would replace.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         named = [each.strip() for each in (replaces or (text if kind == "forget" else "")).split(",")]
         memory = ",".join(named) if all(map(is_id, named)) else ""
@@ -108,8 +104,6 @@ class Proposals(ProposalList):
         If as many wait as may, the oldest is closed.
 
         Args:
-            connection: of an open transaction.
-            request: for whom, and in which turn.
             kind: what would be done.
             text: what would be remembered or forgotten.
             replaces: the text of what it would replace.
@@ -126,11 +120,7 @@ class Proposals(ProposalList):
         return await self._append(connection, request.owner, operation, request.trigger)
 
     async def close_overtaken(self, connection: Connection, owner: Owner) -> None:
-        """Close, in a transaction of the caller's, what waits for a user and is overtaken.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Close, in a transaction of the caller's, what waits for a user and is overtaken."""
         await self._questions.waiting(connection, owner)
 
     async def settle(
@@ -141,7 +131,6 @@ class Proposals(ProposalList):
         Raises:
             NotFound: the user has no such proposal.
             Conflict: it was settled before, or what it is about has changed since.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -159,7 +148,6 @@ class Proposals(ProposalList):
         Raises:
             NotFound: the user has no such proposal.
             Conflict: it was settled before, or no earlier turn has asked the user.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": proposal_id}
         change = await self._accept(values, request.trigger)
@@ -192,11 +180,7 @@ class Proposals(ProposalList):
         return change
 
     async def close(self, request: ChangeRequest, ids: Sequence[str]) -> str:
-        """Reject the proposals among some ids after the user's no; return what to tell the model, or nothing.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Reject the proposals among some ids after the user's no; return what to tell the model, or nothing."""
         owner, closed = request.owner, []
         for each in ids:
             try:
@@ -213,7 +197,6 @@ class Proposals(ProposalList):
         Raises:
             NotFound: the user has no such proposal.
             Conflict: it was not accepted, it changed nothing, or what it changed was changed since.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -258,6 +241,4 @@ class Proposals(ProposalList):
             owner.expert_id,
             owner.space_id,
         )
-        return await self._log.append(
-            connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
-        )
+        return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)

@@ -29,8 +29,9 @@ PREFIX = "ANAMNESIS_"
 _SHORTEST_JWT_SECRET = 32
 _TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
 """Limits of a user and of a tenant, where callers are known and no others are set."""
-KEY_VARIABLE = f"{PREFIX}KEY"
-"""Holds the credential of `anamnesis chat`; no setting of the service, which must not know it."""
+URL_VARIABLE, KEY_VARIABLE = f"{PREFIX}URL", f"{PREFIX}KEY"
+"""Address and credential of commands; no settings of the service, which must not know the second."""
+OF_COMMANDS = frozenset({URL_VARIABLE, KEY_VARIABLE})
 
 
 def _or_openai(name: str) -> AliasChoices:

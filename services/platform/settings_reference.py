@@ -21,7 +21,7 @@ from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
 from services.platform.chosen_model import chosen_model
 from services.platform.env_encoding import encoding_of
-from services.platform.settings import KEY_VARIABLE, PREFIX, Settings
+from services.platform.settings import OF_COMMANDS, PREFIX, Settings
 
 _COMMENT_COLUMNS = 118
 
@@ -56,7 +56,7 @@ def effective_settings(settings: Settings) -> list[EffectiveSetting]:
 
 def unknown_variables() -> list[str]:
     """One line for each `ANAMNESIS_` variable, set or in `.env`, that is no setting, with the nearest known."""
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {KEY_VARIABLE}
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OF_COMMANDS
     lines = []
     for name in sorted(
         {*os.environ, *(each.upper() for each in dotenv_values(".env", encoding=encoding_of(Path(".env"))))}

@@ -12,7 +12,9 @@ from api.cli.main import app
 from services.engines import Engines
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
+from services.platform.settings import Settings
 from tests.conftest import free_port
+from tests.support.application import serving
 from tests.support.folders import new_folder
 from tests.support.model_server import BACKGROUND, ModelServer
 from tests.support.service_process import ServiceProcess
@@ -86,12 +88,22 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
 
 
 @pytest.fixture
-def anamnesis(engines: Engines) -> Anamnesis:
-    """Run a command on the test's database."""
+def beside(settings: Settings, engines: Engines) -> Iterator[dict[str, str]]:
+    """Variables with which commands find the test's stores, and the service, in a thread of this process."""
+    with serving(settings, engines) as address:
+        yield {
+            "ANAMNESIS_DATABASE_URL": engines.database_url,
+            "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+            "ANAMNESIS_URL": address,
+        }
+
+
+@pytest.fixture
+def anamnesis(beside: dict[str, str]) -> Anamnesis:
+    """Run a command on the test's service, or its stores."""
 
     def run(*arguments: str, given: bytes = b"", **variables: str) -> Result:
-        stores = {"ANAMNESIS_DATABASE_URL": engines.database_url, "ANAMNESIS_MILVUS_URI": engines.milvus_uri}
-        environment = {**stores, "COLUMNS": "200", "NO_COLOR": "1", **variables}
+        environment = {**beside, "COLUMNS": "200", "NO_COLOR": "1", **variables}
         return CliRunner().invoke(app, arguments, input=given, env=environment)
 
     return run

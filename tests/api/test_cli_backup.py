@@ -49,7 +49,7 @@ def test_a_backup_of_the_busy_service_is_restored_elsewhere(
     report = json.loads(made.stdout)
     file = Path(report["file"])
     assert (file.parent, file.stat().st_size) == (tmp_path / "backups", report["bytes"])
-    told = run_command("export", "u-1", variables=here)
+    told = run_command("export", "u-1", "--url", service.url, variables={})
     service.stop()
 
     cut = tmp_path / "cut.zip"
@@ -63,8 +63,11 @@ def test_a_backup_of_the_busy_service_is_restored_elsewhere(
     assert restored.returncode == 0, restored.stderr
     assert f"Restored the backup of {report['made_at']}: 2 users, 2 conversations" in restored.stdout
     assert "Indexed " in restored.stdout
-    assert run_command("export", "u-1", variables=there).stdout == told.stdout
-    found = run_command("memory", "search", "u-1", "Who teaches me the violin?", "--json", variables=there)
+    elsewhere = ServiceProcess(tmp_path / "there", free_port()).start()
+    at = {"ANAMNESIS_URL": elsewhere.url}
+    assert run_command("export", "u-1", variables=at).stdout == told.stdout
+    found = run_command("memory", "search", "u-1", "Who teaches me the violin?", "--json", variables=at)
+    elsewhere.stop()
     assert found.returncode == 0, found.stderr
     answer = json.loads(found.stdout)
     assert ("Odile" in answer["items"][0]["content"], answer["degraded"]) == (True, [])
@@ -169,7 +172,7 @@ def test_a_backup_of_busy_external_stores_is_restored_into_empty_ones(
     assert halves == (0,)
     again = ServiceProcess(tmp_path / "again", free_port(), **there).start()
     answer_of(chat(again.url, "What does locker 1-0 hold?", user_id="u-1", session_id="new"))
-    found = run_command("memory", "search", "u-1", "locker 1-0", "--json", variables=_settings(there))
+    found = run_command("memory", "search", "u-1", "locker 1-0", "--json", "--url", again.url, variables={})
     again.stop()
     other_milvus.stop()
     answer = json.loads(found.stdout)

@@ -1,4 +1,4 @@
-"""Commands with which memory is looked after, in this process, over a real database."""
+"""Commands with which memory is looked after, in this process, over the service."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Commands that show and change what is stored, in this process, over a real database."""
+"""Commands that show and change what is stored, in this process, over the service."""
 
 import json
 import os
@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from api.cli.main import app
 from tests.api.conftest import Anamnesis
+from tests.conftest import free_port
+from tests.support.model_server import ModelServer
 from tests.support.transfer import message, ndjson
 
 
@@ -133,7 +135,7 @@ def test_a_file_whose_name_was_packed_on_chinese_windows_has_its_name(
     assert anamnesis("kb", "add", "handbook", "--description", "Ours.").exit_code == 0
     assert anamnesis("kb", "ingest", "handbook", str(folder)).stdout.startswith("1 new")
     found = _json(anamnesis("kb", "search", "handbook", "年假有多少天？", "--json"))
-    assert [each["document"] for each in found["passages"]] == ["员工手册.md"]
+    assert [each["document"] for each in found["items"]] == ["员工手册.md"]
 
 
 def test_users_are_listed_by_their_beginning_and_shown(talked: Anamnesis) -> None:
@@ -184,7 +186,7 @@ def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path
     changed = _json(anamnesis("kb", "update", "handbook", "--keyword", "holiday", "--keyword", "sick", "--json"))
     assert (changed["keywords"], changed["description"]) == (["holiday", "sick"], "Ours.")
     found = _json(anamnesis("kb", "search", "handbook", "How many days of holidays?", "--json"))
-    assert [each["document"] for each in found["passages"]] == ["leave.md"]
+    assert [each["document"] for each in found["items"]] == ["leave.md"]
     assert "leave.md" in anamnesis("kb", "search", "handbook", "days of holidays").stdout
     missing = anamnesis("kb", "ingest", "nothing", str(tmp_path / "leave.md"))
     assert (missing.exit_code, missing.stderr) == (1, "anamnesis: There is no knowledge base 'nothing'.\n")
@@ -205,7 +207,6 @@ def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path
         (["users", "show", "nobody"], 1, "There is no user 'nobody'."),
         (["memory", "search", "u-1", " "], 2, "the query is empty"),
         (["memory", "delete", "u-1", "nothing", "--yes"], 1, "There is no section 'nothing'."),
-        (["conversations", "list", "--tenant", "nobody"], 1, "There is no tenant nobody"),
         (["experts", "add", "a b", "--system-prompt", "x"], 2, "name: "),
         (["experts", "edit", "default"], 2, "nothing to change"),
         (["experts", "edit", "default", "--strategy", "poem"], 2, "context_strategy: "),
@@ -224,3 +225,41 @@ def test_what_is_wrong_is_said_in_one_line(talked: Anamnesis, arguments: list[st
     assert done.stderr.startswith("anamnesis: ")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("settings", [{"auth": "api_key"}], indirect=True)
+def test_a_service_that_asks_for_a_key_is_told_one_by_option_or_variable(anamnesis: Anamnesis) -> None:
+    made = {
+        scopes: _json(anamnesis("keys", "create", "--name", scopes, "--scope", scopes, "--json"))["key"]
+        for scopes in ("admin", "memory:read")
+    }
+    for wrong in (["experts", "list"], ["experts", "list", "--key", "ank_wrong"]):
+        refused = anamnesis(*wrong)
+        said = "anamnesis: The service refuses the key; set ANAMNESIS_KEY, or use --key.\n"
+        assert (refused.exit_code, refused.stderr) == (1, said)
+    assert [each["name"] for each in _json(anamnesis("experts", "list", "--json", "--key", made["admin"]))] == [
+        "default"
+    ]
+    assert _json(anamnesis("users", "list", "--json", ANAMNESIS_KEY=made["memory:read"])) == []
+    weak = anamnesis("retention", "show", ANAMNESIS_KEY=made["memory:read"])
+    assert (weak.exit_code, "admin" in weak.stderr, weak.stderr.count("\n")) == (1, True, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["memory", "show", "u-1"], ["erase", "u-1"], ["kb", "list"], ["demo"], ["import", "-"], ["export", "u-1"]],
+    ids=" ".join,
+)
+def test_without_a_service_one_line_names_its_address_and_how_to_start_it(arguments: list[str]) -> None:
+    port = free_port()
+    done = CliRunner().invoke(app, arguments, env={"ANAMNESIS_PORT": str(port)})
+    address = f"http://127.0.0.1:{port}"
+    said = f"anamnesis: No service is running at {address}; start one with: anamnesis serve\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", said)
+
+
+def test_an_address_of_something_else_is_said_to_be_one(model_server: ModelServer) -> None:
+    done = CliRunner().invoke(app, ["users", "list", "--url", model_server.base_url])
+    assert (done.exit_code, "is that the address of Anamnesis?" in done.stderr) == (1, True), done.stderr
+    wrong = CliRunner().invoke(app, ["users", "list", "--url", "localhost:8000"])
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)

@@ -6,28 +6,19 @@ from typing import Any
 
 import pytest
 
-from services.engines import Engines
 from tests.services.transfer.exports import EXPORTS, INSTRUCTION, chatgpt, written
 from tests.support.command import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
-@pytest.fixture
-def database(engines: Engines) -> dict[str, str]:
-    """The variable that names the test's database."""
-    return {"ANAMNESIS_DATABASE_URL": engines.database_url}
-
-
-def _exported(database: dict[str, str], user: str) -> list[dict[str, Any]]:
-    told = run_command("export", user, variables=database)
+def _exported(beside: dict[str, str], user: str) -> list[dict[str, Any]]:
+    told = run_command("export", user, variables=beside)
     assert told.returncode == 0, told.stderr
     return [json.loads(line) for line in told.stdout.splitlines()]
 
 
-def test_every_vendors_archive_is_counted_imported_and_known_again(
-    database: dict[str, str], tmp_path: Path
-) -> None:
+def test_every_vendors_archive_is_counted_imported_and_known_again(beside: dict[str, str], tmp_path: Path) -> None:
     for vendor, content in EXPORTS.items():
         path = str(written(tmp_path, vendor, content, zipped=vendor in {"chatgpt", "claude"}))
         arguments = ("import", "--from", vendor, path, "--user", "u-1")
@@ -35,8 +26,8 @@ def test_every_vendors_archive_is_counted_imported_and_known_again(
         tried = run_command(*arguments, "--dry-run", variables={})
         assert tried.returncode == 0, tried.stderr
         assert "Nothing was imported" in tried.stdout
-        first = json.loads(run_command(*arguments, "--json", variables=database).stdout)
-        again = json.loads(run_command(*arguments, "--json", variables=database).stdout)
+        first = json.loads(run_command(*arguments, "--json", variables=beside).stdout)
+        again = json.loads(run_command(*arguments, "--json", variables=beside).stdout)
 
         assert first["errors"] == []
         assert first["lines"]["refused"] == again["lines"]["refused"] == 0
@@ -44,7 +35,7 @@ def test_every_vendors_archive_is_counted_imported_and_known_again(
         assert again["lines"] == {"imported": 0, "skipped": first["lines"]["imported"], "refused": 0}
         counted = first["messages"] + first["conversations"] + first["memories"]
         assert counted == first["lines"]["imported"]
-    lines = _exported(database, "u-1")
+    lines = _exported(beside, "u-1")
     titles = {line["title"] for line in lines if line["kind"] == "session"}
     assert titles == {"Bruno 🐕", "Where I live", "Colours", "Music"}
     memories = {line["content"] for line in lines if line["kind"] == "episode"}
@@ -54,9 +45,9 @@ def test_every_vendors_archive_is_counted_imported_and_known_again(
     assert "core_memory" not in {line["kind"] for line in lines}
 
 
-def test_a_newer_export_adds_what_is_new(database: dict[str, str], tmp_path: Path) -> None:
+def test_a_newer_export_adds_what_is_new(beside: dict[str, str], tmp_path: Path) -> None:
     old = written(tmp_path, "chatgpt", chatgpt(), zipped=True)
-    assert run_command("import", "--from", "chatgpt", str(old), variables=database).returncode == 0
+    assert run_command("import", "--from", "chatgpt", str(old), variables=beside).returncode == 0
     newer = chatgpt()
     mapping = newer[0]["mapping"]
     said = {
@@ -69,18 +60,18 @@ def test_a_newer_export_adds_what_is_new(database: dict[str, str], tmp_path: Pat
     newer[0]["current_node"] = "a3"
     new = written(tmp_path, "chatgpt", newer, zipped=True)
 
-    ran = run_command("import", "--from", "chatgpt", str(new), "--json", variables=database)
+    ran = run_command("import", "--from", "chatgpt", str(new), "--json", variables=beside)
 
     assert json.loads(ran.stdout)["lines"] == {"imported": 1, "skipped": 4, "refused": 0}
-    assert [line["content"] for line in _exported(database, "me") if "role" in line][-1] == "Then in rhymes."
+    assert [line["content"] for line in _exported(beside, "me") if "role" in line][-1] == "Then in rhymes."
 
 
-def test_records_that_are_refused_are_named_by_file_and_record(database: dict[str, str], tmp_path: Path) -> None:
+def test_records_that_are_refused_are_named_by_file_and_record(beside: dict[str, str], tmp_path: Path) -> None:
     good, other = chatgpt()
     late = json.loads(json.dumps(good).replace("1762000", "9762000").replace("6d4-a", "late"))
     path = written(tmp_path, "chatgpt", [{"id": "x"}, late, good, other], zipped=True)
 
-    ran = run_command("import", "--from", "chatgpt", str(path), variables=database)
+    ran = run_command("import", "--from", "chatgpt", str(path), variables=beside)
 
     assert ran.returncode == 1
     assert "chatgpt.zip/export/conversations.json, record 1: mapping is no object" in ran.stderr

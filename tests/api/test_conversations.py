@@ -95,6 +95,7 @@ async def test_a_conversation_shows_whose_it_is(client: httpx.AsyncClient, servi
         "expert": "default",
         "space": None,
         "title": "Hello",
+        "pinned": False,
         "created_at": "",
     }
     others = (await client.get("/api/v1/conversations", params={"user_id": "u-2"})).json()
@@ -179,3 +180,43 @@ async def test_turns_of_all_conversations_are_listed_in_pages(
     assert (await client.get("/api/v1/turns")).json()["items"][0]["id"] == str(other.turn_id)
     assert (await client.get("/api/v1/turns", params={"status": "failed"})).json()["items"] == []
     assert (await client.get("/api/v1/turns", params={"status": "gone"})).status_code == 422
+
+
+async def test_a_conversation_is_renamed_pinned_and_found_by_its_words(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    bread = await exchange(services.turns, "How does rye bread rise?", "In warmth.", session_key="s-1")
+    await exchange(services.turns, "Plan my week", "Gladly.", session_key="s-2")
+    path = f"/api/v1/conversations/{bread.conversation_id}"
+
+    changed = (await client.patch(path, json={"title": "  The loaf ", "pinned": True})).json()
+    assert (changed["title"], changed["pinned"]) == ("The loaf", True)
+    assert (await client.patch(path, json={})).json() == changed
+
+    async def found(**sought: Any) -> list[str]:
+        answer = await client.get("/api/v1/conversations", params={"user_id": "u-1", **sought})
+        return [item["session_id"] for item in answer.json()["items"]]
+
+    assert await found(contains="LOAF") == await found(contains="WARMTH") == await found(pinned=True) == ["s-1"]
+    assert await found(contains="week") == await found(pinned=False) == ["s-2"]
+    assert await found(contains="100%") == []
+    assert (await client.patch(path, json={"pinned": False})).json()["pinned"] is False
+    assert (await client.patch(path, json={"title": " "})).status_code == 422
+    assert (await client.get("/api/v1/conversations", params={"contains": "rye"})).status_code == 422
+
+
+async def test_a_title_goes_with_what_was_forgotten_unless_the_user_gave_it(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    turn = await exchange(services.turns, "I live in Leipzig", "Noted.")
+    path = f"/api/v1/conversations/{turn.conversation_id}"
+    assert (await client.get(path)).json()["title"] == "I live in Leipzig"
+    memory = (await client.get("/api/v1/users/u-1/episodes")).json()["items"][0]["id"]
+    forgotten = await client.post("/api/v1/users/u-1/memory/forget", json={"what": memory})
+    assert (await client.get(path)).json()["title"] == ""
+    assert (await client.get("/api/v1/turns")).json()["items"][0]["title"] == ""
+    undone = f"/api/v1/users/u-1/memory-operations/{forgotten.json()['operation_id']}/undo"
+    assert (await client.post(undone)).status_code == 200
+    assert (await client.get(path)).json()["title"] == "I live in Leipzig"
+    await client.post("/api/v1/users/u-1/memory/forget", json={"what": memory})
+    assert (await client.patch(path, json={"title": "Home"})).json()["title"] == "Home"

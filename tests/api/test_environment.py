@@ -134,7 +134,7 @@ def test_an_embedding_model_that_is_set_after_having_talked_is_taken_over_while_
         while "the indexes are rebuilt" not in again.text:
             assert time.monotonic() < end, again.text
             time.sleep(0.1)
+        found = run_command("memory", "search", "u-1", "What is my dog called?", variables=model)
     finally:
         again.stop()
-    found = run_command("memory", "search", "u-1", "What is my dog called?", variables=model)
     assert (found.returncode, "Bruno" in found.stdout) == (0, True), found.stderr

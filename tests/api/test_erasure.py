@@ -1,5 +1,6 @@
 """A user is erased over HTTP and from the command line."""
 
+import asyncio
 import json
 import subprocess
 
@@ -12,10 +13,6 @@ from tests.support.command import run_command
 from tests.support.turns import exchange, remember
 
 pytestmark = pytest.mark.anyio
-
-
-def _erase(*arguments: str, typed: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-    return run_command("erase", *arguments, variables=variables, typed=typed)
 
 
 async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, services: Services) -> None:
@@ -71,30 +68,29 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
 
 @pytest.mark.in_clear
 @pytest.mark.slow
-async def test_the_command_erases_and_says_what(services: Services, engines: Engines) -> None:
+async def test_the_command_erases_and_says_what(url: str, services: Services, engines: Engines) -> None:
     await exchange(services.turns, "Hello", "Hi")
     await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
-    service = {"ANAMNESIS_DATABASE_URL": engines.database_url}
-    owner = {**service, "ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
+    stores = {"ANAMNESIS_DATABASE_URL": engines.database_url}
+    owner = {**stores, "ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
 
-    refused = _erase("u-1", typed="n\n", **service)
+    async def erase(*arguments: str, typed: str = "", **given: str) -> "subprocess.CompletedProcess[str]":
+        variables = {"ANAMNESIS_URL": url, **given}
+        return await asyncio.to_thread(run_command, "erase", *arguments, variables=variables, typed=typed)
+
+    refused = await erase("u-1", typed="n\n")
     assert (refused.returncode, refused.stdout.strip()) == (1, "")
-    ownerless = _erase("u-1", "--yes", "--scrub", **service)
+    ownerless = await erase("u-1", "--yes", "--scrub", **stores)
     assert ownerless.returncode == 2
     assert "ANAMNESIS_MIGRATION_DATABASE_URL" in ownerless.stderr
-    elsewhere = _erase("u-1", "--yes", "--tenant", "nobody", **service)
-    assert (elsewhere.returncode, elsewhere.stderr) == (
-        1,
-        "anamnesis: There is no tenant nobody; see: anamnesis tenants list\n",
-    )
 
-    done = _erase("u-1", typed="y\n", **service)
+    done = await erase("u-1", typed="y\n")
     assert done.returncode == 0, done.stderr
     assert "Erased u-1: 1 memory, 1 conversation, 2 messages, 1 turn" in done.stdout
-    again = _erase("u-1", "--yes", **service)
+    again = await erase("u-1", "--yes")
     assert (again.returncode, again.stderr) == (1, "anamnesis: There is no user 'u-1'.\n")
 
-    scrubbed = _erase("u-2", "--yes", "--scrub", "--json", **owner)
+    scrubbed = await erase("u-2", "--yes", "--scrub", "--json", **owner)
     assert scrubbed.returncode == 0, scrubbed.stderr
     told = json.loads(scrubbed.stdout)
     assert told["scrubbed"] is True

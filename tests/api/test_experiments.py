@@ -1,6 +1,8 @@
 """Experiments over HTTP: drafted, run, tagged, measured and stopped."""
 
+import asyncio
 import json
+import subprocess
 from typing import Any
 
 import httpx
@@ -8,7 +10,6 @@ import pytest
 from prometheus_client import REGISTRY
 
 from services.bootstrap import Services
-from services.engines import Engines
 from tests.support.command import run_command
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
@@ -148,9 +149,7 @@ async def test_a_started_experiment_keeps_what_users_were_assigned_by(client: ht
             ).status_code == 409  # fmt: skip
 
 
-async def test_the_report_compares_variants_by_users(
-    client: httpx.AsyncClient, services: Services, engines: Engines
-) -> None:
+async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient, url: str) -> None:
     await _make(client)
     await _set(client, "running")
     variants: dict[str, list[str]] = {"usual": [], "brief": []}
@@ -177,18 +176,16 @@ async def test_the_report_compares_variants_by_users(
     assert 0 < control["measures"]["first_token_ms"]["value"] <= control["measures"]["total_ms"]["value"]
     assert control["measures"]["tokens"]["low"] is not None
 
-    told = run_command("experiments", "report", "style", "--json", variables=_variables(engines))
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["variants"][1]["measures"] == brief["measures"]
-    shown = run_command("experiments", "report", "style", variables=_variables(engines))
+    async def told(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return await asyncio.to_thread(run_command, "experiments", *arguments, "--url", url, variables={})
+
+    reported = await told("report", "style", "--json")
+    assert reported.returncode == 0, reported.stderr
+    assert json.loads(reported.stdout)["variants"][1]["measures"] == brief["measures"]
+    shown = await told("report", "style")
     assert shown.returncode == 0, shown.stderr
     for text in ("usual", "brief", "thumbs up", "100.0%", "first token, ms"):
         assert text in shown.stdout
-    listed = run_command("experiments", "list", variables=_variables(engines))
-    assert "style" in listed.stdout
-    unknown = run_command("experiments", "report", "nothing", variables=_variables(engines))
+    assert "style" in (await told("list")).stdout
+    unknown = await told("report", "nothing")
     assert (unknown.returncode, unknown.stderr) == (1, "anamnesis: There is no experiment 'nothing'.\n")
-
-
-def _variables(engines: Engines) -> dict[str, str]:
-    return {"ANAMNESIS_DATABASE_URL": engines.database_url}

@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.engines import Engines
 from tests.support.command import run_command
 from tests.support.model_server import ModelServer
 from tests.support.transfer import export, send
@@ -143,14 +142,13 @@ async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_u
 
 @pytest.mark.slow
 @pytest.mark.in_clear
-async def test_the_commands_do_the_same(services: Services, engines: Engines) -> None:
+async def test_the_commands_do_the_same(url: str, services: Services) -> None:
     owner = await someone(services)
     (old,) = await written_before(services, owner, "Owns a red kettle")
     await write(services, owner, "The user lives in Lisbon", "the user lives in Lisbon.")
-    variables = {"ANAMNESIS_DATABASE_URL": engines.database_url, "ANAMNESIS_MILVUS_URI": engines.milvus_uri}
 
     async def told(*arguments: str) -> str:
-        ended = await asyncio.to_thread(run_command, *arguments, variables=variables)
+        ended = await asyncio.to_thread(run_command, *arguments, variables={"ANAMNESIS_URL": url})
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

@@ -16,6 +16,7 @@ from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 from tests.support.sync_client import CLIENT, synchronous_client
+from tests.support.transfer import message, ndjson
 
 pytestmark = pytest.mark.anyio
 
@@ -145,6 +146,46 @@ async def test_what_is_exported_is_imported_elsewhere_and_known_the_second_time(
     assert (second.skipped, second.refused) == (len(lines), 1)
     assert second.errors[0].line == len(lines) + 1
     assert "Hamburg" in str(await client.recall("Hamburg", user="u-2"))
+
+
+async def test_what_ends_a_line_elsewhere_ends_none_of_a_stream_or_an_export(
+    client: AsyncAnamnesis, model_server: ModelServer
+) -> None:
+    said = "one\u2028two\x85three"
+    model_server.script(Reply([said]))
+
+    events = [event async for event in client.stream(said, session="s-1")]
+    lines = [json.loads(line) async for line in client.export()]
+
+    assert "".join(event.text for event in events) == said
+    assert [line["content"] for line in lines if line["kind"] == "message"] == [said, said]
+
+
+async def test_any_endpoint_is_asked_and_lists_are_read_over_all_their_pages(client: AsyncAnamnesis) -> None:
+    async def lines() -> AsyncIterator[bytes]:
+        yield ndjson(*(message(number) for number in range(1, 411)))
+
+    assert (await client.import_lines(lines())).imported == 410
+    (conversation,) = [
+        each async for each in client.items("conversations", params={"user_id": "u-1", "space": None})
+    ]
+    path = ("conversations", conversation["id"], "messages")
+
+    assert len([each async for each in client.items(*path)]) == 410
+    assert len([each async for each in client.items(*path, limit=201)]) == 201
+    await client.request("PUT", "users", "u-1", "core-memory", "human", json={"content": {"home": "Lyon"}})
+    assert await client.request("DELETE", "users", "u-1", "core-memory", "human") is None
+    with pytest.raises(ServiceError, match="prefix: must match"):
+        await client.request("GET", "knowledge-bases", "a/b")
+
+
+async def test_a_document_is_taken_in(client: AsyncAnamnesis) -> None:
+    await client.request("POST", "knowledge-bases", json={"prefix": "handbook", "description": "Ours."})
+    taken = await client.add_document("handbook", "leave.md", b"# Leave\n\nThirty days.")
+    assert (taken["status"], taken["document"]["source"]) == ("created", "leave.md")
+    assert (await client.add_document("handbook", "leave.md", b"# Leave\n\nThirty days."))["status"] == "unchanged"
+    with pytest.raises(ServiceError, match="unknown kind"):
+        await client.add_document("handbook", "leave.png", b"\x89PNG")
 
 
 async def test_a_service_that_is_not_there_is_named_after_the_last_try() -> None:

@@ -44,7 +44,8 @@ async def test_every_number_is_the_one_that_the_api_gives(
         assert f"{total} of {why['budget']:,} tokens" in await page.locator("dialog").inner_text()
         shown = [each for each in why["recall"]["items"] if each["shown"]]
         heading = await page.locator("h3", has_text="What was recalled").inner_text()
-        assert f"{len(shown)} shown of {why['recall']['found']} found" in heading
+        left = len(why["recall"]["items"]) - len(shown)
+        assert f"{len(shown)} shown, {left} left out" in heading
         likely = await _numbers(page.locator(".item .facts small.num"))
         assert likely == [f"{each['likelihood']:.0%}" for each in shown]
         assert await page.locator(".waterfall li").count() == len(why["nodes"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.platform.settings import KEY_VARIABLE, PREFIX, Settings
+from services.platform.settings import OF_COMMANDS, PREFIX, Settings
 from tests.support.fork_server import ROOT
 
 DOCS = ROOT / "docs"
@@ -86,7 +86,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 
 def test_every_variable_that_is_mentioned_exists() -> None:
-    known = {name.upper() for name in Settings.model_fields} | {KEY_VARIABLE.removeprefix(PREFIX)}
+    known = {name.upper() for name in Settings.model_fields} | {name.removeprefix(PREFIX) for name in OF_COMMANDS}
     for file in DEPLOYMENT:
         known |= {name for name, _ in VARIABLE.findall(file.read_text())}
     unknown = [

@@ -1,8 +1,10 @@
 """The application over real HTTP, in the process of the test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from socket import socket
 
 import uvicorn
@@ -12,7 +14,9 @@ from api.app import make_app
 from api.connections import uvicorn_options
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
-from services.bootstrap import Services
+from services.bootstrap import Services, open_services
+from services.engines import Engines
+from services.platform.settings import Settings
 
 
 @asynccontextmanager
@@ -41,6 +45,38 @@ async def served(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
         server.end()
         await serving
         _forget_the_application()
+
+
+@contextmanager
+def serving(settings: Settings, engines: Engines) -> Iterator[str]:
+    """The service in a thread of its own, for tests without a loop; yield its address."""
+    ready: Future[str] = Future()
+    ends: list[Callable[[], object]] = []
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        ends.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+        try:
+            async with (
+                open_services(settings, engines) as services,
+                running_turns(services) as runner,
+                served(services, runner) as address,
+            ):
+                ready.set_result(address)
+                await stop.wait()
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+            raise
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(asyncio.run, serve())
+        try:
+            yield ready.result(60)
+        finally:
+            for end in ends:
+                end()
+        running.result(60)
 
 
 def _forget_the_application() -> None:

@@ -16,7 +16,7 @@ _NAMES = {
     "asyncio": "time",
     "aclose": "close",
     "aread": "read",
-    "aiter_lines": "iter_lines",
+    "aiter_bytes": "iter_bytes",
 }
 _FIRST = '"""The client for programs with an event loop; `synchronous.py` is the same without."""'
 _FIRST_OF_SYNC = (

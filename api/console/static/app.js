@@ -15,7 +15,6 @@ function Console() {
   const [service, setService] = useState(null)
   const [needsSignIn, setNeedsSignIn] = useState(false)
   const [failure, setFailure] = useState(null)
-  const [, setLanguage] = useState('')
 
   const load = async () => {
     setFailure(null)
@@ -37,7 +36,7 @@ function Console() {
   }, [])
 
   return html`
-    ${service && html`<${Shell} service=${service} onLanguage=${setLanguage} onSignedOut=${() => location.reload()} />`}
+    ${service && html`<${Shell} service=${service} onSignedOut=${() => location.reload()} />`}
     ${failure && html`<main class="alone"><h1>Anamnesis</h1><p role="alert">${messageOf(failure)}</p><button type="button" class="button" onClick=${load}>${t('try_again')}</button></main>`}
     ${needsSignIn && html`<${SignIn} again=${service !== null} onSignedIn=${load} />`}
     <${Toasts} />`

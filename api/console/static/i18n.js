@@ -25,11 +25,16 @@ export async function changeLanguage(name) {
 
 export const currentLanguage = () => language
 
-/** The text of a key, with `{name}` replaced by values, or its form for one; a key without a text shows itself. */
+/** The text of a key, with `{name}` replaced by values and `{name|one|many}` by a number and its noun; a key without
+ * a text shows itself, and one with a form for `n` = 1 shows that. */
 export function t(key, values = {}) {
   const text = (String(values.n) === '1' && strings[`${key}.one`]) || (strings[key] ?? key)
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole))
+  return text.replace(/\{(\w+)(?:\|([^|}]*)\|([^|}]*))?\}/g, (whole, name, one, many) =>
+    name in values ? `${values[name]}${many === undefined ? '' : ` ${String(values[name]) === '1' ? one : many}`}` : whole)
 }
+
+/** The text of a key where there is one. */
+export const known = (key, values) => (key in strings ? t(key, values) : null)
 
 /** The text of a key that the API gave, such as a job's status; the API's own word where there is none. */
 export const word = (prefix, name) => strings[`${prefix}.${name}`] ?? String(name).replace(/^[a-z_]+$/, (id) => id.replaceAll('_', ' '))

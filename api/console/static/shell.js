@@ -1,9 +1,9 @@
 // The frame around every screen: navigation, conversations, user and language.
 
-import { get, send, signedOut, userPath } from './api.js'
+import { get, rooted, send, signedOut, userPath } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
 import { chooseUser, chosenUser, DEMO, removeDemo } from './demo.js'
-import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useState } from './ui.js'
+import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useSettled, useState } from './ui.js'
 
 const SCREENS = {
   chat: { load: () => import('./chat/chat.js'), icon: 'chat' },
@@ -12,6 +12,7 @@ const SCREENS = {
   core: { load: () => import('./screens/core.js'), icon: 'person', scope: 'memory:read' },
   timeline: { load: () => import('./screens/timeline.js'), icon: 'clock', scope: 'memory:read' },
   recall: { load: () => import('./screens/recall.js'), icon: 'search', scope: 'memory:read' },
+  settings: { load: () => import('./screens/settings.js'), icon: 'sliders' },
   proposals: { load: () => import('./screens/proposals.js'), icon: 'check', scope: 'memory:read' },
   operations: { load: () => import('./screens/operations.js'), icon: 'log', scope: 'memory:read' },
   knowledge: { load: () => import('./screens/knowledge.js'), icon: 'file', scope: 'chat' },
@@ -22,8 +23,9 @@ const SCREENS = {
   health: { load: () => import('./screens/health.js'), icon: 'heart' },
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
-const OF_MEMORY = ['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'operations']
-const OF_SERVICE = ['knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
+const FIRST = ['chat', 'known', 'timeline']
+const DETAILS = ['memory', 'core', 'recall', 'proposals', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
+const OF_MEMORY = new Set(['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'operations'])
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */
 function place() {
@@ -47,7 +49,7 @@ class Guard extends Component {
   }
 }
 
-export function Shell({ service, onLanguage, onSignedOut }) {
+export function Shell({ service, onSignedOut }) {
   const [at, setAt] = useState(place)
   const [open, setOpen] = useState(false)
   const [user] = useState(service.user_id ?? chosenUser())
@@ -55,6 +57,7 @@ export function Shell({ service, onLanguage, onSignedOut }) {
   const may = useCallback((scope) => !scope || service.scopes.includes(scope), [service])
   const module = useLoad(() => SCREENS[at.screen].load(), [at.screen])
   const conversations = usePages((after) => get('/api/v1/conversations', { user_id: user, after, limit: 30 }), [user])
+  const [language, setLanguage] = useState(currentLanguage)
 
   const known = useLoad(() => isKnown(service, user, conversations), [conversations.items, conversations.error])
 
@@ -80,12 +83,9 @@ export function Shell({ service, onLanguage, onSignedOut }) {
     return () => removeEventListener('keydown', keys)
   }, [])
 
-  const nextLanguage = async () => {
-    const names = Object.keys(LANGUAGES)
-    const next = names[(names.indexOf(currentLanguage()) + 1) % names.length]
+  const speak = async (next) => {
     await changeLanguage(next)
-    onLanguage(next)
-    setAt(place())
+    setLanguage(next)
   }
   const Screen = module.data?.Screen
   const link = (screen) =>
@@ -95,15 +95,17 @@ export function Shell({ service, onLanguage, onSignedOut }) {
   return html`<div class=${open ? 'shell open' : 'shell'}>
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus() }}>${t('skip')}</a>
     <aside id="sidebar">
-      <div class="brand"><a href="#/chat">Anamnesis</a><button type="button" class="link" onClick=${nextLanguage} title=${t('change_language')}>${LANGUAGES[currentLanguage() === 'zh' ? 'en' : 'zh']}</button></div>
+      <div class="brand"><a href="#/chat">Anamnesis</a><button type="button" class="link" onClick=${() => speak(language === 'zh' ? 'en' : 'zh')} title=${t('change_language')}>${LANGUAGES[language === 'zh' ? 'en' : 'zh']}</button></div>
       <a class="new-chat" href="#/chat" aria-keyshortcuts="Control+Shift+O"><${Icon} name="add" />${t('new_chat')}</a>
-      <nav aria-label=${t('nav.label')}>
-        ${OF_MEMORY.map(link)}
-        <details open=${OF_SERVICE.includes(at.screen)}><summary>${t('nav.service')}</summary>${OF_SERVICE.map(link)}</details>
+      <div class="rest"><nav aria-label=${t('nav.label')}>
+        ${FIRST.map(link)}
+        <details open=${DETAILS.includes(at.screen)}><summary>${t('nav.details')}</summary>${DETAILS.map(link)}</details>
       </nav>
-      <${Conversations} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} />
+      <${Conversations} user=${user} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} /></div>
       <div class="account">
         <button type="button" class="user" disabled=${service.user_id !== null} onClick=${() => setChoosing(true)}><span class="avatar">${user.slice(0, 1).toUpperCase()}</span><span>${user}<small>${t('user')}</small></span></button>
+        <a class="icon-button" href=${rooted('guide/')} target="_blank" rel="noopener" aria-label=${t('guide')} title=${t('guide')}><${Icon} name="help" /></a>
+        <a class="icon-button" href="#/settings" aria-label=${t('nav.settings')} title=${t('nav.settings')} aria-current=${at.screen === 'settings' ? 'page' : undefined}><${Icon} name="sliders" /></a>
         ${service.auth !== 'none' && html`<button type="button" class="link" onClick=${() => signOut(onSignedOut)}>${t('sign_out')}</button>`}
       </div>
     </aside>
@@ -111,13 +113,13 @@ export function Shell({ service, onLanguage, onSignedOut }) {
     <div class="content">
       <header class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></header>
       ${user === DEMO && html`<section class="demo-bar" aria-label=${t('demo.note')}><span>${t('demo.note')}</span>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</section>`}
-      <main id="main" tabindex="-1" key=${`${at.screen}:${currentLanguage()}`}>
+      <main id="main" tabindex="-1" key=${`${at.screen}:${language}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
-          ${OF_MEMORY.includes(at.screen) && known.data !== true
+          ${OF_MEMORY.has(at.screen) && known.data !== true
             ? known.data === false ? html`<${NothingYet} screen=${at.screen} user=${user} />` : html`<div class="page"><${Skeleton} /></div>`
             : Screen && module.data.screen === at.screen
-            ? html`<${Screen} key=${user} service=${service} user=${user} rest=${at.rest} may=${may} conversations=${conversations} />`
+            ? html`<${Screen} key=${user} service=${service} user=${user} rest=${at.rest} may=${may} conversations=${conversations} onLanguage=${speak} />`
             : !module.error && html`<div class="page"><${Skeleton} /></div>`}
         <//>
       </main>
@@ -130,8 +132,13 @@ export function Shell({ service, onLanguage, onSignedOut }) {
 async function isKnown(service, user, { items, error }) {
   if (error || items?.length) return true
   if (!items) return null
-  if (service.user_id) return get(userPath(user)).then(() => true, (problem) => problem.status !== 404)
-  return (await get('/api/v1/users', { prefix: user, limit: 200 })).items.some((each) => each.user_id === user)
+  return Boolean(await userOf(service, user).catch(() => true))
+}
+
+/** The user as stored; null while there is none. */
+export async function userOf(service, user) {
+  if (service.user_id) return get(userPath(user)).catch((problem) => (problem.status === 404 ? null : Promise.reject(problem)))
+  return (await get('/api/v1/users', { prefix: user, limit: 200 })).items.find((each) => each.user_id === user) ?? null
 }
 
 const NothingYet = ({ screen, user }) => html`<${Page} title=${t(`nav.${screen}`)}>
@@ -139,17 +146,26 @@ const NothingYet = ({ screen, user }) => html`<${Page} title=${t(`nav.${screen}`
   <p class="more"><a class="button primary" href="#/chat">${t('new_chat')}</a></p>
 <//>`
 
-function Conversations({ list, current }) {
+/** The user's chats: pinned ones first, or those in which a text stands. */
+function Conversations({ user, list, current }) {
+  const [sought, setSought] = useState('')
+  const settled = useSettled(sought.trim())
+  const found = usePages((after) => (settled ? get('/api/v1/conversations', { user_id: user, contains: settled, after, limit: 30 }) : { items: [] }), [user, settled])
+  const pinned = useLoad(async () => (list.items ? (await get('/api/v1/conversations', { user_id: user, pinned: true, limit: 50 })).items : []), [user, list.items])
+  const shown = settled ? found : list
+  const items = settled ? found.items : [...(pinned.data ?? []), ...(list.items ?? []).filter((each) => !each.pinned)]
   let group = ''
   return html`<div class="conversations">
-    ${list.error && html`<p class="muted">–</p>`}
-    ${list.items?.map((each) => {
-      const heading = period(each.created_at)
+    ${list.items?.length > 0 && html`<input type="search" placeholder=${t('chats.search')} aria-label=${t('chats.search')} value=${sought} onInput=${(event) => setSought(event.target.value)} />`}
+    ${shown.error && html`<p class="muted">–</p>`}
+    ${settled && items?.length === 0 && !found.loading && html`<p class="muted none">${t('memory.none_found')}</p>`}
+    ${items?.map((each) => {
+      const heading = each.pinned && !settled ? t('memory.pinned') : period(each.created_at)
       const begins = heading !== group
       group = heading
       return html`${begins && html`<h2 key=${heading}>${heading}</h2>`}<a key=${each.id} href=${`#/chat/${each.id}`} aria-current=${each.id === current ? 'page' : undefined} title=${each.title}>${each.title || t('untitled')}</a>`
     })}
-    ${list.more && html`<${Button} kind="quiet small" onClick=${list.more}>${t('load_more')}<//>`}
+    ${shown.more && html`<${Button} kind="quiet small" onClick=${shown.more}>${t('load_more')}<//>`}
   </div>`
 }
 

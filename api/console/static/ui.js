@@ -2,7 +2,7 @@
 
 import { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from './vendor/preact.js'
 import { Problem } from './api.js'
-import { ago, dateTime, t } from './i18n.js'
+import { ago, currentLanguage, dateTime, known, t } from './i18n.js'
 
 export { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState }
 
@@ -12,10 +12,12 @@ const ICONS = {
   columns: 'M4 5h7v14H4zM13 5h7v14h-7z', copy: 'M9 9h10v11H9zM15 9V4H5v11h4', down: 'M6 9l6 6 6-6', download: 'M12 4v11M7 10.5l5 5 5-5M5 20h14', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
   experts: 'M12 12a4 4 0 100-8 4 4 0 000 8zM4 20c1-4 4-6 8-6s7 2 8 6', file: 'M6 3h8l4 4v14H6zM14 3v4h4',
   flask: 'M9 3h6M10 3v6L4.5 19a1.5 1.5 0 001.4 2h12.2a1.5 1.5 0 001.4-2L14 9V3M7.5 15h9',
+  sliders: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5',
+  help: 'M4 5h6a2 2 0 012 2v13a2 2 0 00-2-2H4zM20 5h-6a2 2 0 00-2 2v13a2 2 0 012-2h6z',
   ghost: 'M5 21V10a7 7 0 0114 0v11l-2.4-2-2.3 2-2.3-2-2.3 2-2.3-2zM9.5 10v1M14.5 10v1',
   heart: 'M3 12h4l2-6 4 12 2.5-6H21', image: 'M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5v.01', key: 'M14 10a4 4 0 10-3.5 4L12 12.5V15h2.5v2.5H17V20h3v-3z',
   left: 'M14 6l-6 6 6 6', log: 'M5 6h14M5 12h14M5 18h9', memory: 'M12 4c-5 0-8 1.3-8 3v10c0 1.7 3 3 8 3s8-1.3 8-3V7c0-1.7-3-3-8-3zM4 7c0 1.7 3 3 8 3s8-1.3 8-3M4 12c0 1.7 3 3 8 3s8-1.3 8-3',
-  menu: 'M4 7h16M4 12h16M4 17h16', more: 'M6 12h.01M12 12h.01M18 12h.01', person: 'M12 3l8 4v5c0 5-3.5 8-8 9-4.5-1-8-4-8-9V7z',
+  menu: 'M4 7h16M4 12h16M4 17h16', more: 'M6 12h.01M12 12h.01M18 12h.01', pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7', person: 'M12 3l8 4v5c0 5-3.5 8-8 9-4.5-1-8-4-8-9V7z',
   redo: 'M20 11a8 8 0 10-2.3 6.3M20 5v6h-6', right: 'M10 6l6 6-6 6', search: 'M11 18a7 7 0 100-14 7 7 0 000 14zM16 16l4.5 4.5',
   send: 'M12 19V5M6 11l6-6 6 6', stop: 'M8 8h8v8H8z', spark: 'M12 3v5M12 16v5M3 12h5M16 12h5M6 6l3 3M15 15l3 3M18 6l-3 3M9 15l-3 3',
   thumbdown: 'M7 4h10l3 8v2h-6v5.5L12.5 21 7 13zM7 4H4v9h3', thumbup: 'M7 20h10l3-8v-2h-6V4.5L12.5 3 7 11zM7 20H4v-9h3',
@@ -37,7 +39,7 @@ export function Button({ onClick, kind = '', children, ...rest }) {
     await attempt(() => onClick(event))
     setBusy(false)
   }
-  return html`<button type="button" class=${`button ${kind}`} disabled=${busy} aria-busy=${busy} onClick=${press} ...${rest}>${children}</button>`
+  return html`<button type="button" class=${`button ${kind}`} ...${rest} disabled=${busy || rest.disabled} aria-busy=${busy} onClick=${press}>${children}</button>`
 }
 
 /** Load what a screen shows; again when `inputs` change. */
@@ -94,7 +96,11 @@ export function messageOf(error) {
   if (!(error instanceof Problem)) return t('error.defect')
   if (error.status === 0) return t('error.unreachable')
   if (error.status === 403) return t('error.forbidden', { detail: error.message })
-  return error.message || t('error.defect')
+  const [, field, reason] = /^([\w.]+): (.*)$/s.exec(error.message) ?? []
+  if (error.code === 'invalid_input' && field) return t('problem.invalid_input', { field: known(`input.${field}`) ?? field, reason })
+  const sentence = known(`problem.${error.code}`) ?? known(`failure.${error.code}`)
+  if (!sentence || currentLanguage() === 'en') return error.message || sentence || t('error.defect')
+  return error.message ? t('problem.with_detail', { sentence, detail: error.message }) : sentence
 }
 
 export const Failure = ({ error, retry }) => html`
@@ -176,14 +182,14 @@ export function Dialog({ title, onClose, children, side = false, wide = false })
 }
 
 /** Ask before something is done; `children` say what is affected. */
-export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', children }) {
+export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', ready = true, children }) {
   const confirm = async () => {
     await onConfirm()
     onClose()
   }
   return html`<${Dialog} title=${title} onClose=${onClose}>
     ${children}
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind=${kind} onClick=${confirm}>${action}<//></footer>
+    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind=${kind} disabled=${!ready} onClick=${confirm}>${action}<//></footer>
   <//>`
 }
 
@@ -193,8 +199,8 @@ export const Page = ({ title, lead, actions, children, wide }) => html`
     ${children}
   </div>`
 
-export const Field = ({ label, hint, children }) =>
-  html`<label class="field"><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`
+export const Field = ({ label, hint, required, children }) =>
+  html`<label class="field"><span>${label}${required && html`<span class="muted"> ${t('required')}</span>`}</span>${children}${hint && html`<small>${hint}</small>`}</label>`
 
 export const Select = ({ value, onChange, options, ...rest }) => html`
   <select value=${value} onChange=${(event) => onChange(event.target.value)} ...${rest}>

@@ -146,7 +146,6 @@ class EpisodeIndex:
         """The collection of a user's units.
 
         Args:
-            user_id: of the user.
             again: look whether another process has rebuilt the index as one collection.
         """
         if self._shards is None or again:
@@ -251,7 +250,6 @@ class EpisodeIndex:
         """Add or replace units.
 
         Args:
-            rows: the units.
             lost: called with a missing shard, and the number of shards, before it is created: what it may have
                 held is lost.
 

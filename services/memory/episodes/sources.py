@@ -29,14 +29,7 @@ async def sources_of(
     """Return those of some messages that are remembered, by their ids, oldest first; with `at`, as they were then.
 
     Args:
-        database: where they are.
-        tenant_id: whose.
-        message_ids: the messages.
-        user_id: of whom they are; needed with `at`.
         at: a moment of the past; None = now.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
     """
     ids = list(message_ids)
     if not ids:

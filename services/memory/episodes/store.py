@@ -111,9 +111,6 @@ class EpisodeStore:
         """Return the newest valid written memories, newest first.
 
         In a space, shared ones are included unless `visible` is false. With `at`, those of that moment.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         values = {**vars(owner), "limit": limit, "visible": visible, "as_of": at}
         statement = as_of(sql.WRITTEN) if at else sql.WRITTEN

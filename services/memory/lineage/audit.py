@@ -64,7 +64,6 @@ class LineageAudit:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         report = AuditReport()
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "after": None, "limit": _USERS_AT_ONCE}

@@ -70,11 +70,7 @@ class PromptLineage:
         They are those that memory has now; what was forgotten since is not among them.
 
         Args:
-            tenant_id: whose turn it is.
             explanation: of the turn, with `turn_id`, `user_row`, `sections` and `recall`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         texts = {section["name"]: section["text"] or "" for section in explanation["sections"]}
         values = {

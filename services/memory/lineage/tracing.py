@@ -117,7 +117,6 @@ class Lineage:
         Raises:
             InvalidInput: it is of another form.
             NotFound: there is no such user, section or day.
-            DatabaseUnavailable: the database does not answer.
         """
         kind, _, name = named.partition(":")
         if kind not in KINDS or not name:
@@ -138,11 +137,7 @@ class Lineage:
     async def trace(
         self, tenant_id: UUID, user_id: UUID, of: Sequence[Node], direction: Direction
     ) -> tuple[list[Item], list[Edge], bool]:
-        """All nodes reached from some, those among them, their edges, and whether that is all there are.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """All nodes reached from some, those among them, their edges, and whether that is all there are."""
         statement = sql.PARENTS if direction == "up" else sql.CHILDREN
         seen, edges, is_complete = set(of), set[Edge](), True
         newest = set(of)
@@ -173,7 +168,6 @@ class Lineage:
 
         Raises:
             NotFound: the user has no such thing.
-            DatabaseUnavailable: the database does not answer.
         """
         items, edges, is_complete = await self.trace(tenant_id, user_id, [node], direction)
         items = await self._with_origins(tenant_id, user_id, items, edges if direction == "up" else None)
@@ -185,11 +179,7 @@ class Lineage:
     async def with_parents(
         self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]
     ) -> tuple[dict[Node, Item], list[Edge]]:
-        """Return nodes and everything above them, with origins, and the edges; what is not there is left out.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return nodes and everything above them, with origins, and the edges; what is not there is left out."""
         items, edges, _ = await self.trace(tenant_id, user_id, nodes, "up")
         items = await self._with_origins(tenant_id, user_id, items, edges)
         return {item.node: item for item in items}, edges
@@ -220,11 +210,7 @@ class Lineage:
         return [replace(item, origin=origin(item.node)) for item in items]
 
     async def items(self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]) -> list[Item]:
-        """What is known of nodes, by kind and time; what is not there any more is left out.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """What is known of nodes, by kind and time; what is not there any more is left out."""
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
             values = {

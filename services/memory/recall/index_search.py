@@ -35,11 +35,7 @@ class IndexSearch:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def find(self, sought: SearchRequest) -> SearchResult:
-        """Find and rank units; those not indexed yet are ranked by their words.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Find and rank units; those not indexed yet are ranked by their words."""
         degraded: list[str] = []
         async with self._places:
             within = [scope for scope in dict.fromkeys((sought.scope, sought.then)) if scope is not None]

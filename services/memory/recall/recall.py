@@ -191,16 +191,12 @@ class Recall:
 
         Args:
             scope: the owner of the memory, and the part to search.
-            query: the text to search for.
             now: the day that "yesterday" is counted from.
             timezone: the user's; with it, a day that the query names narrows the search to that day, if there is
                 anything on it.
             said: the preceding messages, newest last.
             speaker: who asks, named as in the index; or empty.
             depth: how many units are wanted.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         begun = perf_counter()
         sought = make_query(query, said, speaker=speaker)
@@ -221,13 +217,7 @@ class Recall:
         """Return the units nearest to a text: the episode, what it says, and the probability that it bears on it.
 
         Args:
-            owner: whose memory.
-            text: what is sought.
             kinds: types of episodes to which they are limited; none = all.
-            limit: how many are wanted.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         found = await self.search(
             Scope.of(owner), text, now=datetime.now(UTC), depth=4 * limit if kinds else limit

@@ -27,11 +27,7 @@ Wanted = list[tuple[UUID, UUID]]
 
 
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
-    """Find and rank units of a working set, and read the best of them; those removed meanwhile are left out.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
-    """
+    """Find and rank units of a working set, and read the best of them; those removed meanwhile are left out."""
     if len(sought.query.text) > _LONG_QUERY or len(units) > _MANY_UNITS:
         async with units.in_use:
             scored, wanted = await asyncio.to_thread(best_of, units, sought)

@@ -133,7 +133,6 @@ class WorkingSets:
         Args:
             database: source of episodes.
             index: source of terms and embeddings.
-            dimension: of the embeddings.
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
             embed_now: returns embeddings of short texts, or None if that takes waiting; without, what is not
@@ -164,9 +163,6 @@ class WorkingSets:
             scope: the owner; only tenant, user, expert and space matter.
             generation: the user's memory generation, if just read; otherwise the database is asked.
             vectors: whether embeddings are needed.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         if not self._limit_bytes:
             return None
@@ -194,9 +190,6 @@ class WorkingSets:
 
         What has changed since is in no index: it is found by its words. The set is kept for those who ask again of
         the same moment, until the user's memory changes.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         begun = perf_counter()
         values = {**_values(scope), "as_of": scope.as_of, "most": _MOST_AT_ONCE}

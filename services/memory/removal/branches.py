@@ -67,10 +67,10 @@ class BranchMemory:
         )
         await self._log.append(
             connection,
-            tenant_id=owner.tenant_id,
-            user_id=owner.user_id,
-            operation=Operation(BRANCH, results={"messages": len(message_ids)}),
-            trigger=trigger,
+            owner.tenant_id,
+            owner.user_id,
+            Operation(BRANCH, results={"messages": len(message_ids)}),
+            trigger,
             operation_id=branch_id,
         )
         unmerged = await self._hiding.withdraw_episodes(connection, values)

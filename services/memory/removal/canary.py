@@ -99,13 +99,8 @@ class CanarySearch:
         """Find a word, whatever its case, in what is stored of a user; in the queue, Redis and files of anybody.
 
         Args:
-            tenant_id: whose user it is.
-            user: the caller's own name for the user.
             word: the word; of an index that keeps words by their stems, these.
             folders: with files to search byte by byte, such as the data folder and logs.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         try:
             user_id = await user_id_of(self._database, tenant_id, user)

@@ -50,16 +50,12 @@ class ConversationErasure:
         """Remove a conversation, of any user or only when it is this one's; a running turn is cancelled first.
 
         Args:
-            tenant_id: whose conversation it is.
-            conversation_id: of the conversation.
             user: the caller's own name for the user that it must belong to.
             keep_memories: keep core memory, and the memories that were written down. The words that were said go
                 in any case.
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
-            DatabaseUnavailable: the database does not answer; nothing was removed, unless the connection broke in
-                the moment of the commit.
         """
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user, "recent_s": 0}
         found = await self._stores.database.fetch(tenant_id, sql.FIND, values, class_row(ErasableConversation))
@@ -129,8 +125,8 @@ class ConversationErasure:
         results = {"removed": removal.counts, "keep_memories": keep_memories}
         await self._stores.operations.append(
             connection,
-            tenant_id=tenant_id,
-            user_id=conversation.user_id,
-            operation=Operation("conversation_delete", field=str(conversation.id), results=results),
-            trigger=Trigger("user", expert_id=conversation.expert_id),
+            tenant_id,
+            conversation.user_id,
+            Operation("conversation_delete", field=str(conversation.id), results=results),
+            Trigger("user", expert_id=conversation.expert_id),
         )

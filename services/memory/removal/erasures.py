@@ -104,9 +104,6 @@ class Erasures:
         """Forget what a target names, for good.
 
         Args:
-            tenant_id: whose user it is.
-            user: the caller's own name for the user.
-            target: what to forget.
             by: who asks for it, for the receipt.
             delete_messages: delete the words from the conversations as well; else they stay there to be read.
             preview: change nothing, and return what would happen.
@@ -115,8 +112,6 @@ class Erasures:
             InvalidInput: the target is none.
             NotFound: there is nothing of that id, or no such user.
             ConfigurationError: the key of receipts cannot be read.
-            DatabaseUnavailable: the database does not answer; nothing was changed, unless the connection broke in
-                the moment of the commit.
         """
         plan = await self._planner.plan(tenant_id, user, target)
         if not plan.changes and not plan.messages:
@@ -251,10 +246,10 @@ class Erasures:
         await self.receipts.add(connection, tenant_id, user_id, document, rebuilds)
         await self._stores.operations.append(
             connection,
-            tenant_id=tenant_id,
-            user_id=user_id,
-            operation=Operation("forget", field=document["id"], results={"counts": document["counts"]}),
-            trigger=Trigger("user"),
+            tenant_id,
+            user_id,
+            Operation("forget", field=document["id"], results={"counts": document["counts"]}),
+            Trigger("user"),
         )
 
 

@@ -104,7 +104,6 @@ class Exclusions:
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
-            DatabaseUnavailable: the database does not answer.
         """
         await self._user_of(tenant_id, conversation_id, user)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": MOST}
@@ -119,7 +118,6 @@ class Exclusions:
         Raises:
             InvalidInput: the conversation's user has no memory or message of this id, or too many are excluded.
             NotFound: the tenant, or the user, has no such conversation.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {
             "id": uuid7(),
@@ -146,7 +144,6 @@ class Exclusions:
 
         Raises:
             NotFound: the conversation is not there, or excludes nothing under this id.
-            DatabaseUnavailable: the database does not answer.
         """
         await self._user_of(tenant_id, conversation_id, user)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "id": exclusion_id}
@@ -158,7 +155,6 @@ class Exclusions:
 
         Raises:
             InvalidInput: the user has no memory and no message of one of these ids.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "user": user, "ids": list(ids)}
         sources: dict[UUID, list[UUID]] = dict(await self._database.fetch(tenant_id, _OF_USER, values, tuple_row))

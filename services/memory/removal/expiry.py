@@ -83,11 +83,7 @@ class Retention:
         """Count what a run would remove now; nothing is removed.
 
         Args:
-            tenant_id: whose.
             rules: to try out; None = those that are set.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         now = datetime.now(UTC)
         found = []
@@ -114,11 +110,7 @@ class Retention:
             return await self._run(tenant_id, rules, time.monotonic() + seconds)
 
     async def reports(self, tenant_id: UUID, *, limit: int) -> Sequence[StoredReport]:
-        """Return the reports of earlier runs, newest first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the reports of earlier runs, newest first."""
         values = {"tenant_id": tenant_id, "limit": limit}
         return await self._database.fetch(tenant_id, sql.REPORTS, values, class_row(StoredReport))
 

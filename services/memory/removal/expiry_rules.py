@@ -29,22 +29,14 @@ class RetentionRules:
         self._database = database
 
     async def of(self, tenant_id: UUID) -> dict[Kind, int]:
-        """Return a tenant's rules.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return a tenant's rules."""
         rows = await self._database.fetch(tenant_id, sql.RULES, {"tenant_id": tenant_id}, tuple_row)
         days: dict[str, int] = dict(rows)
         return {kind: days[kind] for kind in KINDS if kind in days}
 
     @again_if_contended
     async def change(self, tenant_id: UUID, rules: Mapping[Kind, int | None]) -> dict[Kind, int]:
-        """Set the rules that are named, remove those that are None, and return all that hold then.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer; nothing was changed.
-        """
+        """Set the rules that are named, remove those that are None, and return all that hold then."""
         async with self._database.tenant(tenant_id) as connection:
             for kind, days in rules.items():
                 values = {"tenant_id": tenant_id, "kind": kind, "days": days}

@@ -225,10 +225,10 @@ class Hiding:
         operation_id = planned["change"]["operation_id"]
         await self._log.append(
             connection,
-            tenant_id=owner.tenant_id,
-            user_id=owner.user_id,
-            operation=operation,
-            trigger=replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id),
+            owner.tenant_id,
+            owner.user_id,
+            operation,
+            replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id),
             operation_id=UUID(operation_id) if operation_id else None,
         )
 

@@ -178,9 +178,9 @@ FEEDBACK: LiteralString = """
 DELETE FROM feedback WHERE message_id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s
 """
 
-# The title is the beginning of the first message.
+# The title is the beginning of the first message, unless the user named the conversation.
 _FIRST_GOES: LiteralString = """
-c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND (
+c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND NOT c.renamed AND (
     SELECT m.id FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1
 ) = ANY(%(message_ids)s)
 """

@@ -170,7 +170,6 @@ class Receipts:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         at, receipt_id = after or (None, None)

@@ -71,8 +71,6 @@ class SpaceErasure:
 
         Raises:
             NotFound: the user has no such space.
-            DatabaseUnavailable: the database does not answer; nothing was removed, unless the connection broke in
-                the moment of the commit.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "space": space, "recent_s": 0}
         found = await self._stores.database.fetch(tenant_id, _FIND, values, tuple_row)
@@ -96,10 +94,10 @@ class SpaceErasure:
             await connection.execute(_CHANGED, values)
             await self._stores.operations.append(
                 connection,
-                tenant_id=tenant_id,
-                user_id=values["user_id"],
-                operation=Operation("space_delete", results={"removed": counts}),
-                trigger=Trigger("user"),
+                tenant_id,
+                values["user_id"],
+                Operation("space_delete", results={"removed": counts}),
+                Trigger("user"),
             )
             left = Left(values["user_id"], turns, experts, episodes)
             await self._stores.defer(connection, tenant_id, left)

@@ -154,7 +154,6 @@ class TargetPlanner:
         Raises:
             InvalidInput: the target is none.
             NotFound: there is no such user, expert, message, memory or value.
-            DatabaseUnavailable: the database does not answer.
         """
         kind = target.kind
         expert = target.expert or ("default" if kind == "value" else None)

@@ -61,15 +61,9 @@ class Undo:
     async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
         """Undo an operation, all of it or nothing; one that was undone before stays as it is.
 
-        Args:
-            tenant_id: whose user it is.
-            user: the caller's own name for the user.
-            operation_id: of the log of operations.
-
         Raises:
             NotFound: there is no such user, or no such operation of theirs.
             Conflict: it has changed nothing, what it removed is not kept, or something was changed since.
-            DatabaseUnavailable: the database does not answer.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         async with self._database.tenant(tenant_id) as connection:
@@ -87,7 +81,7 @@ class Undo:
         """Do the same within a transaction of the caller's, who says for whom.
 
         Raises:
-            NotFound, Conflict, DatabaseUnavailable: as `undo`.
+            NotFound, Conflict: as `undo`.
         """
         values = {"tenant_id": tenant_id, "user_id": user_id, "operation_id": operation_id}
         await connection.execute(sql.LOCK_USER, values)
@@ -113,13 +107,7 @@ class Undo:
             expert_id=expert_id,
             space_id=space_id,
         )
-        await self._log.append(
-            connection,
-            tenant_id=tenant_id,
-            user_id=user_id,
-            operation=Operation(UNDO, field=str(operation_id)),
-            trigger=trigger,
-        )
+        await self._log.append(connection, tenant_id, user_id, Operation(UNDO, field=str(operation_id)), trigger)
         undone = await (await connection.execute(sql.UNDONE, values)).fetchone()
         assert undone is not None  # noqa: S101 — its row is locked
         return UndoneOperation(operation_id, undone[0], already=False)

@@ -55,8 +55,6 @@ class UserErasure:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer; nothing was removed, unless the connection
-                broke in the moment of the commit.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "recent_s": 0}
         async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:

@@ -77,11 +77,7 @@ class ComparedMemories:
         self._values = values
 
     async def read(self, tenant_id: UUID, user_id: UUID) -> list[Compared]:
-        """Return a user's memories and values by expert, space and time.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return a user's memories and values by expert, space and time."""
         asked = {"tenant_id": tenant_id, "user_id": user_id, "most": _MOST}
         written = await self._database.fetch(tenant_id, _WRITTEN, asked, class_row(_Written))
         values = await self._values.read(tenant_id, user_id)

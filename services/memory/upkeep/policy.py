@@ -45,20 +45,12 @@ class UpkeepPolicies:
         self._database = database
 
     async def of(self, tenant_id: UUID) -> UpkeepPolicy:
-        """Return a tenant's policy; the default one unless it was set.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return a tenant's policy; the default one unless it was set."""
         values = {"tenant_id": tenant_id}
         rows = await self._database.fetch(tenant_id, _READ, values, class_row(UpkeepPolicy))
         return rows[0] if rows else UpkeepPolicy()
 
     async def set(self, tenant_id: UUID, policy: UpkeepPolicy) -> None:
-        """Set a tenant's policy; it holds from the next run on.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Set a tenant's policy; it holds from the next run on."""
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(_WRITE, {"tenant_id": tenant_id, **vars(policy)})

@@ -54,7 +54,6 @@ class PairProposer:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         policy = await self._policies.of(tenant_id)
@@ -62,11 +61,7 @@ class PairProposer:
         return await self.propose(tenant_id, user_id, user, policy, pairs, merges=True)
 
     async def pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
-        """Return the pairs of a user that were not found before, of which one was learned since a time.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the pairs of a user that were not found before, of which one was learned since a time."""
         compared = await self._compared.read(tenant_id, user_id)
         if len(compared) < 2:  # noqa: PLR2004 — a pair
             return []

@@ -82,7 +82,6 @@ class UpkeepScheduler:
         Args:
             database: where users are.
             upkeep: does the work.
-            jobs: the queue.
             find_days: queues the summaries of days that are due; None = days are not summarised.
             keep_days: days for which what was removed is kept.
             on: whether nights merge and let fade.
@@ -100,9 +99,6 @@ class UpkeepScheduler:
         """Queue a job for each due user, of all tenants; return how many.
 
         Does nothing while another process does the same. Also deletes what was removed and is kept no longer.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         async with self._database.only_one(ROUND) as alone:
             tenants = await self._database.tenants() if alone else []
@@ -113,11 +109,7 @@ class UpkeepScheduler:
         return count
 
     async def keep_up(self, tenant_id: UUID, user_id: UUID, now: datetime) -> None:
-        """Do a night's upkeep of a user's memory.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Do a night's upkeep of a user's memory."""
         values = {"tenant_id": tenant_id, "user_id": user_id, "at": now}
         rows = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
         if not rows:

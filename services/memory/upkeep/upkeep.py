@@ -59,7 +59,6 @@ class Upkeep:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
@@ -79,7 +78,6 @@ class Upkeep:
 
         Raises:
             NotFound: the tenant has no such user, or the user was erased.
-            DatabaseUnavailable: the database does not answer; nothing was changed.
         """
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
@@ -96,14 +94,7 @@ class Upkeep:
         """Carry out the nightly run for a user; a night that finds nothing leaves no report.
 
         Args:
-            tenant_id: whose user it is.
-            user_id: whose memory.
-            user: the caller's own name for the user.
             since: when it was done last: only what was learned after is compared; None = everything.
-            now: the moment.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer; nothing was changed.
         """
         policy = await self.policies.of(tenant_id)
         pairs = await self.proposer.pairs(tenant_id, user_id, since)
@@ -115,7 +106,6 @@ class Upkeep:
 
         Raises:
             NotFound: the tenant has no such user, or the user no such run.
-            DatabaseUnavailable: the database does not answer.
         """
         found = await self.runs(tenant_id, user, run_id=run_id)
         if not found:
@@ -135,7 +125,6 @@ class Upkeep:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         at, last = after or (None, None)
         values = {
@@ -154,7 +143,6 @@ class Upkeep:
         Raises:
             NotFound: the tenant has no such user, or the user no such run.
             Conflict: it was undone before, or what it removed is gone for good.
-            DatabaseUnavailable: the database does not answer; nothing was changed.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -186,7 +174,6 @@ class Upkeep:
         Raises:
             NotFound: the tenant has no such user, or the user no such memory.
             Conflict: it is not archived.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -207,11 +194,7 @@ class Upkeep:
         await self._database.transact(tenant_id, brought_back)
 
     async def expire(self, tenant_id: UUID, before: datetime) -> int:
-        """Delete for good what runs before a time removed and nobody brought back; return how many runs.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Delete for good what runs before a time removed and nobody brought back; return how many runs."""
         values = {"tenant_id": tenant_id, "before": before, "limit": _RUNS_AT_ONCE}
         old = await self._database.fetch(tenant_id, sql.OLD, values, tuple_row)
         for run_id, user_id in old:
@@ -289,10 +272,10 @@ class Upkeep:
         for (expert_id, space_id), ids in changed.items():
             await self._log.append(
                 connection,
-                tenant_id=values["tenant_id"],
-                user_id=values["user_id"],
-                operation=Operation(kind, field=str(values["run_id"]), results=ids),
-                trigger=Trigger(actor, expert_id=expert_id, space_id=space_id, details=details),
+                values["tenant_id"],
+                values["user_id"],
+                Operation(kind, field=str(values["run_id"]), results=ids),
+                Trigger(actor, expert_id=expert_id, space_id=space_id, details=details),
             )
 
 

@@ -127,7 +127,8 @@ class Archive:
         names = sorted(name for name in archive.namelist() if self._members.search(name))
         if not names:
             raise InvalidInput(
-                "FILE", f"{self._path} has no file that matches {self._members.pattern}; is --from right?"
+                "FILE",
+                f"{self._path} has no file that matches {self._members.pattern}; is it an export of this product?",
             )
         return names
 

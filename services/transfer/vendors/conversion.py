@@ -5,12 +5,13 @@ is new. All of it is data: system messages and custom instructions are left out,
 a standing wish by itself (`services/memory/agent/user_information.py`).
 """
 
+import asyncio
 import hashlib
 import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +36,7 @@ VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 USUAL_USER = "me"
 """The user when neither the caller nor the export names one."""
 
+_BYTES_AT_ONCE = 256 * 1024
 _LONGEST_TITLE = 500
 _IMPORTANCE = 0.5
 _NO_ID = re.compile(r"[^A-Za-z0-9._:@-]", re.ASCII)
@@ -182,6 +184,21 @@ class VendorExport:
         if len(own) <= _LONGEST_ID and own == f"{self._vendor}:{vendors}":
             return own
         return f"{self._vendor}:{hashlib.sha256(vendors.encode()).hexdigest()}"
+
+
+async def in_chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines in chunks as the importer takes them, read in a thread."""
+    while chunk := await asyncio.to_thread(_next, lines):
+        yield chunk
+
+
+def _next(lines: Iterator[bytes]) -> bytes:
+    chunk = bytearray()
+    for line in lines:
+        chunk += line
+        if len(chunk) >= _BYTES_AT_ONCE:
+            break
+    return bytes(chunk)
 
 
 def vendor_named(name: str) -> Vendor:

@@ -221,10 +221,10 @@ async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(service
             operation = Operation("archival_memory_search", query="tea", results=[{"score": 0.5}])
             found = await services.memory.operations.append(
                 connection,
-                tenant_id=DEFAULT_TENANT,
-                user_id=owner.user_id,
-                operation=operation,
-                trigger=Trigger("filing", details={"rule": "preference"}),
+                DEFAULT_TENANT,
+                owner.user_id,
+                operation,
+                Trigger("filing", details={"rule": "preference"}),
             )
             if fails:
                 raise ZeroDivisionError

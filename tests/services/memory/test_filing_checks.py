@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.memory.filing_answer import FilingOperation
+from services.errors import BadModelOutput
+from services.memory.filing_answer import FilingOperation, filing_of_answer
 from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
 from services.memory.model import Memory
 
@@ -39,3 +40,30 @@ def test_a_value_is_replaced_as_a_user_states_it() -> None:
     evidence = _evidence("I live in Oslo now.")
     operation = losing_nothing(FilingOperation("replace", "I live in Oslo", "Oslo", memory="m2"), evidence)
     assert (operation.kind, verdict_on(operation, evidence)) == ("replace", "do")
+
+
+@pytest.mark.parametrize(
+    ("message", "becomes"),
+    [
+        ("Forget about Munich, please.", "do"),
+        ("把慕尼黑的计划忘掉吧。", "do"),  # a translation
+        ("I had to remove the review, it was unfair.", "ask"),  # it asks for nothing that memory 1 says
+    ],
+)
+def test_a_removal_names_what_goes(message: str, becomes: str) -> None:
+    operation = FilingOperation("remove", message, memory="m1")
+    assert verdict_on(operation, _evidence(message)) == becomes
+
+
+@pytest.mark.parametrize("written", ["m1", "M1", "[m1]", "1", "id 1", "memory 1", "memory_1"])
+def test_an_id_may_be_written_in_several_ways(written: str) -> None:
+    answer = f'[{{"op": "remove", "id": "{written}", "quote": "forget it"}}]'
+    [operation] = filing_of_answer(answer, ["m1"], ["u1"]).operations
+    assert operation.memory == "m1"
+
+
+@pytest.mark.parametrize("written", ["v1", "u1", "item 1", "m1, m2", "m11", "none", ""])
+def test_an_id_of_another_form_names_no_memory(written: str) -> None:
+    answer = f'[{{"op": "remove", "id": "{written}", "quote": "forget it"}}]'
+    with pytest.raises(BadModelOutput, match="names no memory"):
+        filing_of_answer(answer, ["m1"], ["u1"])

@@ -202,7 +202,7 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
         read(damaged, "chatgpt")
     with pytest.raises(InvalidInput, match="cannot be read"):
         read(tmp_path / "nothing.zip", "chatgpt")
-    with pytest.raises(InvalidInput, match="is --from right"):
+    with pytest.raises(InvalidInput, match="is it an export of this product"):
         VendorExport("chatgpt", _photos(tmp_path)).size()
     with pytest.raises(InvalidInput, match="chatgpt, claude, openwebui, librechat, mem0"):
         vendor_named("copilot")

@@ -1,10 +1,11 @@
 // The chat: a conversation, its answers as they come, and why each of them is as it is.
 
-import { remove } from '../api.js'
-import { t } from '../i18n.js'
-import { attempt, Button, Chip, Confirm, Failure, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
+import { patch, remove, saveAs } from '../api.js'
+import { dateTime, t } from '../i18n.js'
+import { attempt, Button, Chip, Confirm, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
 import { DEMO, loadDemo } from '../demo.js'
+import { TEMPORARY } from '../preferences.js'
 import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
 import { Connect } from './connect.js'
@@ -14,13 +15,14 @@ import { Why } from './why.js'
 
 export const screen = 'chat'
 const SHOWN_AT_FIRST = 60
+const FEW = 5 // chats of somebody who still finds their way
 const NEAR_THE_END = 80 // pixels
 
 export function Screen({ service, user, rest, may, conversations }) {
   const [id] = rest
   const [, draw] = useReducer((count) => count + 1, 0)
   const [failure, setFailure] = useState(null)
-  const [conversation, setConversation] = useState(() => new Conversation(user))
+  const [conversation, setConversation] = useState(() => fresh(user))
   const [why, setWhy] = useState(null)
   const [dialog, setDialog] = useState(null)
   const [earlier, setEarlier] = useState(SHOWN_AT_FIRST)
@@ -46,7 +48,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   useEffect(() => {
     if (id && id === conversation.id) return
     conversation.close()
-    open(new Conversation(user), id)
+    open(id ? new Conversation(user) : fresh(user), id)
     setEarlier(SHOWN_AT_FIRST)
   }, [id])
   useEffect(() => {
@@ -68,7 +70,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   // The end stays in sight while the reader is there.
   useLayoutEffect(() => {
     const stay = () => {
-      if (follows.current) scroller.current.scrollTop = scroller.current.scrollHeight
+      if (follows.current && thread.current.querySelector('.turn')) scroller.current.scrollTop = scroller.current.scrollHeight
     }
     const watcher = new ResizeObserver(stay)
     watcher.observe(thread.current)
@@ -91,6 +93,11 @@ export function Screen({ service, user, rest, may, conversations }) {
     return attempt(() => conversation.ask(message, { session: conversation.session, ...options, ...more }))
   }
   const setTemporary = (temporary) => open(new Conversation(user, { temporary }), null)
+  const change = async (what) => {
+    conversation.stored = await patch(`/api/v1/conversations/${conversation.id}`, what)
+    conversations.reload()
+    draw()
+  }
   const removeAll = async () => {
     await remove(`/api/v1/conversations/${conversation.id}`)
     conversations.reload()
@@ -105,23 +112,26 @@ export function Screen({ service, user, rest, may, conversations }) {
   const { turns } = conversation
   const loading = id && id !== conversation.id && !failure
   const shown = turns.slice(-earlier)
-  const title = conversation.stored?.title
+  const { stored } = conversation
+  const writes = conversation.id && !conversation.temporary && may('memory:write')
   return html`<div class="chat">
     <header class=${turns.length ? 'chat-head' : 'chat-head unbegun'}>
-      <h1>${title ?? (conversation.temporary ? t('temporary') : turns.length ? turns[0].message.slice(0, 80) : t('new_chat'))}</h1>
+      <h1>${stored ? stored.title || t('untitled') : conversation.temporary ? t('temporary') : turns.length ? turns[0].message.slice(0, 80) : t('new_chat')}</h1>
       ${conversation.stored && conversation.stored.expert !== 'default' && html`<${Chip}>${conversation.stored.expert}<//>`}
       ${(conversation.stored?.space ?? (turns.length > 0 && options.space)) && html`<${Chip}>${conversation.stored?.space ?? options.space}<//>`}
       ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
       <span class="grow"></span>
       ${conversation.excluded.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'excluded' })}>${t('exclusions.count', { n: conversation.excluded.length })}</button>`}
-      ${conversation.id && !conversation.temporary && may('memory:write') && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setDialog({ kind: 'remove' })} />`}
+      ${writes && html`<${IconButton} icon="edit" label=${t('chats.rename')} onClick=${() => setDialog({ kind: 'rename' })} /><${IconButton} icon="pin" label=${t(stored?.pinned ? 'memory.unpin' : 'chats.pin')} aria-pressed=${Boolean(stored?.pinned)} onClick=${() => attempt(() => change({ pinned: !stored?.pinned }))} />`}
+      ${turns.length > 0 && html`<${IconButton} icon="download" label=${t('chats.export')} onClick=${() => saveAs(asMarkdown(stored?.title, turns), `${(stored?.title || t('conversation')).replace(/[\\/:*?"<>|]/g, ' ').trim()}.md`)} />`}
+      ${writes && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setDialog({ kind: 'remove' })} />`}
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
         ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
-        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}
+        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} isNew=${!(conversations.items?.length > FEW)} />`}
         ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
         ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => again(one)} onCompare=${(place) => setDialog({ kind: 'compare', place })} />`)}
       </div>
@@ -134,17 +144,33 @@ export function Screen({ service, user, rest, may, conversations }) {
     ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${conversation.underWay ? null : (without, text) => again(why, without, text)} onExcluded=${() => conversation.loadExcluded()} />`}
     ${dialog?.kind === 'compare' && conversation.turns[dialog.place] && html`<${Compare} conversation=${conversation} ...${dialog} onClose=${() => setDialog(null)} />`}
     ${dialog?.kind === 'excluded' && html`<${NotUsedHere} conversation=${conversation} mayChange=${may('memory:write')} onClose=${() => setDialog(null)} />`}
+    ${dialog?.kind === 'rename' && html`<${Rename} title=${stored?.title ?? ''} onClose=${() => setDialog(null)} onDone=${(title) => change({ title })} />`}
     ${dialog?.kind === 'remove' && html`<${Confirm} title=${t('remove_conversation')} action=${t('remove')} onConfirm=${removeAll} onClose=${() => setDialog(null)}><p>${t('remove_conversation_note')}</p><//>`}
   </div>`
 }
 
-function Welcome({ onTry, mayLoad }) {
+/** A new chat: a temporary one where the reader prefers that. */
+const fresh = (user) => new Conversation(user, { temporary: localStorage.getItem(TEMPORARY) === 'yes' })
+
+function Rename({ title, onClose, onDone }) {
+  const [text, setText] = useState(title)
+  return html`<${Confirm} title=${t('chats.rename')} action=${t('save')} kind="primary" onConfirm=${() => onDone(text)} onClose=${onClose}>
+    <${Field} label=${t('chats.name')}><input autofocus maxlength="200" value=${text} onInput=${(event) => setText(event.target.value)} /><//>
+  <//>`
+}
+
+/** A chat as a document, to be kept. */
+function asMarkdown(title, turns) {
+  const said = turns.flatMap((turn) => [[t('role.user'), turn.asked_at, turn.message], [t('role.assistant'), turn.at, turn.answer]]).filter(([, , text]) => text)
+  const parts = said.map(([who, at, text]) => `**${who}**${at ? ` · ${dateTime(at)}` : ''}\n\n${text}\n`)
+  return new Blob([`# ${title || t('conversation')}\n\n`, parts.join('\n')], { type: 'text/markdown' })
+}
+
+function Welcome({ onTry, mayLoad, isNew }) {
   return html`<div class="welcome">
     <h2>${t('welcome.title')}</h2>
-    <p class="muted">${t('welcome.lead')}</p>
-    <ol>
-      ${[1, 2, 3].map((n) => html`<li><button type="button" onClick=${() => onTry(t(`welcome.text_${n}`))}><b>${t(`welcome.step_${n}`)}</b><span>${t(`welcome.text_${n}`)}</span></button></li>`)}
-    </ol>
+    ${isNew && html`<p class="muted">${t('welcome.lead')}</p>
+      <ol>${[1, 2, 3].map((n) => html`<li><button type="button" onClick=${() => onTry(t(`welcome.text_${n}`))}><b>${t(`welcome.step_${n}`)}</b><span>${t(`welcome.text_${n}`)}</span></button></li>`)}</ol>`}
     ${mayLoad && html`<p class="demo"><${Button} kind="link" onClick=${loadDemo}>${t('demo.load')}<//></p>`}
   </div>`
 }

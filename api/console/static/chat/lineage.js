@@ -11,8 +11,9 @@ const makerOf = ({ actor, model, prompt, job, turn_id: turn }) =>
 export function Origin({ of }) {
   if (!of) return null
   const maker = makerOf(of.made_by)
+  // The least trusted of its sources says nothing of who said it, unless somebody else's words are among them.
   const foreign = ['document', 'import', 'tool'].includes(of.origin)
-  return html`<${Chip} kind=${foreign ? 'note' : undefined} title=${t('why.origin_hint')}>${word('origin', of.origin)}<//>${maker && html` <small class="muted">${maker}</small>`}`
+  return html`${foreign && html`<${Chip} kind="note" title=${t('why.origin_hint')}>${word('draws_on', of.origin)}<//>`}${maker && html` <small class="muted">${maker}</small>`}`
 }
 
 export function Lineage({ why }) {

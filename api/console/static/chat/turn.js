@@ -1,9 +1,9 @@
 // One turn: the message, the tools as they run, the answer as it comes, and what can be done with both.
 
-import { post, remove, userPath } from '../api.js'
+import { get, post, remove, userPath } from '../api.js'
 import { milliseconds, t, time, word } from '../i18n.js'
 import { linkCitations, Markdown, showMarkdown } from '../markdown.js'
-import { attempt, Button, Chip, html, Icon, IconButton, toast, useEffect, useRef, useState } from '../ui.js'
+import { attempt, Button, Chip, Dialog, html, Icon, IconButton, Loaded, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
 import { isUnderWay } from './conversation.js'
 
 const SAYS_MORE = 30 // characters by which the service's own words are longer than ours where they add something
@@ -12,6 +12,8 @@ export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenera
   const [editing, setEditing] = useState(false)
   const versions = turn.id ? conversation.versions(place) : []
   const busy = conversation.underWay
+  const [source, setSource] = useState(null) // of the answer, whose passage is shown
+  const onSource = may('memory:read') && !conversation.temporary ? setSource : null
   return html`<article class="turn" aria-label=${t('turn_of', { time: time(turn.asked_at) })}>
     ${(turn.message || turn.images.length > 0) && html`<div class="said">
       ${editing
@@ -26,9 +28,10 @@ export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenera
     <div class="answered">
       ${turn.tools.length > 0 && html`<ul class="tool-calls">${turn.tools.map((tool) => html`<${Tool} key=${tool.id} tool=${tool} turn=${turn} />`)}</ul>`}
       <${Status} turn=${turn} />
-      ${isUnderWay(turn) ? html`<${Streaming} key="live" turn=${turn} />` : turn.answer && html`<${Answer} key="whole" turn=${turn} />`}
+      ${isUnderWay(turn) ? html`<${Streaming} key="live" turn=${turn} />` : turn.answer && html`<${Answer} key="whole" turn=${turn} onSource=${onSource} />`}
       ${turn.error && html`<${Failed} turn=${turn} />`}
-      <${Notes} turn=${turn} user=${conversation.user} may=${may} />
+      <${Notes} turn=${turn} user=${conversation.user} may=${may} onSource=${onSource} />
+      ${source !== null && html`<${Passage} turn=${turn} place=${source} onClose=${() => setSource(null)} />`}
       ${!isUnderWay(turn) && html`<div class="tools-row">
         ${turn.answer && html`<${IconButton} icon="copy" label=${t('copy')} onClick=${() => copy(turn.answer)} />`}
         ${turn.id && !turn.imported && !conversation.temporary && html`
@@ -55,12 +58,12 @@ function Streaming({ turn }) {
   return html`<div class="prose streaming" ref=${root} aria-live="polite" aria-busy="true"></div>`
 }
 
-function Answer({ turn }) {
+function Answer({ turn, onSource }) {
   const root = useRef()
   useEffect(() => {
     showMarkdown(root.current, turn.answer)
     if (turn.sources.length) {
-      linkCitations(root.current, turn.sources.length, (n) => document.getElementById(`source-${turn.id}-${n}`)?.scrollIntoView({ block: 'nearest' }))
+      linkCitations(root.current, turn.sources.length, (n) => onSource?.(n))
     }
   }, [turn.answer, turn.sources])
   return html`<div class="prose" dir="auto" ref=${root}></div>`
@@ -109,13 +112,24 @@ function Failed({ turn }) {
 }
 
 /** What came of the turn beside its words: changes of memory, sources, and what it had to go without. */
-function Notes({ turn, user, may }) {
+function Notes({ turn, user, may, onSource }) {
   return html`
     ${turn.changes.map((change) => html`<${Change} key=${change.operation_id} change=${change} user=${user} may=${may} />`)}
     ${turn.sources.length > 0 && html`<ol class="sources" aria-label=${t('sources')}>
-      ${turn.sources.map((source, n) => html`<li id=${`source-${turn.id}-${n}`}><b>${source.document}</b>${source.heading && html` <span class="muted">› ${source.heading}</span>`}${source.page && html` <span class="muted">${t('page', { n: source.page })}</span>`}</li>`)}
+      ${turn.sources.map((source, n) => html`<li><button type="button" class="link" disabled=${!onSource} onClick=${() => onSource(n)}>${source.document}</button>${source.heading && html` <span class="muted">› ${source.heading}</span>`}${source.page && html` <span class="muted">${t('page', { n: source.page })}</span>`}</li>`)}
     </ol>`}
     ${turn.degraded.length > 0 && html`<p class="degraded">${t('went_without', { what: turn.degraded.map((name) => word('degraded', name)).join(t('list_separator')) })}</p>`}`
+}
+
+/** The passage of a document that an answer was given, in its own words. */
+function Passage({ turn, place, onClose }) {
+  const why = useLoad(() => get(`/api/v1/turns/${turn.id}/why`), [turn.id])
+  const { document, heading, page } = turn.sources[place]
+  const text = why.data?.sources[place]?.text
+  return html`<${Dialog} side title=${document} onClose=${onClose}>
+    <p class="muted">${[heading, page && t('page', { n: page })].filter(Boolean).join(' · ')}</p>
+    <${Loaded} of=${why}>${why.data && (text ? html`<p class="passage" dir="auto">${text}</p>` : html`<p class="muted">${t('why.gone')}</p>`)}<//>
+  <//>`
 }
 
 function Change({ change, user, may }) {
@@ -125,11 +139,12 @@ function Change({ change, user, may }) {
     setUndone(true)
   }
   return html`<div class=${undone ? 'change undone' : 'change'}>
-    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : change.summary}</span>
+    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : change.summary.replace(IDS, '')}</span>
     ${undone ? html`<${Chip}>${t('undone')}<//>` : change.operation_id && may('memory:write') && html`<${Button} kind="link" onClick=${undo}>${t('undo')}<//>`}
   </div>`
 }
 
+const IDS = / ?[（(][0-9a-f]{8}-[0-9a-f-]{27}[)）]/g // of memories, for the model that has to choose one
 const ADDS = /^(core_memory_(insert|update|change)|episode_insert)$/
 
 /** What an operation did: what is remembered from it, or its name. */

@@ -34,21 +34,23 @@ export function Why({ turn, user, may, onClose, onAnswerAgain, onExcluded }) {
   <//>`
 }
 
+const sentTokens = (why) => why.sections.reduce((sum, section) => sum + section.tokens, 0)
+
 function Sent({ why }) {
   const [open, setOpen] = useState(null)
-  const total = why.sections.reduce((sum, section) => sum + section.tokens, 0)
-  if (!total) return html`<section><p class="muted">${t('why.no_model')}</p></section>`
-  const width = Math.max(total, why.budget)
+  const all = sentTokens(why)
+  if (!all) return html`<section><p class="muted">${t('why.no_model')}</p></section>`
+  const width = Math.max(all, why.budget)
   return html`<section>
     <h3>${t('why.sent')}</h3>
-    <p class="muted">${t('why.of_budget', { tokens: number(total), budget: number(why.budget) })}${why.prefix.tokens > 0 && ` ${t('why.prefix', { share: percent(why.prefix.share) })}`}</p>
-    <div class="stack" role="img" aria-label=${t('why.of_budget', { tokens: number(total), budget: number(why.budget) })}>
+    <p class="muted">${t('why.of_budget', { tokens: number(all), budget: number(why.budget) })}${why.prefix.tokens > 0 && ` ${t('why.prefix', { share: percent(why.prefix.share) })}`}</p>
+    <div class="stack" role="img" aria-label=${t('why.of_budget', { tokens: number(all), budget: number(why.budget) })}>
       ${why.sections.map((section) => html`<i key=${section.name} class=${`s-${section.name}`} title=${`${word('section', section.name)}: ${number(section.tokens)}`} style=${{ width: `${(section.tokens / width) * 100}%` }}></i>`)}
     </div>
     <ul class="sections">
       ${why.sections.map((section) => html`<li key=${section.name}>
         <button type="button" aria-expanded=${open === section.name} onClick=${() => setOpen(open === section.name ? null : section.name)}>
-          <i class=${`swatch s-${section.name}`}></i><span>${word('section', section.name)}</span><span class="num">${number(section.tokens)}</span><small class="muted num">${percent(section.tokens / total)}</small>
+          <i class=${`swatch s-${section.name}`}></i><span>${word('section', section.name)}</span><span class="num">${number(section.tokens)}</span><small class="muted num">${percent(section.tokens / all)}</small>
         </button>
         ${open === section.name && html`<div class="section-text">${section.text ? html`<pre>${section.text}</pre>` : html`<p class="muted">${t(`why.text_${why.texts}`)}</p>`}</div>`}
       </li>`)}
@@ -62,7 +64,7 @@ function Recalled({ why, user, may, here, onChanged }) {
   const shown = why.recall.items.filter((item) => item.shown)
   const others = why.recall.items.filter((item) => !item.shown)
   return html`<section>
-    <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, found: why.recall.found })}</small></h3>
+    <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, left: others.length })}</small></h3>
     ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip}>${query.text ?? query}<//> `)}</p>`}
     <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} made=${why.lineage.find((each) => each.section === 'recall' && each.id === item.episode_id)} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>
     ${others.length > 0 && html`<button type="button" class="button quiet small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? t('why.hide_others') : t('why.show_others', { n: others.length })}</button>`}
@@ -83,8 +85,7 @@ function Item({ item, made, user, may, here, onChanged }) {
       ${item.created_at && html`<small class="muted">${date(item.created_at)}</small>`}
       <small class="muted">${word('type', item.episode_type ?? '')}</small>
       <${Origin} of=${made} />
-      <span class="grow"></span>
-      <small class="muted">${t('why.likelihood')}</small><${Meter} value=${item.likelihood} label=${percent(item.likelihood)} /><small class="num">${percent(item.likelihood)}</small>
+      <span class="grow"></span><${Likely} value=${item.likelihood} />
     </div>
     <div class="row">
       <button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : t('why.details')}</button>
@@ -104,6 +105,9 @@ function Item({ item, made, user, may, here, onChanged }) {
     ${forgetting && html`<${Forget} what=${item.episode_id} text=${item.text} expert=${item.expert} user=${user} onClose=${() => setForgetting(false)} onChanged=${onChanged} />`}
   </li>`
 }
+
+/** How likely something bears on the message, kept together on one line. */
+export const Likely = ({ value }) => html`<span class="likely"><small class="muted">${t('why.likelihood')}</small><${Meter} value=${value} label=${percent(value)} /><small class="num">${percent(value)}</small></span>`
 
 const reasonOf = ({ reason }) => word('reason', reason?.startsWith('superseded by') ? 'superseded' : (reason ?? 'over the budget'))
 
@@ -185,7 +189,7 @@ function Times({ why }) {
       before += node.ms
       return html`<li><span>${word('node', node.name)}</span><span class="track"><i style=${{ marginLeft: `${(left / total) * 100}%`, width: `${Math.max((node.ms / total) * 100, 0.6)}%` }}></i></span><span class="num">${milliseconds(node.ms)}</span></li>`
     })}</ul>
-    <p class="muted">${why.first_token_ms !== null && t('first_token', { time: milliseconds(why.first_token_ms) })} ${why.usage && t('why.usage', { input: number(why.usage.input_tokens), output: number(why.usage.output_tokens), cached: number(why.usage.cached_tokens) })}</p>
+    <p class="muted">${why.first_token_ms !== null && t('first_token', { time: milliseconds(why.first_token_ms) })} ${why.usage && t(why.usage.estimated || why.usage.input_tokens < sentTokens(why) ? 'why.usage_estimated' : 'why.usage', { input: number(why.usage.input_tokens), output: number(why.usage.output_tokens), cached: number(why.usage.cached_tokens) })}</p>
   </section>`
 }
 

@@ -46,11 +46,11 @@ function New({ onClose, onDone }) {
     return onDone()
   }
   return html`<${Dialog} title=${t('experiments.new')} onClose=${onClose}>
-    <${Field} label=${t('experts.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>
+    <${Field} required label=${t('experts.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>
     <${Field} label=${t('experiments.description')}><input value=${form.description} onInput=${set('description')} /><//>
     <${Field} label=${t('experiments.take_part', { share: percent(Number(form.share)) })}><input type="range" min="0.05" max="1" step="0.05" value=${form.share} onInput=${set('share')} /><//>
     <${Field} label=${t('experiments.variants')} hint=${t('experiments.variants_hint')}><textarea class="code" rows="9" spellcheck="false" value=${form.variants} onInput=${set('variants')}></textarea><//>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" onClick=${make}>${t('experiments.draft')}<//></footer>
+    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" disabled=${!form.name.trim()} onClick=${make}>${t('experiments.draft')}<//></footer>
   <//>`
 }
 

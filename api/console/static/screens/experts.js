@@ -42,7 +42,7 @@ function Edit({ expert, onClose, onDone }) {
   }
   const toggle = (part) => set('parts_off')(form.parts_off.includes(part) ? form.parts_off.filter((each) => each !== part) : [...form.parts_off, part])
   return html`<${Dialog} wide title=${expert ? expert.name : t('experts.new')} onClose=${onClose}>
-    ${!expert && html`<${Field} label=${t('experts.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>`}
+    ${!expert && html`<${Field} required label=${t('experts.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>`}
     <${Field} label=${t('experts.system_prompt')} hint=${t('experts.system_prompt_hint')}><textarea rows="6" value=${form.system_prompt} onInput=${set('system_prompt')}></textarea><//>
     <${Field} label=${t('experts.persona')}><textarea rows="2" value=${form.persona} onInput=${set('persona')}></textarea><//>
     <div class="two">
@@ -52,7 +52,7 @@ function Edit({ expert, onClose, onDone }) {
       <${Field} label=${t('experts.window')}><input type="number" min="1000" value=${form.context_window} onInput=${set('context_window')} /><//>
     </div>
     <p>${PARTS.map((part) => html`<label class="check"><input type="checkbox" checked=${!form.parts_off.includes(part)} onChange=${() => toggle(part)} />${word('feature', part)}</label>`)}<label class="check"><input type="checkbox" checked=${form.reflection} onChange=${set('reflection')} />${t('experts.reflection')}</label></p>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" onClick=${save}>${t('save')}<//></footer>
+    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" disabled=${!expert && !form.name.trim()} onClick=${save}>${t('save')}<//></footer>
   <//>`
 }
 

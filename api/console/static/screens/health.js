@@ -13,6 +13,12 @@ async function readiness() {
   return response.json()
 }
 
+/** What is said of a part; of the background work with its counts. */
+function detailOf(text) {
+  const [, state, waiting, failed] = /^([^:]+): (\d+) waiting.*, (\d+) failed$/.exec(text) ?? []
+  return state ? t('detail.jobs', { state: word('detail', state), waiting, failed }) : word('detail', text)
+}
+
 export function Screen({ service, may }) {
   const ready = useLoad(readiness)
   const [models, setModels] = useState(null)
@@ -21,7 +27,7 @@ export function Screen({ service, may }) {
   return html`<${Page} title=${t('nav.health')} lead=${t('health.lead', { version: service.version })} actions=${may('admin') && html`<${Button} onClick=${ask}>${t('health.ask')}<//>`}>
     <${Loaded} of=${ready}>${ready.data && html`
       <p><span class=${`state ${ready.data.state}`}><b>${word('health', ready.data.state)}</b></span></p>
-      <div class="grid">${ready.data.dependencies.map((each) => html`<section class="card" key=${each.name}><div class="card-head"><h2>${word('dependency', each.name)}</h2><span class="grow"></span><span class=${`state ${each.state}`}>${word('health', each.state)}</span></div><p class="muted">${word('detail', each.detail)}</p>${each.latency_ms !== null && html`<div class="facts">${milliseconds(each.latency_ms)}</div>`}</section>`)}</div>`}
+      <div class="grid">${ready.data.dependencies.map((each) => html`<section class="card" key=${each.name}><div class="card-head"><h2>${word('dependency', each.name)}</h2><span class="grow"></span><span class=${`state ${each.state}`}>${word('health', each.state)}</span></div><p class="muted">${detailOf(each.detail)}</p>${each.latency_ms !== null && html`<div class="facts">${milliseconds(each.latency_ms)}</div>`}</section>`)}</div>`}
     <//>
     ${models && html`<h2 style=${{ margin: '1.6rem 0 .6rem' }}>${t('health.models')}</h2>
       ${models.length === 0 && html`<p class="muted">${t('health.no_models')}</p>`}

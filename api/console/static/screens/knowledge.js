@@ -2,12 +2,13 @@
 
 import { get, patch, post, remove, send } from '../api.js'
 import { bytes, percent, t } from '../i18n.js'
-import { Button, Chip, Confirm, Empty, Field, html, IconButton, Loaded, Meter, More, Page, useLoad, usePages, useRef, useState, When } from '../ui.js'
+import { Button, Chip, Confirm, Empty, Field, html, IconButton, Loaded, messageOf, Meter, More, Page, useLoad, usePages, useRef, useState, When } from '../ui.js'
 import { go } from '../shell.js'
 import { lines, useForm, useRefresh } from './parts.js'
 
 export const screen = 'knowledge'
 const KINDS = { md: 'text/markdown', markdown: 'text/markdown', txt: 'text/plain', html: 'text/html', htm: 'text/html', pdf: 'application/pdf', docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document' }
+const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
 const path = (prefix, ...rest) => ['/api/v1/knowledge-bases', encodeURIComponent(prefix), ...rest].join('/')
 
 export function Screen({ rest, may }) {
@@ -32,9 +33,9 @@ function Edit({ base, onClose, onDone }) {
     const body = { description: form.description, keywords: lines(form.keywords), questions: lines(form.questions), system_prompt: form.system_prompt, handler: form.handler || null }
     onDone(base ? await patch(path(base.prefix), body) : await post('/api/v1/knowledge-bases', { ...body, prefix: form.prefix }))
   }
-  return html`<${Confirm} title=${base ? base.prefix : t('knowledge.new')} action=${t('save')} kind="primary" onConfirm=${save} onClose=${onClose}>
-    ${!base && html`<${Field} label=${t('knowledge.prefix')} hint=${t('knowledge.prefix_hint')}><input autofocus value=${form.prefix} onInput=${set('prefix')} /><//>`}
-    <${Field} label=${t('knowledge.about')}><textarea rows="2" value=${form.description} onInput=${set('description')}></textarea><//>
+  return html`<${Confirm} title=${base ? base.prefix : t('knowledge.new')} action=${t('save')} kind="primary" ready=${(base || NAME.test(form.prefix)) && form.description.trim()} onConfirm=${save} onClose=${onClose}>
+    ${!base && html`<${Field} required label=${t('knowledge.prefix')} hint=${t('knowledge.prefix_hint')}><input autofocus value=${form.prefix} onInput=${set('prefix')} /><//>`}
+    <${Field} required label=${t('knowledge.about')}><textarea rows="2" value=${form.description} onInput=${set('description')}></textarea><//>
     <${Field} label=${t('knowledge.keywords')} hint=${t('core.one_per_line')}><textarea rows="2" value=${form.keywords} onInput=${set('keywords')}></textarea><//>
     <${Field} label=${t('knowledge.questions')} hint=${t('core.one_per_line')}><textarea rows="2" value=${form.questions} onInput=${set('questions')}></textarea><//>
     <label class="check"><input type="checkbox" checked=${form.handler === 'cited'} onChange=${(event) => set('handler')(event.target.checked ? 'cited' : '')} />${t('knowledge.cited')}</label>
@@ -59,7 +60,7 @@ function Base({ prefix, may }) {
         const { status } = await send('POST', path(prefix, 'documents'), { query: { source: file.name }, body: file, headers: { 'Content-Type': type } })
         note({ state: status })
       } catch (error) {
-        note({ state: 'failed', reason: error.message })
+        note({ state: 'failed', reason: messageOf(error) })
       }
     }
     base.reload()

@@ -12,6 +12,8 @@ const ACTORS = ['', 'model', 'user', 'filing', 'maintenance']
 const SAYS_NOTHING = /^memory_filing/ // that what was said was looked at; what came of it is listed by itself
 const CANNOT = /^(archival_memory_search|branch|conversation_delete|core_memory_delete|episode_delete|episode_merge|episode_archive|episode_remove|episode_restore|episode_pin|episode_unpin|core_memory_pin|core_memory_unpin|upkeep_undo|memory_proposal|undo|memory_undo)$/
 
+const THIS = /^(this message|这条消息)$/
+
 export function Screen({ user, may }) {
   const [actor, setActor] = useState('')
   const [tab, setTab] = useState('log')
@@ -42,7 +44,7 @@ function Entry({ each, user, may, onChanged }) {
     ${each.type.startsWith('core_memory') && isObject(each.old_value) && isObject(each.new_value)
       ? html`<${Difference} before=${each.old_value ?? {}} after=${each.new_value ?? {}} />`
       : html`<p>${noted(each)}</p>`}
-    ${each.results?.items?.length > 0 && html`<ul class="plain">${each.results.items.map((item) => html`<li>${item}</li>`)}</ul>`}
+    ${each.results?.items?.length > 0 && html`<ul class="plain">${each.results.items.map((item) => html`<li>${THIS.test(item) ? t('operations.this_message') : item}</li>`)}</ul>`}
     ${each.conversation_id && html`<small><a href=${`#/chat/${each.conversation_id}`}>${message ? t('operations.because') : t('open_conversation')}</a></small>`}
   </li>`
 }

@@ -1,9 +1,9 @@
 // The recall lab: what a question finds in memory, as of any day, with the lists that found it side by side.
 
 import { post, rooted, userPath } from '../api.js'
-import { date, number, percent, t, word } from '../i18n.js'
-import { Button, Chip, Empty, html, Meter, Page, Select, toast, useState } from '../ui.js'
-import { legName, Messages } from '../chat/why.js'
+import { date, number, t, word } from '../i18n.js'
+import { Button, Chip, Empty, html, Page, Select, toast, useState } from '../ui.js'
+import { legName, Likely, Messages } from '../chat/why.js'
 import { ChooseExpert, Said, useForm } from './parts.js'
 
 export const screen = 'recall'
@@ -54,7 +54,7 @@ function Found({ item }) {
   const [open, setOpen] = useState(false)
   return html`<li class="item">
     <${Said} text=${item.content} most=${open ? Infinity : 300} />
-    <div class="facts"><${Chip}>${word('type', item.episode_type)}<//><small class="muted">${date(item.created_at)}</small><span class="grow"></span>${item.likelihood !== null && html`<small class="muted">${t('why.likelihood')}</small><${Meter} value=${item.likelihood} label=${percent(item.likelihood)} /><small class="num">${percent(item.likelihood)}</small>`}<small class="muted num">${number(item.score, { maximumFractionDigits: 3 })}</small></div>
+    <div class="facts"><${Chip}>${word('type', item.episode_type)}<//><small class="muted">${date(item.created_at)}</small><span class="grow"></span>${item.likelihood !== null && html`<${Likely} value=${item.likelihood} />`}<small class="muted num">${number(item.score, { maximumFractionDigits: 3 })}</small></div>
     <button type="button" class="link" aria-expanded=${open} onClick=${() => setOpen(!open)}>${open ? t('why.less') : t('why.details')}</button>
     ${open && html`<div class="details"><${Messages} messages=${item.sources} conversation=${item.conversation_id} /></div>`}
   </li>`

@@ -36,6 +36,11 @@ export function Screen({ user }) {
   <//>`
 }
 
+/** When a visit was, in the shortest form. */
+function span({ started_at: from, last_active_at: to }) {
+  return time(from) === time(to) ? time(from) : `${time(from)}–${time(to)}`
+}
+
 function Calendar({ month, visits, pending, day, onDay }) {
   const counts = {}
   for (const visit of visits) counts[dayOf(visit.started_at)] = (counts[dayOf(visit.started_at)] ?? 0) + visit.message_count
@@ -73,7 +78,7 @@ function Days({ days, visits, day }) {
       <div class="card-head"><h2>${date(`${each}T12:00`, { weekday: 'long', day: 'numeric', month: 'long' })}</h2>${summary?.stale && html`<${Chip} kind="note">${t('timeline.stale')}<//>`}</div>
       ${summary ? html`<p>${summary.summary}</p>` : html`<p class="muted">${t('timeline.no_summary')}</p>`}
       ${summary?.key_topics.length > 0 && html`<p>${summary.key_topics.map((topic) => html`<${Chip}>${topic}<//> `)}</p>`}
-      <div class="facts">${on.map((visit) => html`<a href=${`#/chat/${visit.conversation_id}`} title=${visit.summary ?? ''}>${time(visit.started_at)}–${time(visit.last_active_at)} · ${t('timeline.messages', { n: visit.message_count })}${visit.ended_at ? '' : ` · ${t('timeline.open')}`}</a>`)}</div>
+      <div class="facts">${on.map((visit) => html`<a href=${`#/chat/${visit.conversation_id}`} title=${visit.summary ?? ''}>${span(visit)} · ${t('timeline.messages', { n: visit.message_count })}</a>`)}</div>
     </li>`
   })}</ul>`
 }

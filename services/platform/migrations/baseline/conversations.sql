@@ -14,6 +14,8 @@ CREATE TABLE conversations (
     created_at    timestamptz NOT NULL DEFAULT now(),
     retracted_at  timestamptz,
     space_id      uuid,
+    renamed       boolean NOT NULL DEFAULT false,
+    pinned_at     timestamptz,
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, user_id, session_key),
     FOREIGN KEY (expert_id, tenant_id) REFERENCES experts (id, tenant_id),
@@ -22,6 +24,7 @@ CREATE TABLE conversations (
 );
 COMMENT ON TABLE conversations IS 'Conversations of a user with an expert, by the caller''s session key.';
 COMMENT ON COLUMN conversations.space_id IS 'NULL = outside any space: shared by all of the user''s spaces';
+COMMENT ON COLUMN conversations.renamed IS 'the title is the user''s own, and not the beginning of what was said';
 COMMENT ON COLUMN conversations.retracted_at IS 'when something in it was last retracted, or brought back';
 ALTER TABLE conversations
     ALTER session_key SET STATISTICS 0,

@@ -142,7 +142,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     assert any(name.startswith("pg_toast.") for name in told)
     assert "pg_statistic" not in told
 
-    async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as (_, erasure, _):
+    async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as erasure:
         erased = await erasure.erase(DEFAULT_TENANT, f"u.{CANARY}")
     assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
     left = [await cache.dump(key) for key in await cache.keys()]

@@ -127,13 +127,7 @@ async def test_old_operations_and_finished_jobs_go_and_waiting_ones_stay(service
             Operation("memory_proposal", new_value={"text": "x"}, results={"state": "waiting"}),
             Operation("memory_proposal", new_value={"text": "y"}, results={"state": "rejected"}),
         ):
-            await services.memory.operations.append(
-                connection,
-                tenant_id=DEFAULT_TENANT,
-                user_id=turn.user_id,
-                operation=operation,
-                trigger=trigger,
-            )
+            await services.memory.operations.append(connection, DEFAULT_TENANT, turn.user_id, operation, trigger)
         for number in range(2):
             await services.jobs.defer(
                 connection, "erase_traces", tenant_id=DEFAULT_TENANT, user_id=turn.user_id, lock=str(number)

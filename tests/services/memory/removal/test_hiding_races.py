@@ -202,11 +202,7 @@ async def test_what_is_logged_of_a_user_erased_meanwhile_is_not_found(services: 
     with pytest.raises(NotFound, match="erased in the meantime"):
         async with database.tenant(DEFAULT_TENANT) as connection:
             await services.memory.operations.append(
-                connection,
-                tenant_id=DEFAULT_TENANT,
-                user_id=erased,
-                operation=Operation("forget"),
-                trigger=Trigger("user"),
+                connection, DEFAULT_TENANT, erased, Operation("forget"), Trigger("user")
             )
     with pytest.raises(NotFound, match="erased in the meantime"):
         async with database.tenant(DEFAULT_TENANT) as connection:

@@ -1,0 +1,107 @@
+"""The running service, as commands talk to it: its address, a key, its client, and errors in one line."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from inspect import Parameter, signature
+from typing import Annotated, Any, Concatenate, ParamSpec
+
+import httpx
+import typer
+
+from anamnesis_client import Anamnesis, ClientError, ServiceError, Unreachable
+from anamnesis_client.calls import NOT_OURS, is_loopback
+from api.cli.shell import FAILED, WRONG_USE, fail, quiet_settings
+from services.platform.settings import KEY_VARIABLE, URL_VARIABLE
+
+AtUrl = Annotated[
+    str | None,
+    typer.Option("--url", envvar=URL_VARIABLE, help="Address of the service; that of this machine unless given."),
+]
+WithKey = Annotated[
+    str | None,
+    typer.Option("--key", envvar=KEY_VARIABLE, help="API key or token, where the service asks for one."),
+]
+Rest = ParamSpec("Rest")
+
+_PATIENCE_S = 10.0
+
+
+class Refused(Exception):
+    """The program refuses something; the message is for the person at the terminal."""
+
+    def __init__(self, message: str, *, wrong_use: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.wrong_use = wrong_use
+
+
+def over_http(command: Callable[Concatenate[Anamnesis, Rest], None]) -> Callable[..., None]:
+    """Give a command `--url` and `--key`, and as its first argument a client of the service that they name."""
+    own = list(signature(command).parameters.values())[1:]
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in (("url", AtUrl), ("key", WithKey))
+    ]
+
+    def run(url: str | None, key: str | None, *arguments: Rest.args, **given: Rest.kwargs) -> None:
+        with connected(url, key) as service:
+            command(service, *arguments, **given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = signature(command).replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in (*own, *options)}
+    return run
+
+
+@contextmanager
+def connected(url: str | None, key: str | None, *, after_failure: str = "") -> Iterator[Anamnesis]:
+    """Yield a client of the running service; errors end the program with one line.
+
+    Args:
+        url: its address; None = as the settings of this machine say.
+        key: an API key or token, if the service requires one.
+        after_failure: text after the reason, such as what to do next; begins with a space.
+    """
+    settings = quiet_settings()
+    address = (url or f"http://{settings.host}:{settings.port}").rstrip("/")
+    if not address.startswith(("http://", "https://")):
+        fail(f"--url must begin with http:// or https://; this is {address!r}", WRONG_USE)
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    patience = httpx.Timeout(None, connect=_PATIENCE_S)
+    try:
+        with httpx.Client(
+            base_url=address, headers=headers, timeout=patience, trust_env=not is_loopback(address)
+        ) as http:
+            http.get("/healthz", timeout=_PATIENCE_S)
+            yield Anamnesis(address, user="me", http=http)
+    except httpx.ConnectError:
+        fail(f"No service is running at {address}; start one with: anamnesis serve")
+    except (httpx.TransportError, httpx.InvalidURL, Unreachable) as error:
+        reason = str(error) or type(error).__name__
+        fail(f"The service at {address} does not answer ({reason}).{after_failure}")
+    except ServiceError as error:
+        wrong_use = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        fail(f"{told(error)}{after_failure}", WRONG_USE if wrong_use else FAILED)
+    except Refused as error:
+        fail(error.message, WRONG_USE if error.wrong_use else FAILED)
+    except UnicodeEncodeError:
+        fail("what is given is not UTF-8", WRONG_USE)
+    except KeyboardInterrupt:
+        fail(f"stopped.{after_failure}")
+
+
+def told(error: ClientError) -> str:
+    """Return what went wrong, in words."""
+    if not isinstance(error, ServiceError):
+        return f"The service does not answer ({error})."
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"The service refuses the key; set {KEY_VARIABLE}, or use --key."
+    if error.code == NOT_OURS:
+        return f"{error.status} {error.detail}; is that the address of Anamnesis?"
+    return error.detail
+
+
+def first_items(service: Anamnesis, limit: int, *path: object, **query: Any) -> list[dict[str, Any]]:
+    """Return the first items of a list, and one more where there are more."""
+    return list(service.items(*path, params=query, limit=limit + 1))
