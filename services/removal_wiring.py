@@ -14,18 +14,15 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
 from services.memory.operations import OperationLog, Trigger
-from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
 from services.memory.removal.hiding import RebuildTasks
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
-from services.memory.removal.spaces import SpaceErasure
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import PlanTopic, TargetPlanner
-from services.memory.removal.traces import Traces
-from services.memory.removal.users import UserErasure
+from services.memory.removal.wholes import WholeErasure
 from services.memory.wiring import Memory
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -40,9 +37,7 @@ class RemovalServices:
     """Services that remove what users said."""
 
     forgetting: Erasures
-    erasure: UserErasure
-    conversation_erasure: ConversationErasure
-    space_erasure: SpaceErasure
+    erasure: WholeErasure
     retention_rules: RetentionRules
     retention: Retention
 
@@ -70,14 +65,15 @@ def make_removal(
     stores = RemovalStores(
         database,
         leases,
-        Traces(events, memory.core_cache),
+        events,
+        memory.core_cache,
         memory.index,
         memory.operations,
         jobs,
         events_keep_s=settings.turn_events_keep_s,
         on_removed=memory.drop_cached,
     )
-    conversation_erasure = ConversationErasure(stores, shares_human=settings.memory_share_human)
+    erasure = WholeErasure(stores, shares_human=settings.memory_share_human)
     rules = RetentionRules(database)
     lineage = Lineage(database)
     forgetting = Erasures(
@@ -91,11 +87,9 @@ def make_removal(
     )
     return RemovalServices(
         forgetting=forgetting,
-        erasure=UserErasure(stores),
-        conversation_erasure=conversation_erasure,
-        space_erasure=SpaceErasure(stores),
+        erasure=erasure,
         retention_rules=rules,
-        retention=Retention(database, rules, conversation_erasure, jobs),
+        retention=Retention(database, rules, erasure, jobs),
     )
 
 
@@ -108,7 +102,7 @@ def _plan_topic(memory: Memory) -> PlanTopic:
 
 
 @asynccontextmanager
-async def open_erasure(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[UserErasure]:
+async def open_erasure(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[WholeErasure]:
     """Connect to the stores that hold something of users, for a command that rewrites them.
 
     Raises:
@@ -129,8 +123,6 @@ async def open_erasure(settings: Settings, database_url: str, milvus_uri: str) -
         milvus = Milvus(milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
-        traces = Traces(events, core_cache)
-        stores = RemovalStores(
-            database, TurnLeases(database), traces, index, OperationLog(database), jobs, events_keep_s=keep_s
-        )
-        yield UserErasure(stores)
+        log, leases = OperationLog(database), TurnLeases(database)
+        stores = RemovalStores(database, leases, events, core_cache, index, log, jobs, events_keep_s=keep_s)
+        yield WholeErasure(stores)

@@ -24,7 +24,7 @@ from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.memory.removal.users import UserErasure
+    from services.memory.removal.wholes import WholeErasure
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
@@ -86,7 +86,7 @@ async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, sp
             return erased
 
 
-async def _scrub_index(erasure: "UserErasure") -> None:
+async def _scrub_index(erasure: "WholeErasure") -> None:
     for _ in range(_TRIES):  # a Milvus that was just started is not ready at once
         try:
             await erasure.scrub_index()

@@ -5,6 +5,8 @@ from typing import LiteralString
 from services.conversations.feedback import OF_TURN
 from services.conversations.transcript import SHOWN_TITLE
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
+from services.jobs.queue import IF_NONE_WAITS
+from services.memory.filing_schedule import FILE_ONCE
 
 
 def next_moment(conversation_id: LiteralString) -> LiteralString:
@@ -261,6 +263,10 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
         persona_card = EXCLUDED.persona_card, ended_by = NULL
+), filing AS (
+    {FILE_ONCE}
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(files)s
+    {IF_NONE_WAITS}
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,

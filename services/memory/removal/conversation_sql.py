@@ -2,22 +2,10 @@
 
 from typing import LiteralString
 
-FIND: LiteralString = """
-SELECT c.id, c.user_id, c.expert_id FROM conversations c JOIN users u ON u.id = c.user_id
-WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
-"""
-
 GOES_ON: LiteralString = """
 SELECT FROM messages WHERE conversation_id = %(conversation_id)s AND created_at >= %(silent_since)s
 UNION ALL SELECT FROM turns WHERE conversation_id = %(conversation_id)s AND finished_at IS NULL
 LIMIT 1
-"""
-
-# Changes of core memory lock these rows first, and the conversation only afterwards.
-LOCK_CORE_MEMORY: LiteralString = """
-SELECT expert_id FROM core_memory_generations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s ORDER BY expert_id FOR UPDATE
 """
 
 LOCK: LiteralString = """

@@ -90,6 +90,12 @@ _NAMED: Mapping[Whole, Collection[LiteralString]] = {
     "space": ("conversations", "turns", "messages", "visits"),
     "conversation": ("conversations", "turns", "messages", "visits"),
 }
+# Changes of core memory lock these rows first, and a conversation only afterwards.
+LOCK_CORE_MEMORY: LiteralString = """
+SELECT expert_id FROM core_memory_generations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s ORDER BY expert_id FOR UPDATE
+"""
+
 _TURNS: LiteralString = "SELECT t.id, t.finished_at IS NULL FROM turns t WHERE t.tenant_id = %(tenant_id)s AND "
 _RECENT: LiteralString = (
     " AND (t.finished_at IS NULL OR t.finished_at > now() - make_interval(secs => %(recent_s)s))"

@@ -143,7 +143,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     assert "pg_statistic" not in told
 
     async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as erasure:
-        erased = await erasure.erase(DEFAULT_TENANT, f"u.{CANARY}")
+        erased = await erasure.user(DEFAULT_TENANT, f"u.{CANARY}")
     assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
     left = [await cache.dump(key) for key in await cache.keys()]
     assert left == []
@@ -194,7 +194,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
             await services.memory.index.flush(shard)
     assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word)
 
-    erased = await services.erasure.erase(DEFAULT_TENANT, "gone")
+    erased = await services.erasure.user(DEFAULT_TENANT, "gone")
     assert erased.removed["milvus"] == {"units": 6}
     assert of_user(milvus_server.uri, gone_id) == {}
     # Why there is `--scrub`: what was removed stays in the files.
