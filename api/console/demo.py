@@ -44,6 +44,7 @@ _FILE = Path(__file__).with_name("demo.toml")
 _ANSWERS_AFTER = timedelta(seconds=9)
 _GOES_ON_AFTER = timedelta(minutes=2)
 _WINDOW = 32_000
+_IMPORTANCE = 0.7
 
 # The rows of a turn, dated back to when it is said to have been.
 _DATED: Sequence[LiteralString] = (
@@ -63,6 +64,11 @@ _CONVERSATION_DATED: Sequence[LiteralString] = (
     "UPDATE visits SET started_at = %(began)s, last_active_at = %(ended)s, daily_due_at = now() "
     "WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s",
 )
+
+_MEMORY_DATED: LiteralString = """
+UPDATE episodes SET created_at = %(at)s, learned_at = %(at)s, indexed_at = NULL
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s
+"""
 
 
 class RecordedModels(ChatModels):
@@ -115,7 +121,7 @@ class Demo:
             day, clock = today - timedelta(days=conversation["days_ago"]), time.fromisoformat(conversation["at"])
             await player.play(conversation, datetime.combine(day, clock, ZoneInfo(demo["timezone"])))
         await services.experiments.change(tenant_id, demo["experiment"]["name"], {"status": "stopped"})
-        await self._remember(tenant_id)
+        await self._remember(tenant_id, now)
         return player.turns
 
     async def remove(self, tenant_id: UUID) -> None:
@@ -164,15 +170,20 @@ class Demo:
         with suppress(Conflict):
             await services.experiments.change(tenant_id, experiment["name"], {"status": "running"})
 
-    async def _remember(self, tenant_id: UUID) -> None:
+    async def _remember(self, tenant_id: UUID, now: datetime) -> None:
         """Add what was written down by hand, and a change that waits for the user."""
         memory = self._services.memory
         owner = await memory.core.owner(tenant_id, DEMO_USER, "default")
         await memory.core.update(owner, "persona", self._demo["persona"], Trigger("user"))
         for each in self._demo["memory"]:
-            await memory.archive.insert(
-                owner, NewEpisode(each["text"], each["type"], 0.7, "user_said"), Trigger("user")
-            )
+            new = NewEpisode(each["text"], each["type"], _IMPORTANCE, "user_said")
+            values = {
+                "id": await memory.archive.insert(owner, new, Trigger("user")),
+                "tenant_id": tenant_id,
+                "at": now - timedelta(days=each["days_ago"]),
+            }
+            async with self._services.database.tenant(tenant_id) as connection:
+                await connection.execute(_MEMORY_DATED, values)
         request = ChangeRequest.outside_of_turns(owner, Trigger("model"))
         await memory.proposals.add(request, "remember", self._demo["proposal"]["text"])
 
@@ -220,6 +231,7 @@ class _Player:
             session_id=f"demo-{conversation['id']}",
             message=message,
             expert=conversation.get("expert"),
+            requested_kb_prefix=conversation.get("base"),
         )
         turn = await self._services.turns.open_or_find(new_turn(TurnRequest(self._tenant_id, asked)))
         if not isinstance(turn, OpenTurn):
