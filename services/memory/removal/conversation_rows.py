@@ -90,8 +90,9 @@ class ConversationRows:
         counts["daily_summaries"] = len(days)
         await self._run(sql.REMOVE_MEMORY_VERSIONS)
         counts["jobs"] = await remove_jobs(self._connection, "conversation", self._values)
+        bases = [row[0] for row in await self._all(sql.REMOVE_DOCUMENTS)]
         await self._run(sql.REMOVE)
-        left = Left(self._conversation.user_id, turns, sorted(set(experts)), gone)
+        left = Left(self._conversation.user_id, turns, sorted(set(experts)), gone, bases)
         return counts, left, [visit_id for _, visit_id in days if visit_id]
 
     async def _episodes(self, *, keep_memories: bool) -> tuple[list[UUID], int]:

@@ -161,6 +161,13 @@ UPDATE core_memory_generations SET generation = generation + 1
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
 """
 
+REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations c
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
+  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
+RETURNING b.id
+"""
+
 REMOVE: LiteralString = """
 DELETE FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
 """
