@@ -21,6 +21,7 @@ from api.cli.shell import (
 )
 from services.engines import open_engines
 from services.errors import AnamnesisError, Unavailable
+from services.memory.removal.scrub import scrub as scrub_tables
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def remove_user(service: Anamnesis, user: str, space: str | None = None) -> dict
 
 
 async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, space: str | None) -> dict[str, Any]:
-    from services.memory.removal.scrub import scrub as scrub_tables  # noqa: PLC0415
-    from services.removal_wiring import open_erasure  # noqa: PLC0415 — help needs none of it
+    from services.removal_wiring import open_erasure  # noqa: PLC0415 — half a second, for this option alone
 
     async with open_engines(settings) as engines:
         if engines.owner_url is None:
