@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from api import (
     archive_imports,
     chat,
+    conversation_documents,
     conversations,
     doctor,
     episodes,
@@ -138,6 +139,7 @@ def _routes() -> Sequence[BaseRoute]:
         usage,
         retention,
         conversations,
+        conversation_documents,
         exclusions,
         experts,
         experiments,

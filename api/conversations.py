@@ -95,8 +95,12 @@ async def erase(
     ] = False,
 ) -> Any:
     """Remove a conversation with everything derived from it; a running turn is cancelled first."""
-    return await services.conversation_erasure.erase(
+    erased = await services.erasure.conversation(
         caller.tenant_id, conversation_id, user=caller.user_id, keep_memories=keep_memories
+    )
+    counts = erased.removed["postgresql"]
+    return ErasedConversationView(
+        conversation_id=conversation_id, keep_memories=keep_memories, removed=counts, pending=erased.pending
     )
 
 

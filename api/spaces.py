@@ -47,4 +47,5 @@ async def erase(
 ) -> Any:
     """Remove a space with everything said and remembered in it; shared memory stays."""
     caller.act_for(user_id)
-    return await services.space_erasure.erase(caller.tenant_id, user_id, space)
+    erased = await services.erasure.space(caller.tenant_id, user_id, space)
+    return {"user_id": user_id, "space": space, **vars(erased)}

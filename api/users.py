@@ -60,4 +60,4 @@ async def change(
 async def erase(user_id: Annotated[Id, Path()], services: ServicesOf, caller: Admin) -> Any:
     """Remove a user with everything stored for them, and report what was removed from where."""
     caller.act_for(user_id)
-    return await services.erasure.erase(caller.tenant_id, user_id)
+    return {"user_id": user_id, **vars(await services.erasure.user(caller.tenant_id, user_id))}

@@ -35,7 +35,7 @@ from benchmarks.counting_proxy import Counts, counting
 from benchmarks.load import percentile
 from benchmarks.load_client import Load, Samples
 from benchmarks.processes import child, environment_without_settings, free_port, wait_for, weigh
-from benchmarks.turn_overhead import fresh_lanes, interrupt_once
+from benchmarks.rig import fresh_lanes, interrupt_once
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import DATABASE, OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate

@@ -24,8 +24,8 @@ from rich.table import Table
 from benchmarks.load import allow_files, percentile
 from benchmarks.load_client import Samples
 from benchmarks.processes import child
+from benchmarks.rig import Client, Server, fresh_lanes, interrupt_once, service, stand_in
 from benchmarks.stand_in_llm import Api
-from benchmarks.turn_overhead import Client, Server, fresh_lanes, interrupt_once, service, stand_in
 
 SHARES = (0.5, 1.0, 1.5)
 _AT_ONCE = 50

@@ -27,8 +27,8 @@ from rich.table import Table
 
 from benchmarks.load_client import Load, Samples
 from benchmarks.processes import child
+from benchmarks.rig import Server, floor, fresh_lanes, interrupt_once, service, stand_in
 from benchmarks.stand_in_llm import ANSWER, TOKENS, Api
-from benchmarks.turn_overhead import Server, floor, fresh_lanes, interrupt_once, service, stand_in
 
 _WARM_UP = 20
 _LOOK_S = 0.1

@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks.conversation_play import STRATEGIES, Played, play
 from benchmarks.conversation_plot import draw
 from benchmarks.conversation_times import Comparison, compare_lengths, compare_summaries
-from benchmarks.turn_overhead import interrupt_once
+from benchmarks.rig import interrupt_once
 
 _SHOWN = (1, 15, 50, 100, 150, 200)
 _SAME_BUDGET_WINDOW = 5715

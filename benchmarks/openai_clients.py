@@ -17,7 +17,7 @@ import signal
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -30,7 +30,8 @@ from api.openai.sessions import ClientIds
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.load_client import Load
 from benchmarks.processes import child, cpu_s
-from benchmarks.turn_overhead import Client, Server, interrupt_once, service, stand_in
+from benchmarks.report import ratio_and_range
+from benchmarks.rig import Client, Server, interrupt_once, service, stand_in
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
@@ -43,7 +44,6 @@ _WARM_UP = 60
 _WARM_UP_S = 3.0
 _PAUSE_S = (0.02, 0.4)
 _USERS = 50
-_DRAWS = 2000
 _SAID = "Tell me, in a few words, what you know about it."
 _TRIES = 40
 _USER = "reconciled"
@@ -103,17 +103,6 @@ def _load(client: Client, server: Server, body: Callable[[str, str], dict[str, A
         server.done_marker,
     )
     client.measure(server, load)
-
-
-def ratio_and_range(ours: Sequence[float], others: Sequence[float]) -> tuple[float, float, float]:
-    """How many times as much ours are as others', round by round, and the middle 95 % of a bootstrap."""
-    pairs = list(zip(ours, others, strict=True))
-    drawn = sorted(_ratio(random.choices(pairs, k=len(pairs))) for _ in range(_DRAWS))
-    return _ratio(pairs), drawn[round(_DRAWS * 0.025)], drawn[round(_DRAWS * 0.975)]
-
-
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    return sum(one for one, _ in pairs) / sum(other for _, other in pairs)
 
 
 async def reconciling_ms(messages: int) -> dict[str, list[float]]:

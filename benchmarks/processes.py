@@ -25,6 +25,8 @@ class Weight:
 
     cpu_s: float
     """User and system time since they began."""
+    own_cpu_s: float
+    """That of the process alone."""
     postgres_cpu_s: float
     rss_mb: float
     """Resident memory of the process alone."""
@@ -38,14 +40,16 @@ def child(
     environment: Mapping[str, str] | None = None,
     folder: Path = ROOT,
     piped: bool = False,
+    python: str | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """Run this Python with the arguments; end it, and whatever it left behind, with the block.
 
-    `piped` connects its standard input and output; otherwise its output is dropped.
+    `piped` connects its standard input and output; otherwise its output is dropped. `python` is another
+    interpreter.
     """
     inner = subprocess.PIPE if piped else subprocess.DEVNULL
     process = subprocess.Popen(
-        [sys.executable, *arguments],
+        [python or sys.executable, *arguments],
         stdin=inner,
         stdout=inner,
         cwd=folder,
@@ -82,7 +86,8 @@ def _stop(process: subprocess.Popen[str]) -> None:
 def weigh(pid: int) -> Weight:
     """Weigh the process and its descendants."""
     top = psutil.Process(pid)
-    cpu, postgres, tree_rss = cpu_s(pid), 0.0, top.memory_info().rss
+    own = cpu = cpu_s(pid)
+    postgres, tree_rss = 0.0, top.memory_info().rss
     for process in top.children(recursive=True):
         with contextlib.suppress(psutil.Error, OSError):
             if "postgres" in process.name() or any("postgres" in part for part in process.cmdline()[:1]):
@@ -90,7 +95,7 @@ def weigh(pid: int) -> Weight:
             else:
                 cpu += cpu_s(process.pid)
                 tree_rss += process.memory_info().rss
-    return Weight(cpu, postgres, top.memory_info().rss / 2**20, tree_rss / 2**20)
+    return Weight(cpu, own, postgres, top.memory_info().rss / 2**20, tree_rss / 2**20)
 
 
 def cpu_s(pid: int) -> float:

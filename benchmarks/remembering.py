@@ -1,10 +1,10 @@
-"""Users who have said much and ask about it: what first tokens cost, and whether prompts had the evidence."""
+"""Users who have said much: what they said is imported before they are measured."""
 
+import itertools
 import json
-import statistics
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -42,37 +42,20 @@ class Group:
         return f"lock-{self.units}-{number % self.users}"
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """What was measured of a group, the model's own time not counted."""
-
-    mode: str
-    concurrency: int
-    units: int
-    turns: int
-    floor_first_ms: float
-    first_ms: float
-    """Medians."""
-    first_p95_ms: float
-    cpu_ratio: float
-    with_evidence: int
-    """Turns of whose prompts the evidence was a part."""
-
-    @property
-    def more_ms(self) -> float:
-        """How much later than the floor's the first token comes."""
-        return self.first_ms - self.floor_first_ms
-
-
 def import_group(port: int, group: Group) -> None:
     """Store what the users of a group have said."""
-    lines: list[bytes] = []
-    for line in _lines(group):
-        lines.append(line)
-        if len(lines) == _AT_ONCE:
-            _send(port, lines)
-            lines = []
-    _send(port, lines)
+    import_lines(port, _lines(group))
+
+
+def import_lines(port: int, lines: Iterable[bytes]) -> None:
+    """Import messages, as lines of JSON, in requests of a bearable size.
+
+    Raises:
+        RuntimeError: some were refused.
+    """
+    waiting = iter(lines)
+    while part := list(itertools.islice(waiting, _AT_ONCE)):
+        _send(port, part)
 
 
 def wait_until_quiet(pid: int) -> None:
@@ -88,36 +71,6 @@ def wait_until_quiet(pid: int) -> None:
         if weigh(pid).cpu_s - before < _QUIET_SHARE * _QUIET_S:
             return
     raise RuntimeError("the server is not quiet")
-
-
-def codes_seen(llm_port: int) -> dict[str, int]:
-    """How many prompts had which code."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{llm_port}/seen", timeout=5) as answer:
-        found: dict[str, int] = json.loads(answer.read())
-    return found
-
-
-def remembered(
-    mode: str,
-    concurrency: int,
-    group: Group,
-    first_ms: dict[str, list[float]],
-    cpu_s: dict[str, float],
-    with_evidence: int,
-) -> Remembered:
-    """Put figures together; those of `floor` and of `ours`."""
-    ours = sorted(first_ms["ours"])
-    return Remembered(
-        mode=mode,
-        concurrency=concurrency,
-        units=group.units,
-        turns=len(ours),
-        floor_first_ms=statistics.median(first_ms["floor"]),
-        first_ms=statistics.median(ours),
-        first_p95_ms=ours[min(len(ours) - 1, round(len(ours) * 0.95))],
-        cpu_ratio=cpu_s["ours"] / cpu_s["floor"],
-        with_evidence=with_evidence,
-    )
 
 
 def _lines(group: Group) -> Iterator[bytes]:
@@ -141,8 +94,6 @@ def _lines(group: Group) -> Iterator[bytes]:
 
 
 def _send(port: int, lines: list[bytes]) -> None:
-    if not lines:
-        return
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/v1/import",
         data=b"".join(lines),

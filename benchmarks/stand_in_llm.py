@@ -3,13 +3,14 @@
 It listens on a free loopback port and prints it. `/paced/v1` sends the first token after 200 ms and
 the others 5 ms apart, `/slow/v1` 250 ms apart; `/burst/v1` sends all at once. Each speaks the Responses
 API and Chat Completions, and every token is a separate write. A prompt with the word `slowly` is answered at
-the slow pace everywhere. `GET /seen` says how many prompts held which code of a lock (`benchmarks.remembering`).
+the slow pace everywhere. A prompt with Chinese in it is answered in Chinese. What is to be
+filed gets an answer that files two statements of the user.
 """
 
 import asyncio
 import json
 import re
-from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -23,13 +24,30 @@ TOKENS = 64
 CHARACTERS = 320
 
 _FOLDERS = (b"/paced", b"/slow", b"/burst")
-_PIECES = [f"tok{number:02d}" for number in range(TOKENS)]
-ANSWER = "".join(_PIECES)
+ANSWER = (
+    "That sounds like a good day, and I am glad that it worked out in the end. If it's dry, you could go "
+    "back on Sunday morning, take the early train and have lunch by the water before the others arrive. I would "
+    "ask the owner about the key first, since the office closes at noon, and take something warm "
+    "for the way home too."
+)
+_PIECES = [ANSWER[begin : begin + CHARACTERS // TOKENS] for begin in range(0, CHARACTERS, CHARACTERS // TOKENS)]
+_CHINESE = (
+    "听起来是很不错的一天，最后能顺利解决真让人高兴。如果天气一直不下雨，你周日早上可以再去一次，坐早一点的火车，等其他"
+    "人到之前先在水边吃个午饭。我会先问问房东钥匙的事，因为办公室中午就关门了，路上最好再带一件厚一点的衣服，免得晚上回"
+    "家的路上太冷，也别忘了带伞和水。"
+)
+_CHINESE_PIECES = [_CHINESE[begin : begin + 2] for begin in range(0, 2 * TOKENS, 2)]
+_IS_CHINESE = re.compile(rb"[\xe4-\xe9][\x80-\xbf]{2}")
+"""A Chinese character as it stands in a request's body."""
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
     b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
-_CODE = re.compile(rb"lock-\d+-\d+")
+_FILES = b"leave_out {message, quote}"
+"""What stands in a prompt that asks what to file."""
+_SAID = re.compile(rb"\[u\d+\] .{6,40}?:\\n> ([^\"\\\\]{8,200})")
+"""The first line of a user's message in such a prompt, as it stands in a request's body."""
+_MOST_FILED = 2
 _NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 _END = b"0\r\n\r\n"
 
@@ -58,8 +76,8 @@ class Script:
         """The answer to a request that does not ask for a stream."""
 
 
-def chat_script() -> Script:
-    """Chat Completions, with usage."""
+def chat_script(pieces: Sequence[str]) -> Script:
+    """An answer of Chat Completions, with usage."""
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "stand-in"}
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -72,10 +90,10 @@ def chat_script() -> Script:
         "total_tokens": 100 + TOKENS,
         "prompt_tokens_details": {"cached_tokens": 0},
     }
-    message = {"role": "assistant", "content": ANSWER}
+    message = {"role": "assistant", "content": "".join(pieces)}
     return Script(
         [chunk({"role": "assistant", "content": ""})],
-        [chunk({"content": piece}) for piece in _PIECES],
+        [chunk({"content": piece}) for piece in pieces],
         [chunk({}, "stop"), {**base, "choices": [], "usage": usage}, "[DONE]"],
         {
             **base,
@@ -86,8 +104,8 @@ def chat_script() -> Script:
     )
 
 
-def responses_script() -> Script:
-    """The Responses API, with usage."""
+def responses_script(pieces: Sequence[str]) -> Script:
+    """An answer of the Responses API, with usage."""
     response: dict[str, Any] = {
         "id": "resp_1",
         "object": "response",
@@ -105,7 +123,7 @@ def responses_script() -> Script:
         "temperature": 1.0,
         "top_p": 1.0,
     }
-    whole = ANSWER
+    whole = "".join(pieces)
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
@@ -125,7 +143,7 @@ def responses_script() -> Script:
         {"type": "response.content_part.added", "part": part, **place},
     ]
     tokens: list[dict[str, Any]] = [
-        {"type": "response.output_text.delta", "delta": piece, "logprobs": [], **place} for piece in _PIECES
+        {"type": "response.output_text.delta", "delta": piece, "logprobs": [], **place} for piece in pieces
     ]
     after: list[dict[str, Any]] = [
         {"type": "response.output_text.done", "text": whole, "logprobs": [], **place},
@@ -141,9 +159,8 @@ def responses_script() -> Script:
 class StandIn(asyncio.Protocol):
     """One connection, kept open; a request at a time."""
 
-    def __init__(self, scripts: dict[bytes, Script], seen: Counter[str]) -> None:
+    def __init__(self, scripts: dict[bytes, tuple[Script, Script]]) -> None:
         self._scripts = scripts
-        self._seen = seen
         self._received = b""
         self._transport: asyncio.Transport | None = None
 
@@ -162,15 +179,18 @@ class StandIn(asyncio.Protocol):
         self._received = b""
         path = head.split(b" ", 2)[1]
         folder = next((name for name in _FOLDERS if path.startswith(name)), b"")
-        script = self._scripts.get(path.removeprefix(folder))
-        if path == b"/seen":
-            self._write(_whole(dict(self._seen)))
-        elif script is None:
+        scripts = self._scripts.get(path.removeprefix(folder))
+        if scripts is None:
             self._write(_NOT_FOUND)
-        elif b'"stream":true' not in body.replace(b" ", b""):
+            return
+        script = scripts[1 if _IS_CHINESE.search(body) else 0]
+        if _FILES in body:
+            script = _WRITERS[path.removeprefix(folder)]([_filed(body)])
+        if b'"stream":true' not in body.replace(b" ", b""):
             self._write(script.whole)
+        elif _FILES in body:
+            self._write(script.before + script.tokens[0] + script.after)
         else:
-            self._seen.update({code.decode() for code in _CODE.findall(body)})
             self._stream(script, b"/slow" if b"slowly" in body else folder)
 
     def _stream(self, script: Script, folder: bytes) -> None:
@@ -198,6 +218,17 @@ class StandIn(asyncio.Protocol):
             self._transport.write(data)
 
 
+_WRITERS = {b"/v1/chat/completions": chat_script, b"/v1/responses": responses_script}
+
+
+def _filed(body: bytes) -> str:
+    """Answer the question what to file: the first statements, as they were said."""
+    said = dict.fromkeys(each.decode(errors="ignore") for each in _SAID.findall(body))
+    told = [each for each in said if not each.rstrip().endswith(("?", "？"))]
+    operations = [{"op": "add", "field": "facts", "text": each, "quote": each} for each in told[:_MOST_FILED]]
+    return json.dumps({"operations": operations, "story": False}, ensure_ascii=False)
+
+
 def _length(head: bytes) -> int:
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
@@ -207,10 +238,9 @@ def _length(head: bytes) -> int:
 
 
 async def _serve() -> None:
-    scripts = {b"/v1/chat/completions": chat_script(), b"/v1/responses": responses_script()}
+    scripts = {path: (written(_PIECES), written(_CHINESE_PIECES)) for path, written in _WRITERS.items()}
     loop = asyncio.get_running_loop()
-    seen: Counter[str] = Counter()
-    server = await loop.create_server(lambda: StandIn(scripts, seen), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(lambda: StandIn(scripts), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -31,7 +31,7 @@ from websockets.asyncio.client import connect
 
 from benchmarks.load import allow_files
 from benchmarks.remembering import wait_until_quiet
-from benchmarks.turn_overhead import Server, interrupt_once, service, stand_in
+from benchmarks.rig import Server, interrupt_once, service, stand_in
 
 _MB = 1024 * 1024
 _HALF_BODIES, _MANY_HALF_BODIES, _BODY_BYTES = 30, 300, 10 * _MB

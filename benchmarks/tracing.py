@@ -18,7 +18,7 @@ from uuid import uuid4
 from opentelemetry.trace import SpanKind
 
 from benchmarks.processes import child
-from benchmarks.turn_overhead import Client, fresh_lanes, interrupt_once, service, stand_in
+from benchmarks.rig import Client, fresh_lanes, interrupt_once, service, stand_in
 from services.platform import span_names as names
 from services.platform.tracing import TRACING, causes, span, taken_causes
 

@@ -21,10 +21,10 @@ import orjson
 import psycopg
 from psycopg import sql
 
-from benchmarks.openai_clients import ratio_and_range
 from benchmarks.processes import child, weigh
 from benchmarks.remembering import QUESTIONS, Group, import_group, wait_until_quiet
-from benchmarks.turn_overhead import Client, Server, interrupt_once, service, stand_in
+from benchmarks.report import ratio_and_range
+from benchmarks.rig import Client, Server, interrupt_once, service, stand_in
 from services.platform.embedded_postgres import OWNER_ROLE, EmbeddedPostgres
 
 _AT_ONCE = 4

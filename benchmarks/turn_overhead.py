@@ -1,9 +1,16 @@
-"""What one streamed chat turn costs in the service, compared with a floor measured in the same run.
+"""What one streamed chat turn costs in the service, as a ratio to a floor measured in the same rounds.
 
-`python -m benchmarks.turn_overhead [--quick] [--api chat] [--json FILE]`
+`python -m benchmarks.turn_overhead [--quick] [--messages FOLDER] [--units 600 …] [--load burst-20 …]
+[--kinds en-question …] [--rounds N] [--against PYTHON] [--api responses|chat] [--json FILE]`
 
-Four processes on loopback: a stand-in for the language model, the floor (the stock chat model in a
-bare route), the service with its embedded engines, and the client that loads them in turn.
+Processes on loopback: a stand-in for the language model, the floor (the stock chat model in a bare route, nothing
+stored), the service with its embedded engines and its encoder, and the client. Every message is another one, of a
+kind (question, statement, task) and a language, by users of whom 0, 600 or 10,000 messages are remembered; three
+turns make a conversation. In each round the floor and the service get the same messages in turn. CPU is counted
+for the service's process, for Milvus Lite and for PostgreSQL: during the turns, and afterwards until all is quiet
+again, with indexing and filing, less what the service uses at rest. What is said is filed after a quiet five
+seconds instead of thirty. With `--against`, the interpreter of another checkout, that one's service
+takes its turn too.
 """
 
 import argparse
@@ -11,300 +18,308 @@ import itertools
 import json
 import signal
 import statistics
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from benchmarks.load_client import Load, Samples
-from benchmarks.processes import Weight, child, environment_without_settings, free_port, wait_for, weigh
-from benchmarks.remembering import QUESTIONS, Group, codes_seen, import_group, remembered, wait_until_quiet
-from benchmarks.report import Cell, Reach, Results, show
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.processes import Weight, weigh
+from benchmarks.remembering import import_lines, wait_until_quiet
+from benchmarks.report import p95, ratio_and_range
+from benchmarks.rig import Client, Server, floor, interrupt_once, load_client, service, stand_in
 from benchmarks.stand_in_llm import FIRST_TOKEN_S, Api, Mode
+from benchmarks.turn_messages import Kind, Language, Messages
 
-_MESSAGE = "Tell me, in a few words, what you know about it."
-_SERVE = "from api.cli.main import app; app()"
-_USERS = 50
-_REACHES = ((2, 6), (48, 52), (198, 202))
-"""Stretches of a long conversation that are compared: about turns 2, 50 and 200."""
-_WARM_UP = 3
-"""Turns that follow one another; before them, one of each at the highest concurrency."""
-_SETTLE_S = 0.1
-"""What a server still does after its answer belongs to the turn."""
+_TURNS_OF_A_CONVERSATION = 3
+_USERS = 10
+_OF_MANY = 2
+"""Users with more than a thousand units."""
+_BEGUN = datetime(2025, 1, 1, tzinfo=UTC)
+_TURNS_OF_A_SESSION = 20
+_SETTINGS = {"ANAMNESIS_MEMORY_FILING_QUIET_S": "5", "ANAMNESIS_MEMORY_FILING_PAUSE_S": "5"}
+_AFTER_S = 9.0
+"""Seconds after the last turn in which indexing and filing begin at the latest."""
+_LOOK_S, _BUSY_S, _LONGEST_S = 1.0, 0.05, 60.0
+"""It is quiet when all processes together used less than so much more than at rest, between two looks."""
+_REST_S = 10.0
 
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How much is measured."""
+class Cell:
+    """What is measured in one row: which messages, by whom, and how many at once."""
 
-    rounds: int
-    turns: dict[Mode, dict[int, int]]
-    """Turns a round by mode and concurrency."""
-    conversations: int
-    groups: tuple[Group, ...]
-    """Users who ask about their past; those who have said nothing come first."""
-    questions: dict[int, int]
-    """Of each group, a round by concurrency."""
+    language: Language
+    kind: Kind
+    units: int
+    mode: Mode
+    at_once: int
+
+    @property
+    def turns(self) -> int:
+        """Turns of a round, of each server."""
+        return {1: 12, 20: 60}.get(self.at_once, 3 * self.at_once)
 
 
-FULL = Plan(
-    3,
-    {"paced": {1: 8, 20: 100, 100: 300}, "burst": {1: 60, 20: 400, 100: 300}},
-    5,
-    (Group(0, 20), Group(600, 20), Group(10_000, 1)),
-    {1: 10, 20: 100},
-)
-QUICK = Plan(
-    1,
-    {"paced": {1: 3, 20: 40, 100: 100}, "burst": {1: 20, 20: 120, 100: 100}},
-    1,
-    (Group(0, 5), Group(600, 5)),
-    {1: 8, 20: 60},
-)
+@dataclass
+class Spent:
+    """What a server used in the rounds of a cell: milliseconds of CPU a turn, a figure a round."""
+
+    own: list[float] = field(default_factory=list)
+    milvus: list[float] = field(default_factory=list)
+    postgres: list[float] = field(default_factory=list)
+    own_after: list[float] = field(default_factory=list)
+    milvus_after: list[float] = field(default_factory=list)
+    postgres_after: list[float] = field(default_factory=list)
+    first_ms: list[float] = field(default_factory=list)
+    """To the first token, less the model's own time: of every turn."""
+    full_ms: list[float] = field(default_factory=list)
+    without_recall: int = 0
 
 
 @dataclass(frozen=True)
-class Server:
-    """A server under test."""
+class Rest:
+    """CPU that a server uses at rest, seconds a second."""
 
-    name: str
-    pid: int
-    port: int
-    path: str
-    first_marker: str
-    done_marker: str
-    data: Path | None = None
-    """Its data folder, if it has one."""
-
-    def load(self, lanes: list[list[dict[str, str]]], concurrency: int) -> Load:
-        """Turns for this server."""
-        return Load(self.port, self.path, lanes, concurrency, self.first_marker, self.done_marker)
+    own: float
+    milvus: float
+    postgres: float
 
 
-class Client:
-    """The load client's process."""
+class Bench:
+    """Servers with users who have said something, measured cell by cell."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, servers: Sequence[Server], client: Client, messages: Messages) -> None:
+        self._servers = servers
+        self._client = client
+        self._messages = messages
+        self._rest: dict[str, Rest] = {}
+        self.first_ever_ms: dict[tuple[str, int], list[float]] = {}
+        """By server and units: to the first token of a user whose memory nothing holds yet."""
 
-    def measure(self, server: Server, load: Load) -> tuple[Samples, Weight, Weight]:
-        """Send the turns; weigh the server before and after.
+    def fill(self, units: Sequence[int], languages: Sequence[Language]) -> None:
+        """Import what users said, let all settle, and have each of them speak once."""
+        ours = [each for each in self._servers if each.data is not None]
+        for server in ours:
+            for each, language in itertools.product(units, languages):
+                for user in range(_users(each)):
+                    import_lines(server.port, self._past(language, each, user))
+            wait_until_quiet(server.pid)
+        for server, each, language in itertools.product(self._servers, units, languages):
+            for user in range(_users(each)):
+                lane = [_body(language, each, user, text) for text in self._messages.some(language, "question", 1)]
+                samples, _, _ = self._client.measure(server, server.load([lane], 1))
+                self.first_ever_ms.setdefault((server.name, each), []).extend(samples.first_ms)
+        for server in ours:
+            wait_until_quiet(server.pid)
+            before = weigh(server.pid)
+            time.sleep(_REST_S)
+            own, milvus, postgres = _used(before, weigh(server.pid))
+            self._rest[server.name] = Rest(own / _REST_S, milvus / _REST_S, postgres / _REST_S)
 
-        Raises:
-            RuntimeError: a turn failed.
-        """
-        if self._process.stdin is None or self._process.stdout is None:
-            raise AssertionError("the client is piped")
-        before = weigh(server.pid)
-        self._process.stdin.write(json.dumps(asdict(load)) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        time.sleep(_SETTLE_S)
-        after = weigh(server.pid)
-        if not line:
-            raise RuntimeError("the load client ended")
-        samples = Samples(**json.loads(line))
-        if samples.failures:
-            raise RuntimeError(
-                f"{len(samples.failures)} turns of {server.name} failed; the first: {samples.failures[0]}"
-            )
-        return samples, before, after
+    def _past(self, language: Language, units: int, user: int) -> list[bytes]:
+        lines = []
+        for number, text in enumerate(self._messages.past(language, user, units // 2)):
+            at = _BEGUN + timedelta(minutes=7 * number)
+            for role, content, second in (("user", text, 0), ("assistant", f"{text[:80]} — {text[-80:]}", 20)):
+                line = {
+                    "user_id": f"{language}-{units}-{user}",
+                    "session_id": f"past-{number // _TURNS_OF_A_SESSION}",
+                    "role": role,
+                    "content": content,
+                    "created_at": (at + timedelta(seconds=second)).isoformat(),
+                }
+                lines.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        return lines
 
+    def measure(self, cell: Cell, rounds: int) -> dict[str, Spent]:
+        """Load the servers by turns, in every round in the other order, after a round that does not count."""
+        spent = {server.name: Spent() for server in self._servers}
+        for number in range(-1, rounds):
+            texts = self._messages.some(cell.language, cell.kind, cell.turns)
+            for server in self._servers if number % 2 == 0 else reversed(self._servers):
+                into = spent[server.name] if number >= 0 else Spent()
+                self._round(cell, server, texts, into)
+        return spent
 
-def fresh_lanes(turns: int) -> list[list[dict[str, str]]]:
-    """Turns that are each the first of a new conversation."""
-    return [[_body(f"user-{number % _USERS}", f"new-{number}")] for number in itertools.islice(_numbers, turns)]
+    def _round(self, cell: Cell, server: Server, texts: Sequence[str], into: Spent) -> None:
+        lanes = []
+        for each in _parts(texts):
+            number = next(_numbers)
+            lanes.append([_body(cell.language, cell.units, number, text, f"new-{number}") for text in each])
+        samples, before, after = self._client.measure(server, server.load(lanes, cell.at_once))
+        of_the_model = FIRST_TOKEN_S * 1000 if cell.mode == "paced" else 0.0
+        into.first_ms += [first - of_the_model for first in samples.first_ms]
+        into.full_ms += samples.full_ms
+        into.without_recall += samples.without_recall
+        _note(into.own, into.milvus, into.postgres, _used(before, after), len(texts))
+        if rest := self._rest.get(server.name):
+            begun, quiet = time.monotonic(), self._quiet(server, rest)
+            at_rest = time.monotonic() - begun
+            own, milvus, postgres = _used(after, quiet)
+            more = (own - rest.own * at_rest, milvus - rest.milvus * at_rest, postgres - rest.postgres * at_rest)
+            _note(into.own_after, into.milvus_after, into.postgres_after, more, len(texts))
 
-
-def _body(user: str, session: str) -> dict[str, str]:
-    return {"user_id": user, "session_id": session, "message": _MESSAGE}
-
-
-@contextmanager
-def stand_in() -> Iterator[int]:
-    """The stand-in model's port."""
-    with child(["-m", "benchmarks.stand_in_llm"], piped=True) as process:
-        if process.stdout is None:
-            raise AssertionError("it is piped")
-        yield int(process.stdout.readline())
-
-
-@contextmanager
-def floor(base_url: str, api: Api) -> Iterator[Server]:
-    """The floor, ready."""
-    port = free_port()
-    arguments = ["-m", "benchmarks.floor", str(port), base_url, api]
-    with child(arguments, environment=environment_without_settings()) as process:
-        wait_for(process, f"http://127.0.0.1:{port}/healthz")
-        yield Server("floor", process.pid, port, "/chat", 'data: {"token"', "data: [DONE]")
-
-
-@contextmanager
-def service(
-    base_url: str, api: Api, *, name: str = "ours", before: str = "", **variables: str
-) -> Iterator[Server]:
-    """The service over new data, with further environment variables; ready, its engines too.
-
-    `before` is Python that its process runs first.
-    """
-    port = free_port()
-    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as made:
-        folder = Path(made)
-        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
-        environment = {
-            **environment_without_settings(),
-            "ANAMNESIS_DATA_DIR": str(folder / "data"),
-            "ANAMNESIS_LLM_MODEL": "stand-in",
-            "ANAMNESIS_LLM_BASE_URL": base_url,
-            "ANAMNESIS_LLM_API": api,
-            "ANAMNESIS_LLM_API_KEY": "x",
-            "ANAMNESIS_LOG_LEVEL": "warning",
-            **variables,
-        }
-        arguments = ["-c", f"{before}{_SERVE}", "serve", "--port", str(port)]
-        with child(arguments, environment=environment, folder=folder) as process:
-            wait_for(process, f"http://127.0.0.1:{port}/readyz", b'{"state":"ok"')
-            yield Server(
-                name, process.pid, port, "/api/v1/chat/stream", "event: token", "event: done", folder / "data"
-            )
+    def _quiet(self, server: Server, rest: Rest) -> Weight:
+        time.sleep(_AFTER_S)
+        ends, before = time.monotonic() + _LONGEST_S, weigh(server.pid)
+        while time.monotonic() < ends:
+            time.sleep(_LOOK_S)
+            now = weigh(server.pid)
+            if sum(_used(before, now)) < _BUSY_S + (rest.own + rest.milvus + rest.postgres) * _LOOK_S:
+                return now
+            before = now
+        raise RuntimeError(f"{server.name} is not quiet after {_LONGEST_S:.0f} s")
 
 
-def measure_load(plan: Plan, mode: Mode, servers: list[Server], client: Client, results: Results) -> None:
-    """Load the servers by turns, in every round in the other order."""
-    most = max(plan.turns[mode])
-    for server in servers:
-        client.measure(server, server.load(fresh_lanes(most), most))
-        client.measure(server, server.load(fresh_lanes(_WARM_UP), 1))
-    for number in range(plan.rounds):
-        for concurrency, turns in plan.turns[mode].items():
-            cells = results.cells.setdefault((mode, concurrency), {server.name: Cell() for server in servers})
-            for server in servers if number % 2 == 0 else reversed(servers):
-                load = server.load(fresh_lanes(turns), concurrency)
-                samples, before, after = client.measure(server, load)
-                postgres = after.postgres_cpu_s - before.postgres_cpu_s
-                cells[server.name].add(mode, samples, after.cpu_s - before.cpu_s, postgres)
-    for server in servers:
-        weight = weigh(server.pid)
-        results.memory_mb[f"{mode} {server.name}"] = {"api": weight.rss_mb, "tree": weight.tree_rss_mb}
+def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
+    step = _TURNS_OF_A_CONVERSATION
+    return [texts[begin : begin + step] for begin in range(0, len(texts), step)]
 
 
-def measure_remembering(
-    plan: Plan, mode: Mode, servers: list[Server], client: Client, llm_port: int, results: Results
+def _users(units: int) -> int:
+    return _OF_MANY if units > 1000 else _USERS
+
+
+def _body(language: Language, units: int, user: int, text: str, session: str = "first") -> dict[str, str]:
+    return {"user_id": f"{language}-{units}-{user % _users(units)}", "session_id": session, "message": text}
+
+
+def _used(before: Weight, after: Weight) -> tuple[float, float, float]:
+    """Seconds of CPU of the process, of Milvus Lite, and of PostgreSQL."""
+    own = after.own_cpu_s - before.own_cpu_s
+    others = after.cpu_s - before.cpu_s - own
+    return own, others, after.postgres_cpu_s - before.postgres_cpu_s
+
+
+def _note(
+    own: list[float], milvus: list[float], postgres: list[float], used: tuple[float, float, float], turns: int
 ) -> None:
-    """Let users ask about what they have said, before the question nothing else of it being at hand."""
-    ours = next(server for server in servers if server.name == "ours")
-    for group in plan.groups:
-        import_group(ours.port, group)
-    wait_until_quiet(ours.pid)
-    for group in plan.groups:
-        # Each user's first turn reads what is remembered of them.
-        lanes = _asking(group, group.users)
-        results.without_recall += client.measure(ours, ours.load(lanes, 1))[0].without_recall
-        for concurrency, turns in plan.questions.items():
-            first_ms: dict[str, list[float]] = {server.name: [] for server in servers}
-            cpu_s = dict.fromkeys(first_ms, 0.0)
-            before = codes_seen(llm_port)
-            for number in range(plan.rounds):
-                for server in servers if number % 2 == 0 else reversed(servers):
-                    samples, began, ended = client.measure(server, server.load(_asking(group, turns), concurrency))
-                    of_the_model = FIRST_TOKEN_S * 1000 if mode == "paced" else 0.0
-                    first_ms[server.name] += [first - of_the_model for first in samples.first_ms]
-                    cpu_s[server.name] += ended.cpu_s - began.cpu_s
-                    if server is ours:
-                        results.without_recall += samples.without_recall
-            after = codes_seen(llm_port)
-            codes = {group.code(number) for number in range(group.users)}
-            evident = sum(after.get(code, 0) - before.get(code, 0) for code in codes)
-            results.remembered.append(remembered(mode, concurrency, group, first_ms, cpu_s, evident))
+    for figures, seconds in zip((own, milvus, postgres), used, strict=True):
+        figures.append(seconds * 1000 / turns)
 
 
-def _asking(group: Group, turns: int) -> list[list[dict[str, str]]]:
-    return [
-        [
-            {
-                "user_id": group.name(number),
-                "session_id": f"asks-{number}",
-                "message": QUESTIONS[number % len(QUESTIONS)],
-            }
-        ]
-        for number in itertools.islice(_numbers, turns)
-    ]
+_HEADINGS = (
+    *("", "API ÷ floor", "after ÷ floor", "API ms", "after", "Milvus", "after", "PG ms", "after"),
+    *("first ms", "p95", "full ms"),
+)
 
 
-def measure_conversations(conversations: int, server: Server, client: Client) -> list[Reach]:
-    """Compare conversations of different lengths, side by side.
-
-    Each reach has separate conversations, brought to its beginning first. Then the reaches take
-    turns, one turn at a time, so that whatever else the machine does falls on all alike.
-    """
-    for first, _ in _REACHES:
-        _speak(first, conversations, first - 1, server, client, concurrency=conversations)
-    measured: dict[int, list[tuple[Samples, float]]] = {first: [] for first, _ in _REACHES}
-    for _ in range(_REACHES[0][0], _REACHES[0][1] + 1):
-        for first, _ in _REACHES:
-            samples, before, after = _speak(first, conversations, 1, server, client, concurrency=1)
-            measured[first].append((samples, after.cpu_s - before.cpu_s))
-    return [_reach(first, last, measured[first]) for first, last in _REACHES]
+def row(name: str, spent: Spent, bare: Spent) -> list[str]:
+    """Return a line of the table; ratios with the middle 95 % of what they may be."""
+    parts = (
+        *(spent.own, spent.own_after, spent.milvus, spent.milvus_after),
+        *(spent.postgres, spent.postgres_after),
+    )
+    milliseconds = [f"{statistics.mean(each):.1f}" if each else "" for each in parts]
+    after = _ratio(spent.own_after, bare.own) if spent.own_after else ""
+    middle = statistics.median(spent.first_ms)
+    more = f" ({middle - statistics.median(bare.first_ms):+.0f})" if spent is not bare else ""
+    times = (f"{middle:.0f}{more}", f"{p95(spent.first_ms):.0f}", f"{statistics.median(spent.full_ms):.0f}")
+    return [name, _ratio(spent.own, bare.own), after, *milliseconds, *times]
 
 
-def _reach(first: int, last: int, measured: list[tuple[Samples, float]]) -> Reach:
-    first_ms = [value for samples, _ in measured for value in samples.first_ms]
-    full_ms = [value for samples, _ in measured for value in samples.full_ms]
-    cpu_ms = sum(cpu for _, cpu in measured) * 1000 / len(full_ms)
-    return Reach(first, last, statistics.median(first_ms), statistics.median(full_ms), cpu_ms)
+def _ratio(ours: Sequence[float], others: Sequence[float]) -> str:
+    ratio, low, high = ratio_and_range(ours, others)
+    return f"{ratio:.2f} ({low:.2f}–{high:.2f})"
 
 
-def _speak(
-    reach: int, conversations: int, turns: int, server: Server, client: Client, *, concurrency: int
-) -> tuple[Samples, Weight, Weight]:
-    lanes = [[_body(f"talker-{talker}", f"long-{reach}")] * turns for talker in range(conversations)]
-    return client.measure(server, server.load(lanes, concurrency))
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure every cell that the options ask for, print as they come, and return plain values."""
+    console = Console(width=150)
+    messages = Messages(options.messages)
+    found: dict[str, Any] = {"cells": [], "first_ever_ms": [], "at": datetime.now(UTC).isoformat()}
+    loads = [(mode, int(at_once)) for mode, at_once in (each.split("-") for each in options.load)]
+    for mode in dict.fromkeys(mode for mode, _ in loads):
+        with ExitStack() as stack:
+            url = f"http://127.0.0.1:{stack.enter_context(stand_in())}/{mode}/v1"
+            client = stack.enter_context(load_client())
+            servers = [stack.enter_context(floor(url, options.api))]
+            pythons = {"ours": None} | ({"other": options.against} if options.against else {})
+            for name, python in pythons.items():
+                servers.append(
+                    stack.enter_context(service(url, options.api, name=name, python=python, **_SETTINGS))
+                )
+            bench = Bench(servers, client, messages)
+            languages = dict.fromkeys(kind.split("-")[0] for kind in options.kinds)
+            bench.fill(options.units, cast("list[Language]", list(languages)))
+            for (_, at_once), units, kind in itertools.product(
+                [each for each in loads if each[0] == mode], options.units, options.kinds
+            ):
+                language, kind_name = kind.split("-")
+                cell = Cell(language, kind_name, units, mode, at_once)
+                spent = bench.measure(cell, options.rounds)
+                title = f"{language} {kind_name}, {units:,} units, {mode} {at_once}"
+                table = Table(
+                    *_HEADINGS, title=f"{title}: {options.rounds} × {cell.turns} turns", title_justify="left"
+                )
+                for name, each in spent.items():
+                    table.add_row(*row(name, each, spent["floor"]))
+                console.print(table)
+                found["cells"].append(
+                    {**asdict(cell), "spent": {name: asdict(each) for name, each in spent.items()}}
+                )
+                if without := sum(each.without_recall for each in spent.values()):
+                    console.print(f"{without} turns were answered without recall")
+            for (name, units), first in bench.first_ever_ms.items():
+                console.print(f"{mode}, first token of a user not asked before, {units:,} units, {name}: "
+                              f"{statistics.median(first):.0f} ms, at most {max(first):.0f}")  # fmt: skip
+                found["first_ever_ms"].append({"server": name, "units": units, "mode": mode, "ms": first})
+            for server in servers:
+                weight = weigh(server.pid)
+                console.print(f"{mode}, {server.name}: {weight.rss_mb:.0f} MB resident, "
+                              f"{weight.tree_rss_mb:.0f} MB with Milvus Lite")  # fmt: skip
+    return found
 
 
-def run(plan: Plan, api: Api) -> Results:
-    """Measure everything, with separate servers for each mode."""
-    results = Results(api)
-    with stand_in() as llm_port, child(["-m", "benchmarks.load_client"], piped=True) as process:
-        client = Client(process)
-        for mode in get_args(Mode):
-            base_url = f"http://127.0.0.1:{llm_port}/{mode}/v1"
-            with floor(base_url, api) as bare, service(base_url, api) as ours:
-                measure_load(plan, mode, [bare, ours], client, results)
-                measure_remembering(plan, mode, [bare, ours], client, llm_port, results)
-                if mode == "burst":
-                    results.conversation = measure_conversations(plan.conversations, ours, client)
-    return results
+_ALL_KINDS = [f"{language}-{kind}" for language in get_args(Language) for kind in get_args(Kind)]
+_FULL: dict[str, Any] = {
+    "units": [0, 600, 10_000],
+    "load": ["burst-1", "burst-20", "burst-100", "paced-1", "paced-20"],
+    "kinds": _ALL_KINDS,
+    "rounds": 5,
+}
+_QUICK: dict[str, Any] = {
+    "units": [600],
+    "load": ["burst-20"],
+    "kinds": ["en-question", "en-statement", "zh-question", "zh-statement"],
+    "rounds": 2,
+}
 
 
 def main() -> None:
     """Read the options, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.turn_overhead", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short round, in less than a minute")
+    parser.add_argument(
+        "--quick", action="store_true", help="four kinds, 600 units, burst 20: about three minutes"
+    )
+    parser.add_argument("--messages", type=Path, metavar="FOLDER", help="of dialogues; without, they are made up")
+    parser.add_argument("--units", type=int, nargs="+", help="remembered messages of each user")
+    parser.add_argument("--load", nargs="+", metavar="MODE-N", help="burst or paced, and turns at once")
+    parser.add_argument("--kinds", nargs="+", choices=_ALL_KINDS)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--against", metavar="PYTHON", help="interpreter of another checkout")
     parser.add_argument("--api", choices=get_args(Api), default="responses", help="the model's API")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     options = parser.parse_args()
+    for name, value in (_QUICK if options.quick else _FULL).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt_once)
     try:
-        results = run(QUICK if options.quick else FULL, options.api)
+        found = run(options)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    show(results)
     if options.json:
-        options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n")
-
-
-def interrupt_once(*_: Any) -> None:
-    """Leave through the `finally` blocks, which end our processes; let nothing interrupt those."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

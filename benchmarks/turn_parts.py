@@ -33,9 +33,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.processes import child, weigh
+from benchmarks.rig import Client, floor, fresh_lanes, stand_in
 from benchmarks.scripted_stores import scripted_stores
 from benchmarks.stand_in_llm import TOKENS
-from benchmarks.turn_overhead import Client, floor, fresh_lanes, stand_in
 from services.llm.lean_openai import LeanChatOpenAI
 from state.context import TurnContext
 from state.conversation import ConversationState

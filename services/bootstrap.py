@@ -41,13 +41,11 @@ from services.memory.inquiry import MemoryInquiry
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
-from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
 from services.memory.removal.hiding import RebuildTasks
-from services.memory.removal.spaces import SpaceErasure
-from services.memory.removal.users import UserErasure
+from services.memory.removal.wholes import WholeErasure
 from services.memory.upkeep.scheduler import UpkeepScheduler
 from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory, make_memory
@@ -141,9 +139,7 @@ class Services:
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
-    erasure: UserErasure
-    conversation_erasure: ConversationErasure
-    space_erasure: SpaceErasure
+    erasure: WholeErasure
     retention_rules: RetentionRules
     retention: Retention
     store: Store
@@ -251,16 +247,14 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             memory_inquiry=MemoryInquiry(memory.core, memory.values, memory.episodes, memory.recall, models),
             user_activity=user_activity,
             past_days=days,
-            upkeep=background.upkeep.upkeep,
-            upkeep_scheduler=background.upkeep.scheduler,
+            upkeep=background.upkeep,
+            upkeep_scheduler=background.scheduler,
             reflection=background.reflection,
             filing=background.filing,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
             erasure=removal.erasure,
-            conversation_erasure=removal.conversation_erasure,
-            space_erasure=removal.space_erasure,
             retention_rules=removal.retention_rules,
             retention=removal.retention,
             store=Store(

@@ -142,11 +142,11 @@ async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
         await migrate_if_owner(engines)
         async with open_services_on(settings, engines) as services:
             if settings.milvus_uri is None:
-                await _wait_for_milvus(services)
+                await wait_for_milvus(services)
             yield services
 
 
-async def _wait_for_milvus(services: "Services") -> None:
+async def wait_for_milvus(services: "Services") -> None:
     """Give a newly started embedded Milvus some seconds; if it does not answer, what needs it says so."""
     for _ in range(_LOOKS):
         try:

@@ -92,7 +92,7 @@ async def conversation(conversation_id: ConversationId, services: ServicesOf, ca
 async def delete(conversation_id: ConversationId, services: ServicesOf, caller: MemoryWriter) -> Response:
     """Remove a conversation with everything that was made of it."""
     found = await _find(services, caller, conversation_id)
-    await services.conversation_erasure.erase(caller.tenant_id, found.id, user=caller.user_id)
+    await services.erasure.conversation(caller.tenant_id, found.id, user=caller.user_id)
     return JSONResponse({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
 
 

@@ -5,6 +5,8 @@ from typing import LiteralString
 from services.conversations.feedback import OF_TURN
 from services.conversations.transcript import SHOWN_TITLE
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
+from services.jobs.queue import IF_NONE_WAITS
+from services.memory.filing_schedule import FILE_ONCE
 
 
 def next_moment(conversation_id: LiteralString) -> LiteralString:
@@ -25,7 +27,7 @@ WITH expert AS (
         AND c.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s)
     WHERE e.tenant_id = %(tenant_id)s AND (c.id IS NOT NULL OR e.name = coalesce(%(expert)s, 'default'))
       AND (%(kb_prefix)s::text IS NULL OR EXISTS (SELECT FROM knowledge_bases b
-          WHERE b.tenant_id = %(tenant_id)s AND b.prefix = %(kb_prefix)s))
+          WHERE b.tenant_id = %(tenant_id)s AND b.prefix = %(kb_prefix)s AND b.user_id IS NULL))
     ORDER BY c.id IS NULL LIMIT 1
 ), known AS (
     SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
@@ -118,7 +120,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
            + extract(epoch FROM b.documents_changed_at))
-           FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
+           FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
+               OR b.user_id = person.id AND b.session_key = %(session_key)s)), '') AS knowledge_version,
        coalesce((SELECT sum(g.generation) FROM core_memory_generations g
            WHERE g.user_id = person.id AND (g.expert_id = expert.id OR %(shares_human)s AND g.expert_id = (
                SELECT id FROM experts h WHERE h.tenant_id = %(tenant_id)s AND h.name = 'default'
@@ -148,7 +151,9 @@ SELECT s.name FROM conversations c JOIN users u ON u.id = c.user_id LEFT JOIN sp
 WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.session_key = %(session_key)s
 """
 
-KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
+KNOWLEDGE_BASE = """
+SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s AND user_id IS NULL
+"""
 
 # Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
 EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes'"
@@ -261,6 +266,10 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
         persona_card = EXCLUDED.persona_card, ended_by = NULL
+), filing AS (
+    {FILE_ONCE}
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(files)s
+    {IF_NONE_WAITS}
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,

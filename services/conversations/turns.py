@@ -6,6 +6,7 @@ in the transaction that stores its answer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -48,6 +49,7 @@ from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
+from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
 from services.text.secrets import Secrets
 from services.visits.schedule import defer_days
@@ -277,6 +279,8 @@ class Turns(TurnRecords):
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",
             "alone": False,
+            "files": self._files(outcome) and not causes(),
+            "filing_delay": timedelta(seconds=self._filing_quiet_s or 0),
             **outcome_values(outcome, content, kept),
         }
 
@@ -299,7 +303,7 @@ class Turns(TurnRecords):
                 await OpenQuestions.note_asked(connection, tenant_id, outcome.asked, turn_id)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
 
-        if not _defers(outcome) and await self._end_alone(tenant_id, values):
+        if not self._defers(outcome) and await self._end_alone(tenant_id, values):
             return
         await self._database.transact_after(tenant_id, Query(turn_sql.END, values, class_row(_Ended)), end)
 
@@ -334,18 +338,23 @@ class Turns(TurnRecords):
             )
         if outcome.visits_to_summarise and self._visits.summaries:
             await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
-        if outcome.files and self._filing_quiet_s is not None:
+        if self._files(outcome) and self._filing_quiet_s is not None and causes():
             await defer_filing(self._jobs, connection, tenant_id, ended.user_id, delay_s=self._filing_quiet_s)
         if self._reflection and ended.reflects:
             lock = f"{REFLECT}:{ended.user_id}"
             await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 
+    def _files(self, outcome: TurnOutcome) -> bool:
+        return outcome.files and outcome.status == "completed" and self._filing_quiet_s is not None
 
-def _defers(outcome: TurnOutcome) -> bool:
-    """Whether the end of a turn is known to change memory or to cause jobs."""
-    return (
-        outcome.reflects
-        or outcome.files
-        or outcome.asked is not None
-        or bool(outcome.memory or outcome.jobs or outcome.visits_to_summarise)
-    )
+    def _defers(self, outcome: TurnOutcome) -> bool:
+        """Whether the end of a turn is known to change memory or to cause jobs, besides filing.
+
+        A job that is to be linked to the trace that caused it is queued by a statement of its own.
+        """
+        return (
+            (outcome.reflects and self._reflection)
+            or (self._files(outcome) and bool(causes()))
+            or outcome.asked is not None
+            or bool(outcome.memory or outcome.jobs or outcome.visits_to_summarise)
+        )

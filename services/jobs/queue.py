@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import procrastinate
@@ -55,11 +55,14 @@ _MOST_POSTPONEMENTS = 120
 _FIRST = 100  # priority of the queue's own maintenance
 
 # The library's own statement fails where a job is waiting, and would need a savepoint: two more round trips.
-_DEFER = """
+_ONE_WAITS: LiteralString = "ON CONFLICT (queueing_lock) WHERE status = 'todo'"
+IF_NONE_WAITS: LiteralString = f"{_ONE_WAITS} DO NOTHING"
+"""Ends a statement that queues a job: nothing where one with the same queueing lock waits."""
+_DEFER: LiteralString = f"""
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
 VALUES (%(queue)s, %(task)s, %(priority)s, %(lock)s, %(queueing_lock)s, %(arguments)s, %(scheduled_at)s)
-ON CONFLICT (queueing_lock) WHERE status = 'todo'
-"""
+{_ONE_WAITS}
+"""  # noqa: S608 — our own text only
 _DEFER_ONCE = f"{_DEFER} DO NOTHING RETURNING true"
 # Only while there are traces: it locks the job that waits until the caller's transaction ends.
 _DEFER_OR_LINK = f"""{_DEFER} DO UPDATE

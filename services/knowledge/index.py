@@ -3,7 +3,7 @@
 It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -92,20 +92,21 @@ class ChunkIndex:
     async def search(
         self,
         tenant_id: UUID,
-        base_id: UUID | None,
+        base_ids: Collection[UUID],
         terms: Sequence[str],
         vector: Sequence[float],
         limit: int,
         *,
         within_s: float,
     ) -> tuple[list[ChunkHit], list[ChunkHit]]:
-        """Chunks of a base (None = of all) by words and by meaning, the best first.
+        """Chunks of some bases by words and by meaning, the best first.
 
         Raises:
             CollectionMissing: the index is not there.
             Unavailable: Milvus does not answer, or not in time.
         """
-        chosen = f'tenant_id == "{tenant_id}"' + (f' and base_id == "{base_id}"' if base_id else "")
+        of_bases = ", ".join(f'"{each}"' for each in base_ids)
+        chosen = f'tenant_id == "{tenant_id}" and base_id in [{of_bases}]'
         vectors = [list(vector)] if vector else []
         words, meaning = await self._vectors.search(
             NAME, chosen, [" ".join(terms)], vectors, (limit, limit), ["id"], within_s=within_s

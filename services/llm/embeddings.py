@@ -31,6 +31,8 @@ _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
+_OF_TURNS = 128
+"""Texts of a call up to which they come from turns and not from an import."""
 _SHORT = 500
 """Characters of texts that the built-in encoder embeds at once."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
@@ -202,12 +204,14 @@ class Embedder:
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text that is searched.
 
-        An endpoint gets up to 64 of them in a call, or as many as it accepts.
+        An endpoint gets up to 64 of them in a call, or as many as it accepts. The built-in encoder keeps those of
+        a few texts, which working sets have had embedded before they are indexed.
 
         Raises:
             Unavailable: as `embed_query`.
         """
-        return await self._embed_all([self._roles.document + text for text in texts])
+        documents = [self._roles.document + text for text in texts]
+        return await self._embed_all(documents, again=len(documents) <= _OF_TURNS)
 
     async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:
         vectors: list[list[float]] = []

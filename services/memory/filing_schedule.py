@@ -1,12 +1,20 @@
 """When what a user said is filed: one job waits for all of it."""
 
+from typing import LiteralString
 from uuid import UUID
 
 from services.jobs.queue import JobQueue
 from services.platform.connections import Connection
 
-FILE_MEMORY = "file_memory"
+FILE_MEMORY: LiteralString = "file_memory"
 """Task that files what a user said."""
+
+# The same job as `defer_filing` queues, within the statement that ends a turn of the conversation `c`.
+FILE_ONCE: LiteralString = f"""
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+SELECT 'default', '{FILE_MEMORY}', 0, '{FILE_MEMORY}:' || c.user_id, '{FILE_MEMORY}:' || c.user_id,
+       jsonb_build_object('tenant_id', c.tenant_id, 'user_id', c.user_id), now() + %(filing_delay)s
+"""
 
 
 async def defer_filing(

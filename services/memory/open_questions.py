@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
 from services.memory.blocks import Owner
 from services.memory.core_values import CoreValues
@@ -54,8 +54,8 @@ WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND type = 'memory_proposa
 _GONE: LiteralString = """
 SELECT wanted.id::text FROM unnest(%(ids)s::uuid[]) AS wanted (id)
 WHERE NOT EXISTS (
-    SELECT FROM episodes e WHERE e.id = wanted.id AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-      AND e.retracted_at IS NULL AND e.superseded_by IS NULL)
+    SELECT FROM remembered_episodes e
+    WHERE e.id = wanted.id AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s)
   AND NOT EXISTS (SELECT FROM remembered_messages m WHERE m.id = wanted.id AND m.tenant_id = %(tenant_id)s)
 """
 
@@ -126,8 +126,7 @@ class OpenQuestions:
         values: dict[str, Any] = {**vars(owner), "ids": ids}
         gone = {each for each in named if each.startswith("v")} - known
         if ids:
-            rows = await self._database.fetch(owner.tenant_id, _GONE, values, class_row(_Gone))
-            gone |= {each.id for each in rows}
+            gone |= {row[0] for row in await self._database.fetch(owner.tenant_id, _GONE, values, tuple_row)}
         overtaken, newer = [], set[str]()
         for each in sorted(found, key=lambda one: one.id, reverse=True):  # ids increase with time
             same = {f"{each.kind} {folded(each.text)}", *(one for one in each.memory.split(",") if one)}
@@ -140,8 +139,3 @@ class OpenQuestions:
     async def _expire(self, connection: Connection, owner: Owner, ids: Sequence[UUID]) -> None:
         if ids:
             await connection.execute(_EXPIRE, {"tenant_id": owner.tenant_id, "ids": list(ids)})
-
-
-@dataclass(frozen=True)
-class _Gone:
-    id: str

@@ -91,16 +91,6 @@ async def rewrite(milvus: Milvus, name: str) -> int:
     return count
 
 
-async def has_collection(milvus: Milvus, name: str) -> bool:
-    """Whether the name under which is searched refers to a collection.
-
-    Raises:
-        Unavailable: Milvus does not answer.
-    """
-    async with milvus.use() as client:
-        return await _exists(client, name)
-
-
 async def remove_leftovers(milvus: Milvus, name: str) -> None:
     """Remove the collections behind a name that are not in use: what was left of a try that was broken off.
 

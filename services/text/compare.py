@@ -4,12 +4,16 @@ import re
 import unicodedata
 from typing import Literal
 
+from services.text.caches import text_cache
+
 Comparison = Literal["same", "alike", "apart"]
 """`same`: equal but for case, width, spaces and punctuation. `alike`: they may say the same, or contradict each
 other; a model can tell. `apart`: they are about different things."""
 
 ALIKE = 0.55
 """Cosine of two embeddings from which on texts are alike, unless unrelated texts reach it."""
+_SHORT, _KEPT = 500, 2_000
+"""Characters of texts that are kept folded, and their number: each is compared with many."""
 _MARKS = " .,;:!?\"'“”‘’()（）。，；：！？、…"
 _BESIDE_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 
@@ -30,5 +34,12 @@ def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE
 
 def folded(text: str) -> str:
     """Return a text without what does not change its meaning: case, width, spaces, punctuation around words."""
+    return (_kept if len(text) <= _SHORT else _folded)(text)
+
+
+def _folded(text: str) -> str:
     words = (word.strip(_MARKS) for word in unicodedata.normalize("NFKC", text).casefold().split())
     return _BESIDE_CHINESE.sub("", " ".join(word for word in words if word))
+
+
+_kept = text_cache(_KEPT)(_folded)

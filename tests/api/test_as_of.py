@@ -116,7 +116,7 @@ async def test_a_removed_conversation_was_never_known(services: Services, client
     turn = await exchange(services.turns, "My locker code is 4711.", "Noted.")
     other = await exchange(services.turns, "I like hiking.", "Nice.", session_key="s-2")
     known = datetime.now(UTC)
-    await services.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
+    await services.erasure.conversation(DEFAULT_TENANT, turn.conversation_id)
     listed = await _items(client, "episodes", as_of=known.isoformat())
     assert [each["conversation_id"] for each in listed] == [str(other.conversation_id)]
 

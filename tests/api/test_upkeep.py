@@ -183,7 +183,7 @@ async def test_archived_and_pinned_memories_are_exported_and_imported_as_such(
     (pinned,) = await write(services, owner, "The user lives in Lisbon")
     await client.put(f"{USER}/episodes/{pinned}/pin")
     whole = await export(client)
-    await services.erasure.erase(owner.tenant_id, "u-1")
+    await services.erasure.user(owner.tenant_id, "u-1")
     assert (await send(client, whole.encode()))["refused"] == 0
     assert await export(client) == whole
     listed = (await client.get(f"{USER}/episodes", params={"episode_type": "context"})).json()["items"]

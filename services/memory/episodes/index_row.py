@@ -7,6 +7,11 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from services.search.collection import terms_that_fit
+from services.text.tokenizer import indexed_text
+
+_OF_AN_ANSWER = 200
+"""Characters of an assistant's answer that are embedded: its subject stands there, and the encoder's time grows
+with the text."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +34,20 @@ class IndexRow:
     space_id: UUID | None = None
 
 
+def embedded_text(role: str, speaker: str | None, text: str) -> str:
+    """Return what of a unit is embedded: of an answer whose author has no name, the beginning."""
+    if role == "assistant" and not speaker:
+        return text[:_OF_AN_ANSWER]
+    return indexed_text(speaker or "", text)
+
+
 def milliseconds(at: datetime) -> int:
     """Return a time in milliseconds since the epoch, as the index stores it."""
     return int(at.timestamp() * 1000)
 
 
 def held_by(expert_id: UUID, space_id: UUID | None) -> UUID:
-    """Return the value of the field `expert_id` of a collection: the expert, or a substitute for the expert in a
-    space.
-
-    So collections from before spaces existed can hold them without a new field.
-    """
+    """Return the value of the field `expert_id` of a collection: the expert, or one made of it and a space."""
     return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 
 

@@ -22,14 +22,13 @@ from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import UnitToIndex
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow
+from services.memory.episodes.index_row import IndexRow, embedded_text
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS
 from services.search.index_terms import indexed_terms
 from services.search.vector_index import WRITING
-from services.text.tokenizer import indexed_text
 
 INDEX = "index_episodes"
 
@@ -129,7 +128,7 @@ class EpisodeIndexSync:
         )
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
         vectors = await self._embedder.embed_documents(
-            [indexed_text(one.speaker or "", one.text) for one, _ in full]
+            [embedded_text(one.role, one.speaker, one.text) for one, _ in full]
         )
         return [
             IndexRow(
@@ -200,7 +199,7 @@ class EpisodeIndexSync:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
         count = 0
-        shards = await self._index.shards_of_new()
+        shards = await self._index.shards()
         for shard in range(shards):
             count += await self._rebuild_shard(shard, shards, on_progress)
         return count
@@ -212,7 +211,7 @@ class EpisodeIndexSync:
             if not users:
                 await self._index.remove_shard(shard)
                 return 0
-            fresh = await self._index.begin_again(shard, shards)
+            fresh = await self._index.begin_again(shard)
             done: list[tuple[UUID, dict[UUID, _Written]]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
@@ -220,7 +219,6 @@ class EpisodeIndexSync:
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()
-            await self._index.remove_other_layout(shards)
             for tenant_id, written in done:
                 await self._mark(tenant_id, written)
         await asyncio.sleep(_OTHERS_S)

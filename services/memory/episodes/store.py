@@ -49,15 +49,10 @@ class EpisodeStore:
         values = {**_scope(scope), "most": _MOST_UNINDEXED}
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
 
-    async def found(
-        self, scope: Scope, units: Iterable[tuple[UUID, UUID]], *, with_previous: bool = True
-    ) -> dict[UUID, StoredUnit]:
-        """Return units by id, as they are now; those removed or out of scope are left out.
+    async def found(self, scope: Scope, units: Iterable[tuple[UUID, UUID]]) -> dict[UUID, StoredUnit]:
+        """Return units by id, as they are now, from their ids and those of their episodes.
 
-        Args:
-            scope: their required owner.
-            units: for each its id and that of its episode.
-            with_previous: whether to find the message before each.
+        Those removed, or out of scope, are left out.
         """
         pairs = list(units)
         if not pairs:
@@ -68,8 +63,7 @@ class EpisodeStore:
             "unit_ids": _array(unit_id for unit_id, _ in pairs),
             "episode_ids": _array(episode_id for _, episode_id in pairs),
         }
-        statement = sql.FOUND if with_previous else sql.SHOWN
-        statement = as_of(statement) if scope.as_of else statement
+        statement = as_of(sql.FOUND) if scope.as_of else sql.FOUND
         rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(StoredUnit))
         return {row.unit_id: row for row in rows}
 

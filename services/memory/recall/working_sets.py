@@ -20,7 +20,7 @@ from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.episodes import statements as sql
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow
+from services.memory.episodes.index_row import IndexRow, embedded_text
 from services.memory.episodes.scope import Scope
 from services.memory.recall.past_sets import PastSets
 from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
@@ -28,7 +28,6 @@ from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.text.tokenizer import indexed_text
 
 MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""
@@ -329,7 +328,7 @@ class WorkingSets:
         if self._embed_now is None:
             return found
         for row in [row for row in rows if row.text and not row.indexed][-_EMBEDDED_AT_ONCE:]:
-            if vectors := self._embed_now([indexed_text(row.speaker or "", row.text or "")]):
+            if vectors := self._embed_now([embedded_text(row.role, row.speaker, row.text or "")]):
                 found[row.unit_id] = ("", vectors[0])
         return found
 

@@ -16,7 +16,7 @@ from services.memory.core import SHARED_SECTION
 from services.memory.provenance import Version, without
 from services.memory.removal import conversation_sql as sql
 from services.memory.removal.stores import Left
-from services.memory.removal.tables import counted, recent_turns, remove_jobs
+from services.memory.removal.tables import LOCK_CORE_MEMORY, counted, recent_turns, remove_jobs
 from services.platform.connections import Connection
 
 
@@ -27,17 +27,6 @@ class ErasableConversation:
     id: UUID
     user_id: UUID
     expert_id: UUID
-
-
-@dataclass(frozen=True)
-class Removal:
-    """What a transaction has removed."""
-
-    counts: dict[str, int]
-    left: Left
-    """What is elsewhere."""
-    days_left: list[UUID]
-    """A visit of each day whose summary was removed and that has other visits."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +61,16 @@ class ConversationRows:
 
     async def remove(
         self, recent_s: float, *, keep_memories: bool, silent_since: datetime | None = None
-    ) -> Removal:
-        """Remove all of it; turns that ended within `recent_s` seconds may have events elsewhere.
+    ) -> tuple[dict[str, int], Left, list[UUID]]:
+        """Remove all of it; return the counts, what is elsewhere, and a visit of each day to summarise again.
+
+        Turns that ended within `recent_s` seconds may have events elsewhere.
 
         Raises:
             NotFound: it has been removed meanwhile.
             Conflict: something was said in it since `silent_since`.
         """
-        await self._all(sql.LOCK_CORE_MEMORY)
+        await self._all(LOCK_CORE_MEMORY)
         if not await self._all(sql.LOCK):
             raise NotFound(f"There is no conversation {self._conversation.id}.")
         if silent_since is not None and await self._all(sql.GOES_ON, silent_since=silent_since):
@@ -98,12 +89,10 @@ class ConversationRows:
         counts["daily_summaries"] = len(days)
         await self._run(sql.REMOVE_MEMORY_VERSIONS)
         counts["jobs"] = await remove_jobs(self._connection, "conversation", self._values)
+        bases = [row[0] for row in await self._all(sql.REMOVE_DOCUMENTS)]
         await self._run(sql.REMOVE)
-        return Removal(
-            counts,
-            Left(self._conversation.user_id, turns, sorted(set(experts)), gone),
-            days_left=[visit_id for _, visit_id in days if visit_id],
-        )
+        left = Left(self._conversation.user_id, turns, sorted(set(experts)), gone, bases)
+        return counts, left, [visit_id for _, visit_id in days if visit_id]
 
     async def _episodes(self, *, keep_memories: bool) -> tuple[list[UUID], int]:
         """Remove the conversation's episodes; return their ids, and how many of them were written memories."""

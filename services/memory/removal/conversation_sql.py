@@ -2,22 +2,10 @@
 
 from typing import LiteralString
 
-FIND: LiteralString = """
-SELECT c.id, c.user_id, c.expert_id FROM conversations c JOIN users u ON u.id = c.user_id
-WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
-"""
-
 GOES_ON: LiteralString = """
 SELECT FROM messages WHERE conversation_id = %(conversation_id)s AND created_at >= %(silent_since)s
 UNION ALL SELECT FROM turns WHERE conversation_id = %(conversation_id)s AND finished_at IS NULL
 LIMIT 1
-"""
-
-# Changes of core memory lock these rows first, and the conversation only afterwards.
-LOCK_CORE_MEMORY: LiteralString = """
-SELECT expert_id FROM core_memory_generations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s ORDER BY expert_id FOR UPDATE
 """
 
 LOCK: LiteralString = """
@@ -182,6 +170,13 @@ WITH told AS (
 )
 UPDATE core_memory_generations SET generation = generation + 1
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+"""
+
+REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations c
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
+  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
+RETURNING b.id
 """
 
 REMOVE: LiteralString = """

@@ -21,8 +21,8 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.memory.removal import expiry_sql as sql
 from services.memory.removal.conversation_rows import ErasableConversation
-from services.memory.removal.conversations import ConversationErasure
 from services.memory.removal.expiry_rules import Kind, RetentionRules, Rules
+from services.memory.removal.wholes import WholeErasure
 from services.platform.postgres import UNHURRIED_S, Database
 
 APPLY_RETENTION = "apply_retention"
@@ -70,12 +70,10 @@ class StoredReport:
 class Retention:
     """Previews and applies the rules. Every process with a worker has one: it registers the nightly run."""
 
-    def __init__(
-        self, database: Database, rules: RetentionRules, conversations: ConversationErasure, jobs: JobQueue
-    ) -> None:
+    def __init__(self, database: Database, rules: RetentionRules, erasure: WholeErasure, jobs: JobQueue) -> None:
         self._database = database
         self._rules = rules
-        self._conversations = conversations
+        self._erasure = erasure
         self._jobs = jobs
         jobs.periodic(APPLY_RETENTION, _EVERY)(self._night)
 
@@ -161,11 +159,11 @@ class Retention:
                 if time.monotonic() >= until:
                     break
                 try:
-                    erased = await self._conversations.expire(tenant_id, conversation, silent_since=before)
+                    erased = await self._erasure.expire(tenant_id, conversation, silent_since=before)
                 except (Conflict, NotFound):  # it goes on, or somebody else has removed it
                     continue
                 for name in counts:
-                    counts[name] += erased.removed[name]
+                    counts[name] += erased.removed["postgresql"][name]
             if len(found) < _CONVERSATIONS_AT_ONCE:
                 break
         return counts

@@ -4,9 +4,9 @@ A removal is one transaction in PostgreSQL, which also defers the jobs that remo
 is down at this moment does not keep it from being completed. The same is tried at once, too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, LiteralString, Protocol
+from typing import Literal, LiteralString, Protocol
 from uuid import UUID
 
 import structlog
@@ -14,16 +14,16 @@ import structlog
 from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.memory.cache import CoreMemoryCache
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.store import FORGET
 from services.memory.operations import OperationLog
-from services.memory.removal.traces import Traces
 from services.platform.connections import Connection
 from services.platform.postgres import Database
-from services.search.vector_index import WRITING
+from services.search.vector_index import FORGET_PASSAGES, WRITING
 
-ERASE_TRACES = "erase_conversation_traces"
-ERASE_TRACES_OF_USER = "erase_traces"
+ERASE_TRACES = "erase_traces"
+_KEYS_AT_ONCE = 500
 _LONGEST_TURN_S = 600 + 60
 _TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
 
@@ -40,6 +40,17 @@ class StopsTurns(Protocol):
         """Stop turns wherever they run; return those that do not end soon."""
 
 
+class TurnEvents(Protocol):
+    """The events of turns."""
+
+    async def delete(self, turn_ids: Iterable[UUID]) -> int:
+        """Delete those of some turns; return the number of turns that had any.
+
+        Raises:
+            Unavailable: Redis does not answer.
+        """
+
+
 @dataclass(frozen=True)
 class Left:
     """What a removal from PostgreSQL leaves in other stores."""
@@ -50,6 +61,8 @@ class Left:
     expert_ids: Sequence[UUID] = ()
     """Experts whose cached core memory is outdated."""
     episode_ids: Sequence[UUID] = ()
+    base_ids: Sequence[UUID] = ()
+    """Documents of conversations, whose passages are indexed."""
     whole_user: bool = False
     """Everything of the user goes, whatever its id."""
     is_indexed: bool = True
@@ -68,7 +81,8 @@ class RemovalStores:
         self,
         database: Database,
         leases: StopsTurns,
-        traces: Traces,
+        events: TurnEvents,
+        core_memory: CoreMemoryCache,
         index: EpisodeIndex,
         operations: OperationLog,
         jobs: JobQueue,
@@ -81,7 +95,8 @@ class RemovalStores:
         Args:
             database: where what is removed is stored.
             leases: of turns, which are stopped first.
-            traces: events and cached memory.
+            events: of turns.
+            core_memory: the cache of it.
             index: of episodes.
             operations: the log.
             jobs: gets the job that completes removals.
@@ -92,22 +107,21 @@ class RemovalStores:
         self.leases = leases
         self.index = index
         self.operations = operations
-        self._traces = traces
+        self._events = events
+        self._core_memory = core_memory
         self.jobs = jobs
         self._on_removed = on_removed
         self.recent_s = float(_LONGEST_TURN_S + events_keep_s)
         """Seconds after which a turn that began has no events any more, wherever it runs."""
         jobs.task(ERASE_TRACES)(self._erase)
-        jobs.task(ERASE_TRACES_OF_USER)(self._erase_user)
 
     async def stop(
         self, tenant_id: UUID, turns: Sequence[tuple[UUID, bool]], reason: Reason = "cancelled"
     ) -> None:
         """Stop those of the turns that go on."""
         unfinished = [turn_id for turn_id, goes_on in turns if goes_on]
-        if left := await self.leases.stop_all(
-            tenant_id, unfinished, reason
-        ):  # what they still write is removed, too
+        # What they still write is removed, too.
+        if left := await self.leases.stop_all(tenant_id, unfinished, reason):
             log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
 
     async def defer(self, connection: Connection, tenant_id: UUID, left: Left) -> None:
@@ -117,17 +131,22 @@ class RemovalStores:
             await self.jobs.defer(
                 connection, FORGET, tenant_id=tenant_id, user_id=left.user_id, episode_ids=episode_ids
             )
+        for base_id in left.base_ids:
+            await self.jobs.defer(
+                connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=base_id, document_ids=[]
+            )
         unfinished = [turn_id for turn_id, goes_on in left.turns if goes_on]
         for turn_ids, delay_s in ((left.turn_ids, 0.0), (unfinished, self.recent_s)):
             if turn_ids or (not delay_s and (left.expert_ids or left.whole_user)):
                 await self.jobs.defer(
                     connection,
-                    ERASE_TRACES_OF_USER if left.whole_user else ERASE_TRACES,
+                    ERASE_TRACES,
                     tenant_id=tenant_id,
                     delay_s=delay_s,
                     user_id=left.user_id,
                     turn_ids=turn_ids,
                     expert_ids=list(left.expert_ids),
+                    whole_ids=[left.user_id] if left.whole_user else [],
                 )
         await connection.execute(_TELL_FORGOTTEN, {"user_id": left.user_id})
 
@@ -137,7 +156,7 @@ class RemovalStores:
         removed: dict[str, dict[str, int]] = {}
         pending = []
         try:
-            removed["redis"] = await self._traces.remove(left.user_id, left.turn_ids, left.expert_ids)
+            removed["redis"] = await self._remove_traces(left.user_id, left.turn_ids, left.expert_ids)
         except Unavailable:
             pending.append("redis")
         try:
@@ -151,20 +170,30 @@ class RemovalStores:
             return await self.index.forget(left.user_id) if left.is_indexed else 0
         return await self.index.forget(left.user_id, left.episode_ids) if left.episode_ids else 0
 
-    async def _erase(
-        self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
-    ) -> None:
-        ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
-        async with self.jobs.until_done(job, ERASE_TRACES, "traces of what was removed are left", **ids):
-            await self._traces.remove(user_id, turn_ids, expert_ids)
+    async def _remove_traces(
+        self, user_id: UUID, turn_ids: Sequence[UUID], expert_ids: Sequence[UUID]
+    ) -> dict[str, int]:
+        removed = 0
+        for start in range(0, len(turn_ids), _KEYS_AT_ONCE):
+            removed += await self._events.delete(turn_ids[start : start + _KEYS_AT_ONCE])
+        return {"turn_events": removed, "core_memory": await self._core_memory.delete(user_id, expert_ids)}
 
-    async def _erase_user(
-        self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
+    async def _erase(
+        self,
+        job: RunningJob,
+        *,
+        user_id: UUID,
+        turn_ids: list[UUID],
+        expert_ids: Sequence[UUID] = (),
+        whole_ids: Sequence[UUID] = (),
     ) -> None:
-        ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
-        async with self.jobs.until_done(job, ERASE_TRACES_OF_USER, "traces of an erased user are left", **ids):
-            await self._traces.remove(user_id, turn_ids, expert_ids)
-            # Who writes into the index now may have read episodes that are gone: it ends first.
-            async with self.database.only_one(WRITING, wait=True):
-                await self.index.forget(user_id)
-                await self.index.remove_leftovers(user_id)
+        """Remove traces; `whole_ids` is the user where everything of theirs goes."""
+        ids = {"turn_ids": list(turn_ids), "expert_ids": list(expert_ids), "whole_ids": list(whole_ids)}
+        left = "traces of what was removed are left"
+        async with self.jobs.until_done(job, ERASE_TRACES, left, user_id=user_id, **ids):
+            await self._remove_traces(user_id, turn_ids, expert_ids)
+            if whole_ids:
+                # Who writes into the index now may have read episodes that are gone: it ends first.
+                async with self.database.only_one(WRITING, wait=True):
+                    await self.index.forget(user_id)
+                    await self.index.remove_leftovers(user_id)

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from psycopg.rows import TupleRow, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
@@ -12,6 +13,7 @@ from services.conversations.turns import Turns
 from services.engines import Engines
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.filing_schedule import defer_filing
 from tests.support.turns import exchange, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -156,3 +158,31 @@ async def test_the_driver_is_not_told_apart_by_a_closed_pool(services: Services)
     with pytest.raises(Exception, match="database does not answer") as refused:
         await services.turns.open(new_turn())
     assert not isinstance(refused.value, psycopg.Error)
+
+
+async def test_the_end_of_a_turn_queues_the_same_filing_job_as_the_queue(services: Services) -> None:
+    turns = Turns(services.database, services.jobs, filing_quiet_s=30)
+    for _ in range(2):
+        turn = await turns.open(new_turn())
+        outcome = TurnOutcome(status="completed", answer="Nice.", files=True)
+        await turns.end(DEFAULT_TENANT, turn.turn_id, turn.answer_message_id, outcome)
+    [of_turns] = await _waiting_jobs(services)  # one job waits for both
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("DELETE FROM procrastinate_jobs")
+        await defer_filing(services.jobs, connection, DEFAULT_TENANT, turn.user_id, delay_s=30)
+    [queued] = await _waiting_jobs(services)
+    assert of_turns == queued
+    assert queued[-1] is True
+
+
+async def _waiting_jobs(services: Services) -> list[TupleRow]:
+    return await services.database.fetch(
+        DEFAULT_TENANT,
+        """
+        SELECT queue_name, task_name, priority, lock, queueing_lock, args, status,
+               scheduled_at BETWEEN now() + interval '20 seconds' AND now() + interval '30 seconds'
+        FROM procrastinate_jobs WHERE task_name = 'file_memory'
+        """,
+        {},
+        tuple_row,
+    )

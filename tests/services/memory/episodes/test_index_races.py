@@ -23,8 +23,7 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
 from services.memory.removal.stores import RemovalStores
-from services.memory.removal.traces import Traces
-from services.memory.removal.users import UserErasure
+from services.memory.removal.wholes import WholeErasure
 from services.platform.settings import Settings, load_settings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
@@ -61,9 +60,18 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
     memory = services.memory
     async with hurried_queue(services.database) as jobs:
         EpisodeIndexSync(services.database, memory.index, services.embedder, jobs)
-        traces = Traces(services.events, memory.core_cache)
-        stores = (services.database, services.leases, traces, memory.index, memory.operations, jobs)
-        UserErasure(RemovalStores(*stores, events_keep_s=600))
+        WholeErasure(
+            RemovalStores(
+                services.database,
+                services.leases,
+                services.events,
+                memory.core_cache,
+                memory.index,
+                memory.operations,
+                jobs,
+                events_keep_s=600,
+            )
+        )
         jobs.start_worker()
         yield jobs
 
@@ -145,7 +153,7 @@ async def test_a_user_who_is_erased_while_it_is_written_does_not_come_back(
     work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
 
     async def erase() -> None:
-        await services.erasure.erase(DEFAULT_TENANT, "u-1")
+        await services.erasure.user(DEFAULT_TENANT, "u-1")
 
     async with removals(services):
         await _while_it_is_embedded(model_server, work, erase)
@@ -170,7 +178,7 @@ async def test_what_a_broken_rebuild_had_written_of_an_erased_user_is_gone_too(
     broken.cancel()
     await asyncio.wait({broken})
     async with removals(services):
-        await services.erasure.erase(DEFAULT_TENANT, "u-1")
+        await services.erasure.user(DEFAULT_TENANT, "u-1")
         await _until_removed(services, "erase_traces")
     assert len(collections(milvus_server.uri)) == 1
     assert indexed(milvus_server.uri) == []

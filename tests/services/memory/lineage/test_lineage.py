@@ -111,7 +111,7 @@ async def test_what_is_kept_of_a_removed_conversation_is_no_orphan(
     await derive_everything(services, client, model_server)
     statement = "SELECT id FROM conversations WHERE session_key = 'long'"
     [(conversation_id,)] = await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
-    await services.conversation_erasure.erase(DEFAULT_TENANT, conversation_id, keep_memories=True)
+    await services.erasure.conversation(DEFAULT_TENANT, conversation_id, keep_memories=True)
     assert (await services.lineage_audit.audit(DEFAULT_TENANT, "u-1")).listed == []
 
 

@@ -110,10 +110,10 @@ async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_remov
     async with there.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("DELETE FROM conversation_branches")
     assert SAID[0] in said(await ask(here))
-    await there.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
+    await there.erasure.conversation(DEFAULT_TENANT, turn.conversation_id)
     assert SAID[0] not in said(await ask(here))
     assert SAID[1] in said(await ask(here))
-    await there.erasure.erase(DEFAULT_TENANT, "u-1")
+    await there.erasure.user(DEFAULT_TENANT, "u-1")
     assert said(await ask(here)) == set()
 
 

@@ -46,9 +46,9 @@ async def test_other_processes_drop_what_they_hold_of_the_user(
             body = {"message_id": str(turn.user_message_id)}
             assert (await client.post("/api/v1/users/u-1/erasures", json=body)).status_code == 200
         elif way == "erase":
-            await services.erasure.erase(DEFAULT_TENANT, "u-1")
+            await services.erasure.user(DEFAULT_TENANT, "u-1")
         else:
-            await services.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
+            await services.erasure.conversation(DEFAULT_TENANT, turn.conversation_id)
 
         async def dropped() -> bool:
             return elsewhere.memory.working_sets.nbytes == 0

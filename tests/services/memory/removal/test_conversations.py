@@ -20,8 +20,8 @@ from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
-from services.memory.removal.conversations import ErasedConversation
 from services.memory.removal.stores import ERASE_TRACES
+from services.memory.removal.wholes import Erased
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from state.conversation import TurnInput
@@ -33,8 +33,8 @@ from tests.support.turns import events_of, exchange, remember
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 
-async def _erase(services: Services, turn: OpenTurn, **options: Any) -> ErasedConversation:
-    return await services.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id, **options)
+async def _erase(services: Services, turn: OpenTurn, **options: Any) -> Erased:
+    return await services.erasure.conversation(DEFAULT_TENANT, turn.conversation_id, **options)
 
 
 async def _rows(database: Database, statement: Any, *values: Any) -> list[Any]:
@@ -74,7 +74,7 @@ async def test_nothing_of_a_removed_conversation_is_left_in_any_table(services: 
     await services.memory.indexing.index_waiting()
     erased = await _erase(services, doomed)
     assert erased.pending == []
-    assert erased.removed == {
+    assert erased.removed["postgresql"] == {
         "conversations": 1, "messages": 2, "turns": 1, "conversation_summaries": 1, "topics": 1, "visits": 1,
         "feedback": 1, "turn_episodes": 1, "memories": 1, "core_memory_sections": 1, "daily_summaries": 0,
         "jobs": 0,
@@ -108,8 +108,11 @@ async def test_memories_that_are_kept_stay_and_are_found(services: Services) -> 
     await services.memory.core.update(_owner(doomed), "human", {"boat": "red kayak"}, _by_model(doomed))
     await services.memory.indexing.index_waiting()
     erased = await _erase(services, doomed, keep_memories=True)
-    assert (erased.removed["memories"], erased.removed["core_memory_sections"]) == (0, 0)
-    assert erased.removed["turn_episodes"] == 1
+    assert (erased.removed["postgresql"]["memories"], erased.removed["postgresql"]["core_memory_sections"]) == (
+        0,
+        0,
+    )
+    assert erased.removed["postgresql"]["turn_episodes"] == 1
     await services.memory.indexing.index_waiting()
     assert "owns a red kayak" in await _found(services, doomed, "red kayak")
     assert not any("I bought" in content for content in await _found(services, doomed, "red kayak"))
@@ -164,7 +167,7 @@ async def test_the_summary_of_a_day_goes_and_is_made_again_where_there_were_othe
             ],
         )  # fmt: skip
     erased = await _erase(services, doomed)
-    assert erased.removed["daily_summaries"] == 1
+    assert erased.removed["postgresql"]["daily_summaries"] == 1
     assert await _rows(services.database, "SELECT FROM daily_summaries") == []
     [(arguments,)] = await _rows(
         services.database, "SELECT args FROM procrastinate_jobs WHERE task_name = 'summarise_days'"
@@ -181,8 +184,8 @@ async def test_a_turn_under_way_is_cancelled_first(services: Services, model_ser
         turn_id = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
         following = asyncio.create_task(events_of(runner, turn_id))
         stored = await services.turns.get(DEFAULT_TENANT, turn_id)
-        erased = await services.conversation_erasure.erase(DEFAULT_TENANT, stored.conversation_id)
-        assert erased.removed["turns"] == 1
+        erased = await services.erasure.conversation(DEFAULT_TENANT, stored.conversation_id)
+        assert erased.removed["postgresql"]["turns"] == 1
         events = await following
     assert (events[-1].status, events[-1].content["code"]) == ("error", "cancelled")
     assert await _rows(services.database, "SELECT FROM messages") == []
@@ -199,7 +202,7 @@ async def test_jobs_of_the_conversation_go_and_those_of_others_stay(services: Se
         for ids in named:
             await services.jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, **ids)
     erased = await _erase(services, doomed)
-    assert erased.removed["jobs"] == 2
+    assert erased.removed["postgresql"]["jobs"] == 2
     left = "SELECT args->>'turn_id' FROM procrastinate_jobs WHERE task_name = 'look'"
     assert await _rows(services.database, left) == [(str(other.turn_id),)]
 
@@ -207,7 +210,7 @@ async def test_jobs_of_the_conversation_go_and_those_of_others_stay(services: Se
 async def test_another_tenant_or_user_has_no_such_conversation(services: Services) -> None:
     doomed, _ = await _two(services)
     with pytest.raises(NotFound):
-        await services.conversation_erasure.erase(uuid4(), doomed.conversation_id)
+        await services.erasure.conversation(uuid4(), doomed.conversation_id)
     with pytest.raises(NotFound):
         await _erase(services, doomed, user="u-2")
     await _erase(services, doomed, user="u-1")

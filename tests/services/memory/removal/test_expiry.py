@@ -103,7 +103,7 @@ async def test_a_conversation_that_is_continued_meanwhile_stays(services: Servic
     since = datetime.now(UTC) - timedelta(days=30)
     await exchange(services.turns, "Back again", "Welcome.", session_key="old")
     with pytest.raises(Conflict):
-        await services.conversation_erasure.expire(DEFAULT_TENANT, found, silent_since=since)
+        await services.erasure.expire(DEFAULT_TENANT, found, silent_since=since)
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "An answer."
 
 

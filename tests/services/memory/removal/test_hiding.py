@@ -362,7 +362,7 @@ async def _everywhere(services: Services) -> dict[str, str]:
 async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services, told: str) -> None:
     turn = await _talk(services, told, 1)
     await forget(services, _owner(turn))
-    await services.erasure.erase(DEFAULT_TENANT, "u-1")
+    await services.erasure.user(DEFAULT_TENANT, "u-1")
     left = await _everywhere(services)
     assert [table for table, rows in left.items() if SECRET in rows] == []
     assert left["memory_operations"] == "[]"
@@ -381,7 +381,7 @@ async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it
     await forget(services, _owner(turn))
     kept = await forget(services, _owner(turn), "I play the tuba")
     assert SECRET in (await _everywhere(services))["memory_operations"]
-    await services.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
+    await services.erasure.conversation(DEFAULT_TENANT, turn.conversation_id)
     left = await _everywhere(services)
     assert [table for table, rows in left.items() if SECRET in rows] == []
     await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(kept["operation_id"] or ""))

@@ -22,8 +22,7 @@ from services.jobs.tasks import RunningJob
 from services.memory.cache import CoreMemoryCache
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
-from services.memory.removal.traces import Traces
-from services.memory.removal.users import UserErasure
+from services.memory.removal.wholes import WholeErasure
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
@@ -44,12 +43,9 @@ OF_NO_USER = {
     "experiments": "a tenant's own: set up by its operator",
     "experts": "a tenant's own: set up by its operator",
     "api_keys": "a tenant's own: made by its operator",
-    "knowledge_bases": "a tenant's own: set up by its operator",
     "upkeep_policies": "a tenant's own: set by its operator",
     "retention_rules": "a tenant's own: set by its operator",
     "retention_runs": "a tenant's own: counts alone",
-    "kb_documents": "a tenant's own: documents that its operator gave",
-    "kb_chunks": "a tenant's own: pieces of those",
 }
 """Tables with a column that hints at a user, which stay, and why."""
 
@@ -78,15 +74,14 @@ async def _rows(database: Database, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> UserErasure:
+def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> WholeErasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
-    traces = Traces(events, core)
     memory = services.memory
     stores = RemovalStores(
-        services.database, services.leases, traces, memory.index, memory.operations, jobs, events_keep_s=600
+        services.database, services.leases, events, core, memory.index, memory.operations, jobs, events_keep_s=600
     )
-    return UserErasure(stores)
+    return WholeErasure(stores)
 
 
 async def _open_stream(services: Services, turn: OpenTurn) -> None:
@@ -120,8 +115,8 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         ):
             await services.jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, **ids)
 
-    erased = await services.erasure.erase(DEFAULT_TENANT, "u-1")
-    assert (erased.user_id, erased.pending) == ("u-1", [])
+    erased = await services.erasure.user(DEFAULT_TENANT, "u-1")
+    assert erased.pending == []
     assert erased.removed == {
         "postgresql": {
             "users": 1,
@@ -153,22 +148,35 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "forgotten_words": 2,
             "memory_versions": 2,
             "store_items": 2,
+            "knowledge_bases": 0,
+            "kb_documents": 0,
+            "kb_chunks": 0,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
+    assert [await _rows(services.database, table) for table in TABLES] == [
+        1,
+        1,
+        2,
+        *[1] * 9,
+        2,
+        *[1] * 16,
+        0,
+        0,
+        0,
+    ]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):
-        await services.erasure.erase(DEFAULT_TENANT, "u-1")
+        await services.erasure.user(DEFAULT_TENANT, "u-1")
 
 
 async def test_another_tenants_user_of_the_same_name_is_not_there(services: Services) -> None:
     await exchange(services.turns, "Hello", "Hi")
     with pytest.raises(NotFound):
-        await services.erasure.erase(OTHER, "u-1")
+        await services.erasure.user(OTHER, "u-1")
     assert await _rows(services.database, "users") == 1
 
 
@@ -184,7 +192,7 @@ async def test_a_turn_that_runs_is_stopped_before_anything_is_removed(
     waiting = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
     readers = [asyncio.create_task(events_of(runner, turn)) for turn in (turn_id, waiting)]
     await asyncio.sleep(0)
-    erased = await services.erasure.erase(DEFAULT_TENANT, "u-1")
+    erased = await services.erasure.user(DEFAULT_TENANT, "u-1")
     assert erased.removed["postgresql"]["turns"] == 2
     assert erased.removed["postgresql"]["messages"] == 3, "what it had said was stored before"
     for events in await asyncio.gather(*readers):
@@ -203,7 +211,7 @@ async def test_an_erasure_is_completed_though_redis_is_away_at_that_moment(
     )
     await there.xadd(f"turn:{turn.turn_id}:events", {"data": "Hello"})
     async with hurried_queue(services.database) as jobs:
-        erased = await _erasure(services, jobs, away).erase(DEFAULT_TENANT, "u-1")
+        erased = await _erasure(services, jobs, away).user(DEFAULT_TENANT, "u-1")
     assert erased.pending == ["redis"]
     assert "redis" not in erased.removed
     assert await _rows(services.database, "users") == 0
@@ -235,7 +243,7 @@ async def test_a_job_of_the_user_that_runs_is_stopped(services: Services) -> Non
         jobs.start_worker()
         async with asyncio.timeout(10):
             await started.wait()
-            await _erasure(services, jobs).erase(DEFAULT_TENANT, "u-1")
+            await _erasure(services, jobs).user(DEFAULT_TENANT, "u-1")
             await stopped.wait()
         await until(lambda: _done(services.database))
         assert jobs.worker_state == "running"
@@ -255,7 +263,7 @@ async def test_while_milvus_is_away_an_erasure_is_completed_by_its_job(
         assert of_user(milvus_server.uri, turn.user_id).total() == 2
         await asyncio.to_thread(milvus_server.stop)
         async with hurried_queue(services.database, replace(HURRIED, store_away_s=0.5)) as jobs:
-            erased = await _erasure(services, jobs).erase(DEFAULT_TENANT, "u-1")
+            erased = await _erasure(services, jobs).user(DEFAULT_TENANT, "u-1")
             assert erased.pending == ["milvus"]
             assert "milvus" not in erased.removed
             jobs.start_worker()

@@ -1,0 +1,250 @@
+"""Removal of a whole user, space or conversation from every store, with all that was made of it.
+
+PostgreSQL in one transaction, which also defers the jobs that remove what other stores hold. What was made of a
+conversation together with others is made again without it: daily summaries, merged episodes, core memory.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+import structlog
+from psycopg.rows import dict_row
+
+from services.errors import NotFound
+from services.memory.operations import Operation, Trigger
+from services.memory.removal.conversation_rows import ConversationRows, ErasableConversation
+from services.memory.removal.stores import Left, RemovalStores
+from services.memory.removal.tables import LOCK_CORE_MEMORY, Whole, counted, recent_turns, remove_jobs
+from services.platform.connections import Connection
+from services.platform.postgres import UNHURRIED_S
+from services.search.vector_index import WRITING
+from services.visits.schedule import defer_days
+
+_FIND: dict[Whole, LiteralString] = {
+    "user": "SELECT id AS user_id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s",
+    "space": """
+        SELECT s.id AS space_id, s.user_id FROM spaces s JOIN users u ON u.id = s.user_id
+        WHERE s.tenant_id = %(tenant_id)s AND u.external_id = %(user)s AND s.name = %(space)s""",
+    "conversation": """
+        SELECT c.id AS conversation_id, c.user_id, c.expert_id
+        FROM conversations c JOIN users u ON u.id = c.user_id
+        WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+          AND (%(user)s::text IS NULL OR u.external_id = %(user)s)""",
+}
+
+# A conversation that begins meanwhile waits for this lock, and then finds no user.
+_LOCK_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s FOR UPDATE"
+
+_INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"
+
+_EXPERTS: LiteralString = """
+SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s
+UNION SELECT expert_id FROM conversations WHERE user_id = %(user_id)s
+"""
+
+_DOCUMENTS = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s"
+
+_REMOVE_USER: LiteralString = "DELETE FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
+
+# A conversation that begins in the space waits for the lock of the space, and then finds none.
+_LOCK_CONVERSATIONS: LiteralString = """
+SELECT id FROM conversations WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s ORDER BY id FOR UPDATE
+"""
+
+_LOCK: LiteralString = "SELECT id FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+
+_EPISODES: LiteralString = "SELECT id FROM episodes WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s"
+
+_REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations c
+WHERE c.space_id = %(space_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
+  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
+RETURNING b.id
+"""
+
+_REMOVE_SPACE: LiteralString = "DELETE FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s"
+
+_CHANGED: LiteralString = """
+UPDATE core_memory_generations SET generation = generation + 1
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
+log = structlog.get_logger(__name__)
+
+Counts = dict[str, dict[str, int]]
+"""How many of each kind, by store."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What was removed."""
+
+    removed: Counts
+    pending: list[str] = field(default_factory=list)
+    """Stores that did not answer; jobs go on trying."""
+
+
+class WholeErasure:
+    """Erases users, spaces and conversations; running turns of theirs are cancelled first.
+
+    Each method raises `NotFound` where there is none, or none of that user.
+    """
+
+    def __init__(self, stores: RemovalStores, *, shares_human: bool = False) -> None:
+        """Take the stores; with `shares_human`, experts share what core memory says of the user."""
+        self._stores = stores
+        self._shares_human = shares_human
+
+    async def user(self, tenant_id: UUID, user: str) -> Erased:
+        """Remove a user, by the caller's own name for them."""
+        values = await self._found(tenant_id, "user", f"There is no user {user!r}.", user=user)
+
+        async def removed(connection: Connection) -> tuple[Counts, Left]:
+            if not await _ids(connection, _LOCK_USER, values):
+                raise NotFound(f"There is no user {user!r}.")
+            left = Left(
+                values["user_id"],
+                await recent_turns(connection, "user", values),
+                await _ids(connection, _EXPERTS, values),
+                base_ids=await _ids(connection, _DOCUMENTS, values),
+                whole_user=True,
+                is_indexed=bool(await _ids(connection, _INDEXED, values)),
+            )
+            counts = await counted(connection, "user", values)
+            jobs = await remove_jobs(connection, "user", values)
+            await connection.execute(_REMOVE_USER, values)
+            return {"postgresql": counts, "queue": {"jobs": jobs}}, left
+
+        async def destroyed() -> None:
+            # Before the commit: a concurrent writer for the user finds no row, and comes back with a new key.
+            if (vault := self._stores.database.vault) is not None:
+                await asyncio.to_thread(vault.keys.destroy, tenant_id, user)
+
+        return await self._erase(tenant_id, removed, destroyed)
+
+    async def space(self, tenant_id: UUID, user: str, space: str) -> Erased:
+        """Remove a space of a user, with what was remembered in it; what all spaces share stays."""
+        missing = f"The user {user!r} has no space {space!r}."
+        values = await self._found(tenant_id, "space", missing, user=user, space=space)
+
+        async def removed(connection: Connection) -> tuple[Counts, Left]:
+            experts = await _ids(connection, LOCK_CORE_MEMORY, values)
+            await connection.execute(_LOCK_CONVERSATIONS, values)
+            if not await _ids(connection, _LOCK, values):
+                raise NotFound(missing)
+            turns = await recent_turns(connection, "space", values)
+            counts = await counted(connection, "space", values)
+            episodes = await _ids(connection, _EPISODES, values)
+            jobs = await remove_jobs(connection, "space", values)
+            bases = await _ids(connection, _REMOVE_DOCUMENTS, values)
+            await connection.execute(_REMOVE_SPACE, values)
+            await connection.execute(_CHANGED, values)
+            operation = Operation("space_delete", results={"removed": counts})
+            await self._stores.operations.append(
+                connection, tenant_id, values["user_id"], operation, Trigger("user")
+            )
+            return {"postgresql": counts, "queue": {"jobs": jobs}}, Left(
+                values["user_id"], turns, experts, episodes, bases
+            )
+
+        return await self._erase(tenant_id, removed)
+
+    async def conversation(
+        self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
+    ) -> Erased:
+        """Remove a conversation, of any user or only when it is this one's.
+
+        With `keep_memories`, core memory and what was written down stay; the words that were said go in any case.
+        """
+        missing = f"There is no conversation {conversation_id}."
+        asked = {"conversation_id": conversation_id, "user": user}
+        values = await self._found(tenant_id, "conversation", missing, **asked)
+        conversation = ErasableConversation(conversation_id, values["user_id"], values["expert_id"])
+        return await self._remove(tenant_id, conversation, keep_memories=keep_memories)
+
+    async def expire(
+        self, tenant_id: UUID, conversation: ErasableConversation, *, silent_since: datetime
+    ) -> Erased:
+        """Remove a conversation in which nothing was said since; memories that were written down stay.
+
+        Raises:
+            Conflict: something was said in it meanwhile.
+        """
+        return await self._remove(tenant_id, conversation, keep_memories=True, silent_since=silent_since)
+
+    async def scrub_index(self) -> int:
+        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how many.
+
+        Raises:
+            Unavailable: Milvus or the database does not answer.
+        """
+        async with self._stores.database.only_one(WRITING, wait=True):
+            return await self._stores.index.rewrite()
+
+    async def _remove(
+        self,
+        tenant_id: UUID,
+        conversation: ErasableConversation,
+        *,
+        keep_memories: bool,
+        silent_since: datetime | None = None,
+    ) -> Erased:
+        async def removed(connection: Connection) -> tuple[Counts, Left]:
+            rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
+            counts, left, days_left = await rows.remove(
+                self._stores.recent_s, keep_memories=keep_memories, silent_since=silent_since
+            )
+            if silent_since is None:
+                results = {"removed": counts, "keep_memories": keep_memories}
+                operation = Operation("conversation_delete", field=str(conversation.id), results=results)
+                trigger = Trigger("user", expert_id=conversation.expert_id)
+                await self._stores.operations.append(
+                    connection, tenant_id, conversation.user_id, operation, trigger
+                )
+            if days_left:
+                await defer_days(self._stores.jobs, connection, tenant_id, days_left)
+            return {"postgresql": counts}, left
+
+        return await self._erase(tenant_id, removed)
+
+    async def _found(self, tenant_id: UUID, whole: Whole, missing: str, **named: Any) -> dict[str, Any]:
+        """Return the ids of what is removed, as values of statements; its running turns are stopped."""
+        found = await self._stores.database.fetch(
+            tenant_id, _FIND[whole], {"tenant_id": tenant_id, **named}, dict_row
+        )
+        if not found:
+            raise NotFound(missing)
+        values = {"tenant_id": tenant_id, **found[0]}
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+            turns = await recent_turns(connection, whole, {**values, "recent_s": 0})
+        await self._stores.stop(tenant_id, turns)
+        return {**values, "recent_s": self._stores.recent_s}
+
+    async def _erase(
+        self,
+        tenant_id: UUID,
+        removed: Callable[[Connection], Awaitable[tuple[Counts, Left]]],
+        last: Callable[[], Awaitable[None]] | None = None,
+    ) -> Erased:
+        """Remove from PostgreSQL what `removed` does, and what that leaves in the other stores."""
+
+        async def done(connection: Connection) -> tuple[Counts, Left]:
+            counts, left = await removed(connection)
+            await self._stores.defer(connection, tenant_id, left)
+            if last is not None:
+                await last()
+            return counts, left
+
+        # A turn elsewhere may recall the same episodes at this moment.
+        counts, left = await self._stores.database.transact(tenant_id, done, statement_s=UNHURRIED_S)
+        elsewhere, pending = await self._stores.clean(left)
+        log.info("erased", tenant_id=str(tenant_id), user_id=str(left.user_id), pending=pending, **counts)
+        return Erased({**counts, **elsewhere}, pending)
+
+
+async def _ids(connection: Connection, statement: LiteralString, values: dict[str, Any]) -> list[Any]:
+    return [row[0] for row in await (await connection.execute(statement, values)).fetchall()]
