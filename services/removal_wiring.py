@@ -71,7 +71,7 @@ def make_removal(
     forgetting = Erasures(
         stores,
         lineage,
-        TargetPlanner(database, lineage, _plan_topic(memory)),
+        TargetPlanner(database, memory.values, _plan_topic(memory)),
         memory.hiding,
         Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
         rebuilding,
