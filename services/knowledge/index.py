@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from services.platform.milvus import Milvus
+from services.platform.milvus import Milvus, pymilvus
 from services.search.shard import NewCollection, remove
 from services.search.vector_index import Hits, VectorIndex, any_of
 
@@ -173,9 +173,8 @@ def _hits(found: Hits) -> list[ChunkHit]:
 
 
 def _add_fields_of_chunk(schema: "CollectionSchema") -> None:
-    from pymilvus import DataType  # noqa: PLC0415 — imported by now
-
-    schema.add_field("tenant_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("base_id", DataType.VARCHAR, max_length=36, is_partition_key=True)
-    schema.add_field("document_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("version", DataType.INT64)
+    kinds = pymilvus().DataType
+    schema.add_field("tenant_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("base_id", kinds.VARCHAR, max_length=36, is_partition_key=True)
+    schema.add_field("document_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("version", kinds.INT64)

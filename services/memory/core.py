@@ -32,7 +32,7 @@ from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
 """Section on the user, the same with every expert."""
-_BACKGROUND: frozenset[Actor] = frozenset(["filing", "compression", "maintenance"])
+_BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
 """Actors that never take a pinned value away."""
 
 

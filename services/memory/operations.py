@@ -19,9 +19,9 @@ from services.platform.postgres import Database
 from services.platform.tracing import span
 from services.text.secrets import Secrets
 
-Actor = Literal["model", "user", "filing", "compression", "maintenance"]
+Actor = Literal["model", "user", "filing", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the filing
-of what was said, the nightly compression of episodes, or maintenance by policy."""
+of what was said, or maintenance by policy."""
 
 PROPOSAL = "memory_proposal"
 """Type under which a change that waits for the user stands in the log."""
@@ -218,7 +218,7 @@ class OperationLog:
 
 
 _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
-    ("_delete", "_retire", "_supersede", "_archive", "_remove"), "delete_memory"
+    ("_delete", "_supersede", "_archive", "_remove"), "delete_memory"
 )
 """Which of the conventions' operations on memory a type is, by its ending; all others change something."""
 

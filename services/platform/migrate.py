@@ -1,7 +1,6 @@
 """Upgrades the schema as the tables' owner, and grants the service's role its rights."""
 
 import re
-import time
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,6 @@ BASELINE = "0100"
 """The migration that makes the whole schema. Databases of older ones are not upgraded, but moved."""
 _SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
 """In a migration: the oldest version that works on the schema which it leaves. Missing, as the one before."""
-
-_LOCK_TIMEOUT = "SET lock_timeout = '3s'"
-_PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -61,7 +57,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
                     f"{newest_revision()} and older. Run the version that made it, or a newer one."
                 )
             if before != newest_revision():
-                _upgrade(owner_url)
+                _migrations().upgrade(owner_url)
             grant_to_service(connection, service_role)
             # DDL takes no parameters.
             connection.execute(
@@ -137,37 +133,14 @@ def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> Non
 
 def upgrade_within(transaction: "Connection", revision: str) -> None:
     """Apply the migrations up to a revision, or `head`, within a transaction of the caller's."""
-    _run_migrations(revision, connection=transaction)
+    _migrations().run(revision, connection=transaction)
 
 
-def _upgrade(owner_url: str) -> None:
-    """Apply the migrations. One that cannot lock a table soon lets turns pass and is tried again."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 — as Alembic, below
+def _migrations() -> Any:
+    """Return what runs migrations; its libraries take half a second, and most starts have nothing to do."""
+    from services.platform import migration_run  # noqa: PLC0415
 
-    def connect() -> "psycopg.Connection[tuple[Any, ...]]":
-        connection = psycopg.connect(owner_url)
-        connection.execute(_LOCK_TIMEOUT)
-        connection.commit()
-        return connection
-
-    for pause_s in (*_PAUSES_S, None):
-        try:
-            return _run_migrations("head", connect=connect)
-        except OperationalError as error:
-            if pause_s is None or not isinstance(error.orig, psycopg.errors.LockNotAvailable):
-                raise
-        time.sleep(pause_s)
-    return None
-
-
-def _run_migrations(revision: str, **attributes: object) -> None:
-    from alembic import command  # noqa: PLC0415 — half a second, needed only when there is something to do
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER))
-    config.attributes.update(attributes)
-    command.upgrade(config, revision)
+    return migration_run
 
 
 def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:

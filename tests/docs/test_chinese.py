@@ -21,7 +21,7 @@ ENGLISH_ALONE = {
         "evaluation.md",
         "scenarios.md",
     ),
-    *("maintenance.md", "decisions"),
+    "decisions",
 }
 """What developers of the service or of programs look up, and the reasons."""
 

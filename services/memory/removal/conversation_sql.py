@@ -60,12 +60,6 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
   AND (type LIKE 'core\\_memory\\_%%' OR type LIKE 'episode\\_%%')
 """
 
-SCRUB_OPERATIONS: LiteralString = """
-UPDATE memory_operations SET old_value = NULL, new_value = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode\\_%%'
-  AND (field = ANY(%(texts)s) OR new_value->>'id' = ANY(%(texts)s))
-"""
-
 # A change of memory that was asked for elsewhere keeps what is needed to undo it, for other conversations alone.
 _SCRUB_COMMANDS: LiteralString = """
 WITH said AS ({said})
@@ -123,11 +117,6 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND EXISTS (
     SELECT FROM core_memory_history c WHERE c.block_id = b.id AND c.trigger_message_id IN (SELECT id FROM said)
 )
 ORDER BY b.expert_id, b.section, b.id, h.version
-"""
-
-REWRITE_VERSION: LiteralString = """
-UPDATE core_memory_history SET old = %(old)s, new = %(new)s
-WHERE block_id = %(block_id)s AND version = %(number)s AND tenant_id = %(tenant_id)s
 """
 
 REMOVE_VERSIONS: LiteralString = """
