@@ -59,7 +59,6 @@ class Changes:
 
         Raises:
             InvalidInput: it cannot be stored.
-            NotFound: the user was erased.
         """
         forms = plain_forms(_USER.sub(_spoken, text))  # models write of the user in the third person
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
@@ -81,7 +80,6 @@ class Changes:
 
         Raises:
             InvalidInput: the text cannot be stored.
-            NotFound: the user was erased.
         """
 
         async def plan() -> PlannedChange:
@@ -97,9 +95,6 @@ class Changes:
         """Hide what ids or words name from memory; messages stay to be read, and it can be undone.
 
         Without `operation_id` in the result nothing was changed; `candidates` are what may be meant.
-
-        Raises:
-            NotFound: the user was erased.
         """
         return await self._change(request, lambda: self.planner.plan_named(request, what, ids=ids))
 

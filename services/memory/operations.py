@@ -200,9 +200,6 @@ class OperationLog:
         """Operations on what all spaces of a user share, and on one space, newest first.
 
         `user` is the caller's own name for the user, `space` that of the space.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         at, operation_id = after or (None, None)

@@ -78,7 +78,6 @@ class Hiding:
         `exchange` is the turn that asked for it, which is stored in this very transaction.
 
         Raises:
-            NotFound: the owner was erased.
             InvalidInput: an item of core memory is not accepted.
         """
         operation_id = planned["change"]["operation_id"]
