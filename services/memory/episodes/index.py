@@ -258,7 +258,7 @@ class EpisodeIndex:
         return await self._vectors.begin_again(collection_name(shard, await self.shards()))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove an empty shard; raises as `begin_again`."""
+        """Remove an empty shard."""
         await remove(self._milvus, collection_name(shard, await self.shards()))
 
     async def rewrite(self) -> int:
