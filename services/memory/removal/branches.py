@@ -94,8 +94,7 @@ class BranchMemory:
     @staticmethod
     def _values(owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> dict[str, Any]:
         return {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "operation_id": branch_id,
             "message_ids": list(message_ids),
             "episode_ids": [],
