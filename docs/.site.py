@@ -14,6 +14,15 @@ _CHINESE = "zh/"
 _MENU = "中文"
 """Section of the navigation that is the menu of the Chinese pages."""
 
+_FOUND_LATER = {
+    "decisions/": 0.01,
+    "schema.md": 0.05,
+    "scenarios.md": 0.1,
+    "benchmarks.md": 0.1,
+    "dependencies.md": 0.1,
+}
+"""How much less than others pages weigh in a search that say why, or what only developers ask."""
+
 _SCREENSHOT = re.compile(r"^!\[[^\]]*\]\([^)]*\.png\)\n+", re.MULTILINE)
 _BASE = re.compile(r'("base": )"([^"]*)"')
 _menus: dict[bool, Navigation] = {}
@@ -21,8 +30,8 @@ _menus: dict[bool, Navigation] = {}
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Return the page without screenshots, so that the site fits into the wheel."""
-    if page.file.src_uri.startswith("decisions/"):  # found last: they say why, not how
-        page.meta["search"] = {"boost": 0.01}
+    if boost := next((boost for name, boost in _FOUND_LATER.items() if page.file.src_uri.startswith(name)), None):
+        page.meta["search"] = {"boost": boost}
     return _SCREENSHOT.sub("", markdown)
 
 
