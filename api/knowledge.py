@@ -1,5 +1,7 @@
 """Knowledge bases and their documents. Every chat caller can read and search them; admins manage them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -43,6 +45,18 @@ OfBase = Annotated[Prefix, Path()]
 Source = Annotated[
     str, Query(min_length=1, max_length=MAX_SOURCE_CHARACTERS, description="The document's name in the base.")
 ]
+OF_DOCUMENT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The bytes of the document; with `application/octet-stream` the ending of `source` says "
+        "what it is.",
+        "content": {
+            kind: {"schema": {"type": "string", "format": "binary"}}
+            for kind in (*MEDIA_TYPES.values(), "application/octet-stream")
+        },
+    }
+}
+"""The OpenAPI document on a document that is sent."""
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
@@ -103,7 +117,7 @@ async def documents(
     limit: Limit = 50,
 ) -> Any:
     """Documents of a knowledge base, by source."""
-    after = None if after is None else _storable("after", after)
+    after = None if after is None else storable("after", after)
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
@@ -115,7 +129,7 @@ async def document_status(prefix: OfBase, source: Source, services: ServicesOf, 
     """Progress of a document; only the process that received it knows one that waits to be converted."""
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    return await known.status(caller.tenant_id, base_id, _storable("source", source))
+    return await known.status(caller.tenant_id, base_id, storable("source", source))
 
 
 @router.post(
@@ -125,17 +139,7 @@ async def document_status(prefix: OfBase, source: Source, services: ServicesOf, 
     responses=_NOT_FOUND
     | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     | {200: {"model": IngestedView, "description": "It is there already, with the same bytes."}},
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "description": "The bytes of the document; with `application/octet-stream` the ending of `source` "
-            "says what it is.",
-            "content": {
-                kind: {"schema": {"type": "string", "format": "binary"}}
-                for kind in (*MEDIA_TYPES.values(), "application/octet-stream")
-            },
-        }
-    },
+    openapi_extra=OF_DOCUMENT,
 )
 async def ingest(
     prefix: OfBase,
@@ -149,14 +153,12 @@ async def ingest(
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     try:
-        data = await _body(request, services)
+        data = await body_of(request, services)
     except ClientDisconnect:
         return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
     kind = request.headers.get("content-type", "")
-    try:
-        taken = await known.ingest(caller.tenant_id, base_id, _storable("source", source), data, content_type=kind)
-    except UnknownKind as error:
-        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The document {error.message}.") from None
+    with readable():
+        taken = await known.ingest(caller.tenant_id, base_id, storable("source", source), data, content_type=kind)
     if taken.status == "unchanged":
         response.status_code = HTTPStatus.OK
     return taken
@@ -185,7 +187,22 @@ async def search(prefix: OfBase, asked: KnowledgeQuery, services: ServicesOf, ca
     return {"items": found.passages, "degraded": found.degraded}
 
 
-async def _body(request: Request, services: Services) -> bytes:
+@contextmanager
+def readable() -> Iterator[None]:
+    """Answer 415 to a document of an unsupported type."""
+    try:
+        yield
+    except UnknownKind as error:
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The document {error.message}.") from None
+
+
+async def body_of(request: Request, services: Services) -> bytes:
+    """Read a document that is sent.
+
+    Raises:
+        HTTPException: it is larger than a document may be.
+        ClientDisconnect: the rest does not come.
+    """
     most = services.knowledge.documents.most_bytes
     data = bytearray()
     async for chunk in request.stream():
@@ -199,7 +216,12 @@ async def _body(request: Request, services: Services) -> bytes:
     return bytes(data)
 
 
-def _storable(name: str, text: str) -> str:
+def storable(name: str, text: str) -> str:
+    """Return a text that can be stored.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
     try:
         return no_nul(text)
     except ValueError as error:

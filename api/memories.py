@@ -130,7 +130,7 @@ async def _named(
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-    memory = await services.memory.changes.memory(request, memory_id)
+    memory = await services.memory.changes.finder.by_id(request.owner, memory_id)
     if memory is None or memory.kind == "said":
         raise NotFound(f"There is no memory {memory_id}.")
     return request, memory

@@ -36,8 +36,8 @@ from services.identity.caller import Caller
 from services.memory.blocks import Block, Owner
 from services.memory.content import SECTION_PATTERN
 from services.memory.items import values_of
+from services.memory.open_questions import State
 from services.memory.operations import Trigger
-from services.memory.proposal_list import State
 from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1

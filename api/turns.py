@@ -16,6 +16,7 @@ from api.replay_schemas import ReplayBody, ReplayView
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, sse_events
 from api.turn_schemas import ApprovalRequest, FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
+from graph.turns.replay import Replays
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict, InvalidInput
@@ -77,8 +78,6 @@ async def replay(
     Nothing is stored. The prompt as it was is checked against its digest; it is no longer kept once memory has
     lost something that it may show.
     """
-    from graph.turns.replay import Replays  # noqa: PLC0415 — the models' library takes a second to import
-
     caller.require("chat")
     replayed = await Replays(services, runner).replay(
         caller.tenant_id, turn_id, body.as_request(), user_id=caller.user_id

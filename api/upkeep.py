@@ -49,7 +49,16 @@ async def preview(
     found = await services.upkeep.preview(caller.tenant_id, user_id, await _policy(services, caller, query))
     return {
         "policy": PolicyView.of(found.policy),
-        "merges": [vars(each) for each in found.merges],
+        "merges": [
+            {
+                "id": each.dropped.side.id,
+                "kept_id": each.kept.side.id,
+                "content": each.dropped.content,
+                "kept_content": each.kept.content,
+                "kept_in_core": each.kept.in_core_memory,
+            }
+            for each in found.merges
+        ],
         "total": found.total,
         "fading": [vars(each) for each in found.fading],
     }

@@ -22,7 +22,6 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from api.cli.serve import calm_garbage_collection
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.report import p95
 from services.bootstrap import Services, open_services
@@ -31,6 +30,7 @@ from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import TurnQuery
+from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings
 from services.transfer.wiring import make_importer
 

@@ -1,10 +1,103 @@
-"""What the site leaves out of the pages: screenshots, so that it fits into the wheel."""
+"""How the pages become the site: no screenshots, and each language with its menu, its chrome and its search."""
 
+import json
 import re
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.plugins import event_priority
+from mkdocs.structure.nav import Navigation, Section
+from mkdocs.structure.pages import Page
+
+_CHINESE = "zh/"
+_MENU = "中文"
+"""Section of the navigation that is the menu of the Chinese pages."""
+
+_FOUND_LATER = {
+    "decisions/": 0.01,
+    "schema.md": 0.05,
+    "scenarios.md": 0.1,
+    "benchmarks.md": 0.1,
+    "dependencies.md": 0.1,
+}
+"""How much less than others pages weigh in a search that say why, or what only developers ask."""
 
 _SCREENSHOT = re.compile(r"^!\[[^\]]*\]\([^)]*\.png\)\n+", re.MULTILINE)
+_BASE = re.compile(r'("base": )"([^"]*)"')
+_menus: dict[bool, Navigation] = {}
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Return the page without lines that are a screenshot."""
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Return the page without screenshots, so that the site fits into the wheel."""
+    if boost := next((boost for name, boost in _FOUND_LATER.items() if page.file.src_uri.startswith(name)), None):
+        page.meta["search"] = {"boost": boost}
     return _SCREENSHOT.sub("", markdown)
+
+
+def on_nav(nav: Navigation, **_: object) -> None:
+    """Divide the navigation into one menu for each language."""
+    chinese = next(item for item in nav if isinstance(item, Section) and item.title == _MENU)
+    english = [item for item in nav if item is not chinese]
+    for of_chinese, items in ((False, english), (True, chinese.children)):
+        pages = list(_pages(items))
+        pages[0].previous_page = pages[-1].next_page = None
+        _menus[of_chinese] = Navigation(items, pages)
+
+
+def on_template_context(context: MutableMapping[str, Any], **_: object) -> None:
+    """Give the page for missing pages the English menu."""
+    _speak(context, chinese=False)
+
+
+def on_page_context(context: MutableMapping[str, Any], page: Page, **_: object) -> None:
+    """Give a page the menu and the chrome of its language, and the way to the other one."""
+    chinese = page.file.src_uri.startswith(_CHINESE)
+    _speak(context, chinese)
+    same = page.file.src_uri.removeprefix(_CHINESE) if chinese else _CHINESE + page.file.src_uri
+    others = {each.file.src_uri: each for each in _menus[not chinese].pages}
+    context["other_language"] = others.get(same) or _menus[not chinese].pages[0]
+
+
+def on_post_page(output: str, page: Page, **_: object) -> str:
+    """Let a Chinese page search from its own folder on."""
+    if not page.file.src_uri.startswith(_CHINESE):
+        return output
+    return _BASE.sub(lambda found: f'{found[1]}"{found[2].removeprefix("..").removeprefix("/") or "."}"', output)
+
+
+@event_priority(-100)
+def on_post_build(config: MutableMapping[str, Any], **_: object) -> None:
+    """Give each language an index of all words in which its own pages come first."""
+    site = Path(config["site_dir"])
+    index = json.loads((site / "search/search_index.json").read_text("utf-8"))
+    for folder in ("", _CHINESE):
+        docs = [_seen_from(folder, each) for each in index["docs"]]
+        file = site / folder / "search/search_index.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({**index, "docs": docs}, ensure_ascii=False, separators=(",", ":")), "utf-8")
+
+
+def _seen_from(folder: str, entry: dict[str, Any]) -> dict[str, Any]:
+    chinese = entry["location"].startswith(_CHINESE)
+    location = entry["location"].removeprefix(folder) if chinese or not folder else f"../{entry['location']}"
+    return {
+        **entry,
+        "location": location,
+        "boost": entry.get("boost", 1) * (1 if chinese == bool(folder) else 0.1),
+    }
+
+
+def _speak(context: MutableMapping[str, Any], chinese: bool) -> None:
+    config, menu = context["config"], _menus[chinese]
+    config.theme["language"] = "zh" if chinese else "en"
+    config.extra["homepage"] = menu.pages[0].url
+    context.update(nav=menu, is_chinese=chinese)
+
+
+def _pages(items: list[Any]) -> Iterator[Page]:
+    for item in items:
+        if isinstance(item, Page):
+            yield item
+        elif isinstance(item, Section):
+            yield from _pages(item.children)

@@ -34,6 +34,7 @@ async def retrieve(
             UUID(runtime.context.tenant_id),
             requested,
             query,
+            conversation_id=UUID(runtime.context.conversation_id) if runtime.context.conversation_id else None,
             vector=state.get("message_vector") if alone else None,
             agent_type=state.get("agent_type", "hybrid_agent"),
             limit=_MOST_PASSAGES,
@@ -73,7 +74,7 @@ def _decision(requested: str | None, found: Found) -> RouteDecision:
     best = found.passages[0]
     decision = RouteDecision(
         kb_prefix=base.prefix,
-        worker_name=base.handler or base.prefix,
+        worker_name=base.handler or ("documents" if base.of_conversation else base.prefix),
         confidence=round(best["score"], 3),
         method="similarity",
         reason="its passages answer the message best",

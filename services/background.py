@@ -11,7 +11,12 @@ from services.memory.filing import Filing
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans
 from services.memory.filing_store import FilingStore
-from services.memory.upkeep.wiring import UpkeepServices, make_upkeep
+from services.memory.upkeep.compared import ComparedMemories
+from services.memory.upkeep.pairs import PairFinder
+from services.memory.upkeep.policy import UpkeepPolicies
+from services.memory.upkeep.proposing import PairProposer
+from services.memory.upkeep.scheduler import UpkeepScheduler
+from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -23,7 +28,8 @@ class BackgroundServices:
     """Services that work on memory in the background."""
 
     filing: Filing
-    upkeep: UpkeepServices
+    upkeep: Upkeep
+    scheduler: UpkeepScheduler
     reflection: Reflection
 
 
@@ -40,28 +46,27 @@ def make_background(
     store = FilingStore(database, memory.operations)
     filing = Filing(
         store,
-        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
+        FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
         models,
-        FilingPlans(memory.changes, memory.core, memory.hiding),
+        FilingPlans(memory.changes.planner, memory.core),
+        memory.hiding,
         memory.proposals,
         jobs,
         on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
         quiet_s=settings.memory_filing_quiet_s,
         pause_s=settings.memory_filing_pause_s,
     )
-    return BackgroundServices(
-        filing,
-        make_upkeep(
-            settings,
-            database,
-            models,
-            embedder,
-            jobs,
-            values=memory.values,
-            proposals=memory.proposals,
-            episodes=memory.episodes,
-            operations=memory.operations,
-            find_days=find_days,
-        ),
-        Reflection(database, models, jobs, on=settings.memory_reflection),
+    policies = UpkeepPolicies(database)
+    compared = ComparedMemories(database, memory.values)
+    proposer = PairProposer(database, policies, compared, PairFinder(models, embedder), memory.proposals)
+    upkeep = Upkeep(database, policies, proposer, memory.episodes, memory.operations)
+    scheduler = UpkeepScheduler(
+        database,
+        upkeep,
+        jobs,
+        find_days=find_days,
+        keep_days=settings.memory_upkeep_keep_days,
+        on=settings.memory_upkeep and settings.memory_episodes,
     )
+    reflection = Reflection(database, models, jobs, on=settings.memory_reflection)
+    return BackgroundServices(filing, upkeep, scheduler, reflection)

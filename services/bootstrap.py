@@ -4,9 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from services.background import make_background
 from services.connected import connect
+from services.context.conversation import Conversation
+from services.context.source import Source
+from services.context.sources.user_activity import UserActivityReader
+from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
@@ -27,38 +32,47 @@ from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
 from services.index_rebuild import IndexRebuild
 from services.jobs.queue import JobQueue
-from services.late_wiring import (
-    background_services,
-    knowledge_services,
-    mcp_tool_servers,
-    memory_inquiry,
-    memory_services,
-    past_days,
-    prompt_sources,
-    removal_services,
-    summary_services,
-    tool_services,
-    user_activity_reader,
-)
+from services.knowledge.wiring import Knowledge, make_knowledge
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
+from services.memory.filing import Filing
+from services.memory.inquiry import MemoryInquiry
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
+from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.removal.hiding import RebuildTasks
 from services.memory.removal.wholes import WholeErasure
+from services.memory.upkeep.scheduler import UpkeepScheduler
+from services.memory.upkeep.upkeep import Upkeep
+from services.memory.wiring import Memory, make_memory
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.reflection.reflection import Reflection
+from services.removal_wiring import make_removal
 from services.store.store import Store
+from services.summaries.daily_scheduler import DailyScheduler
+from services.summaries.daily_summaries import DailySummaries
+from services.summaries.past_days import PastDays
+from services.summaries.past_transcript import PastTranscript
+from services.summaries.rolling_summaries import RollingSummaries
+from services.summaries.schedule import ARCHIVE, SUMMARISE
+from services.summaries.topics import TopicArchive
+from services.summaries.wiring import make_summaries
 from services.text.secrets import Secrets
 from services.tools.approvals import Approvals
 from services.tools.executor import ToolExecutor
+from services.tools.mcp_config import servers_of
 from services.tools.mcp_servers import McpServers
 from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
 from services.transfer.importer import Importer
@@ -67,26 +81,6 @@ from services.usage.budgets import Budgets
 from services.usage.ledger import UsageLedger
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
-
-if TYPE_CHECKING:
-    from services.context.conversation import Conversation
-    from services.context.source import Source
-    from services.context.sources.user_activity import UserActivityReader
-    from services.knowledge.wiring import Knowledge
-    from services.llm.chat_models import ChatModels
-    from services.llm.embeddings import Embedder
-    from services.memory.filing import Filing
-    from services.memory.inquiry import MemoryInquiry
-    from services.memory.removal.erasures import Erasures
-    from services.memory.upkeep.scheduler import UpkeepScheduler
-    from services.memory.upkeep.upkeep import Upkeep
-    from services.memory.wiring import Memory
-    from services.reflection.reflection import Reflection
-    from services.summaries.daily_scheduler import DailyScheduler
-    from services.summaries.daily_summaries import DailySummaries
-    from services.summaries.past_days import PastDays
-    from services.summaries.rolling_summaries import RollingSummaries
-    from services.summaries.topics import TopicArchive
 
 
 @dataclass(frozen=True)
@@ -103,8 +97,8 @@ class Services:
     database: Database
     redis: RedisClient
     milvus: Milvus
-    models: "ChatModels"
-    embedder: "Embedder"
+    models: ChatModels
+    embedder: Embedder
     turns: Turns
     leases: TurnLeases
     feedback: TurnFeedback
@@ -116,32 +110,32 @@ class Services:
     lineage: Lineage
     prompt_lineage: PromptLineage
     lineage_audit: LineageAudit
-    forgetting: "Erasures"
+    forgetting: Erasures
     experts: Experts
-    knowledge: "Knowledge"
+    knowledge: Knowledge
     tools: ToolRegistry
     tool_executor: ToolExecutor
     approvals: Approvals
     mcp_servers: McpServers
     estimators: TokenEstimators
-    conversation: "Conversation"
-    sources: "Sequence[Source[Any]]"
-    summaries: "RollingSummaries"
-    topics: "TopicArchive"
-    daily: "DailySummaries"
-    daily_scheduler: "DailyScheduler"
+    conversation: Conversation
+    sources: Sequence[Source[Any]]
+    summaries: RollingSummaries
+    topics: TopicArchive
+    daily: DailySummaries
+    daily_scheduler: DailyScheduler
     visits: Visits
     users: Users
     spaces: Spaces
-    memory: "Memory"
+    memory: Memory
     index_rebuild: IndexRebuild
-    memory_inquiry: "MemoryInquiry"
-    user_activity: "UserActivityReader"
-    past_days: "PastDays"
-    upkeep: "Upkeep"
-    upkeep_scheduler: "UpkeepScheduler"
-    reflection: "Reflection"
-    filing: "Filing"
+    memory_inquiry: MemoryInquiry
+    user_activity: UserActivityReader
+    past_days: PastDays
+    upkeep: Upkeep
+    upkeep_scheduler: UpkeepScheduler
+    reflection: Reflection
+    filing: Filing
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -171,26 +165,27 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault)
-        memory = memory_services(settings, database, cache, connected.milvus, embedder, jobs)
-        summaries = summary_services(settings, connected)
+        rebuilding = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
+        memory = make_memory(settings, database, cache, connected.milvus, embedder, jobs, rebuilding)
         stack.push_async_callback(memory.working_sets.close)
+        summaries = make_summaries(settings, database, models, jobs)
         experiments = Experiments(database)
-        removal = removal_services(settings, connected, memory, leases, events)
+        removal = make_removal(settings, database, memory, leases, events, jobs, rebuilding)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        knowledge = knowledge_services(settings, connected)
+        knowledge = make_knowledge(settings, database, connected.milvus, embedder, jobs)
         stack.push_async_callback(knowledge.search.close)
-        days = past_days(settings, database, summaries)
+        days = PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
         tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, tool_services(settings, memory, http), settings.tools_offered
+            ToolRegistry.of_builtin_tools, _tool_services(settings, memory, http), settings.tools_offered
         )
         approvals = Approvals(database, patience_s=settings.tools_approval_s)
         tool_executor = ToolExecutor(tools, approvals)
-        mcp_servers = mcp_tool_servers(settings, tools)
+        mcp_servers = _mcp_servers(settings, tools)
         stack.push_async_callback(mcp_servers.close)
-        user_activity = user_activity_reader(database)
-        conversation, sources = prompt_sources(settings, database, memory, user_activity, days)
-        background = background_services(settings, connected, memory, summaries)
+        user_activity = UserActivityReader(database)
+        find_days = summaries.daily_scheduler.find if summaries.daily_scheduler.is_on else None
+        background = make_background(settings, database, memory, models, embedder, jobs, find_days)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -234,8 +229,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             approvals=approvals,
             mcp_servers=mcp_servers,
             estimators=TokenEstimators(),
-            conversation=conversation,
-            sources=sources,
+            conversation=make_conversation(settings, database),
+            sources=make_sources(settings, database, memory, user_activity, days),
             summaries=summaries.rolling,
             topics=summaries.topics,
             daily=summaries.daily,
@@ -249,11 +244,11 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             index_rebuild=IndexRebuild(database, memory, knowledge, episodes=settings.memory_episodes),
-            memory_inquiry=memory_inquiry(memory, models),
+            memory_inquiry=MemoryInquiry(memory.core, memory.values, memory.episodes, memory.recall, models),
             user_activity=user_activity,
             past_days=days,
-            upkeep=background.upkeep.upkeep,
-            upkeep_scheduler=background.upkeep.scheduler,
+            upkeep=background.upkeep,
+            upkeep_scheduler=background.scheduler,
             reflection=background.reflection,
             filing=background.filing,
             experiments=experiments,
@@ -272,3 +267,29 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )
+
+
+def _tool_services(settings: Settings, memory: Memory, http: OutgoingHttp) -> ToolServices:
+    return ToolServices(
+        core_memory=memory.core if settings.memory_core else None,
+        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
+        proposals=memory.proposals,
+        archive=memory.archive if settings.memory_episodes else None,
+        http=http,
+        weather_url=settings.weather_url,
+        weather_geocoding_url=settings.weather_geocoding_url,
+    )
+
+
+def _mcp_servers(settings: Settings, tools: ToolRegistry) -> McpServers:
+    """Make the servers whose tools the model may call.
+
+    Raises:
+        ConfigurationError: the setting is wrong.
+    """
+    configs = servers_of(settings.mcp_servers.get_secret_value() if settings.mcp_servers else None)
+    if not configs:
+        return McpServers()
+    from services.tools.mcp_connection import McpServer  # noqa: PLC0415 — the SDK takes half a second
+
+    return McpServers([McpServer(name, config, tools.put) for name, config in configs.items()])

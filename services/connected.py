@@ -3,21 +3,18 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from services.engines import Engines, make_database
 from services.identity.authentication import Authenticator
 from services.jobs.queue import JobQueue, WorkerTimings
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import Embedder
 from services.platform import redis
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.usage.ledger import UsageLedger
-
-if TYPE_CHECKING:
-    from services.llm.chat_models import ChatModels
-    from services.llm.embeddings import Embedder
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,8 @@ class Connected:
     database: Database
     cache: RedisClient
     milvus: Milvus
-    models: "ChatModels"
-    embedder: "Embedder"
+    models: ChatModels
+    embedder: Embedder
     authenticator: Authenticator
     jobs: JobQueue
     usage: UsageLedger
@@ -48,7 +45,7 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
     stack.push_async_callback(redis.close, cache)
     milvus = Milvus(engines.milvus_uri, settings.milvus_token)
     stack.push_async_callback(milvus.close)
-    models, embedder = await asyncio.to_thread(_make_models, settings)
+    models, embedder = await asyncio.to_thread(lambda: (ChatModels(settings), Embedder.of(settings)))
     stack.push_async_callback(models.close)
     stack.push_async_callback(embedder.close)
     authenticator = Authenticator(settings, database)
@@ -62,11 +59,3 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
     stack.push_async_callback(jobs.close)
     await jobs.open()
     return Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)
-
-
-def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
-    # Their client library takes a second to import: commands that ask no model do without.
-    from services.llm.chat_models import ChatModels  # noqa: PLC0415
-    from services.llm.embeddings import Embedder  # noqa: PLC0415
-
-    return ChatModels(settings), Embedder.of(settings)

@@ -4,17 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from services.encryption.key_store import KeyStore
+from services.encryption.vault import Vault
 from services.platform.data_folder import held, unusable
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate, role_of
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.encryption.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -117,11 +115,8 @@ def make_database(settings: Settings, url: str, direct: str | None) -> Database:
     return Database(url, direct_url=direct, vault=vault)
 
 
-def make_vault(settings: Settings) -> "Vault | None":
+def make_vault(settings: Settings) -> Vault | None:
     """Return what encrypts users' words as the settings say; None = nothing does."""
     if not settings.encryption:
         return None
-    from services.encryption.key_store import KeyStore  # noqa: PLC0415 — needed only with encryption
-    from services.encryption.vault import Vault  # noqa: PLC0415
-
     return Vault(KeyStore(settings.keys_folder, settings.encryption_key_file))

@@ -1,19 +1,14 @@
 """Services that remove what users said: forgetting with receipts, erasure, retention."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
-from services.engines import direct_url, make_database
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
-from services.memory.cache import CoreMemoryCache
-from services.memory.episodes.index import EpisodeIndex
 from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
-from services.memory.operations import OperationLog, Trigger
+from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
@@ -24,9 +19,6 @@ from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import PlanTopic, TargetPlanner
 from services.memory.removal.wholes import WholeErasure
 from services.memory.wiring import Memory
-from services.platform import redis
-from services.platform.breaker import CircuitBreaker
-from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from state.memory import PlannedChange
@@ -79,7 +71,7 @@ def make_removal(
     forgetting = Erasures(
         stores,
         lineage,
-        TargetPlanner(database, lineage, _plan_topic(memory)),
+        TargetPlanner(database, memory.values, _plan_topic(memory)),
         memory.hiding,
         Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
         rebuilding,
@@ -99,30 +91,3 @@ def _plan_topic(memory: Memory) -> PlanTopic:
         return await memory.changes.planner.plan_everything(request, topic)
 
     return plan
-
-
-@asynccontextmanager
-async def open_erasure(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[WholeErasure]:
-    """Connect to the stores that hold something of users, for a command that rewrites them.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-        DatabaseUnavailable: the database does not answer.
-    """
-    async with AsyncExitStack() as stack:
-        database = make_database(settings, database_url, direct_url(settings))
-        stack.push_async_callback(database.close)
-        await database.open()
-        cache = redis.connect(settings.redis_url)
-        stack.push_async_callback(redis.close, cache)
-        jobs = JobQueue(database)
-        await jobs.open()
-        keep_s = settings.turn_events_keep_s
-        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
-        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
-        milvus = Milvus(milvus_uri, settings.milvus_token)
-        stack.push_async_callback(milvus.close)
-        index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
-        log, leases = OperationLog(database), TurnLeases(database)
-        stores = RemovalStores(database, leases, events, core_cache, index, log, jobs, events_keep_s=keep_s)
-        yield WholeErasure(stores)

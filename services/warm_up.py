@@ -1,19 +1,18 @@
 """Load in the background, once the process listens, what its first turn would wait for."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import structlog
 
+from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.llm.embeddings import Embedder
+from services.text import tokenizer as terms
+from services.time_reference import detect
 
 log = structlog.get_logger(__name__)
 
 
-async def warm_up(settings: Settings, embedder: "Embedder | None" = None) -> None:
+async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
     """Load everything in a thread, what takes longest first; a turn that comes meanwhile loads what it needs."""
     try:
         if embedder is not None:
@@ -24,12 +23,8 @@ async def warm_up(settings: Settings, embedder: "Embedder | None" = None) -> Non
 
 
 def _load(settings: Settings) -> None:
-    # Commands that answer nobody do without all of it.
     if not settings.offline:
-        from services.llm import failures, lean_openai  # noqa: F401, PLC0415
-
-    from services.text import tokenizer as terms  # noqa: PLC0415
-    from services.time_reference import detect  # noqa: PLC0415
+        from services.llm import failures, lean_openai  # noqa: F401, PLC0415 — the SDK, which takes most of a second
 
     detect.warm()
     terms.warm()

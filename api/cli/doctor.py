@@ -5,7 +5,7 @@ import contextlib
 import json
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import httpx
 import typer
@@ -13,13 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from api.cli.shell import FAILED, AsJson, fail, settings_or_exit
+from api.cli.shell import FAILED, AsJson, fail, open_services_on, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
-
-if TYPE_CHECKING:
-    pass
 
 _LOOKS = 20
 _BETWEEN_LOOKS_S = 0.5
@@ -113,14 +110,12 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 
 
 async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
-
-    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.health import check_dependencies, overall  # noqa: PLC0415
-    from services.llm.model_checks import check_models  # noqa: PLC0415
+    from services.health import check_dependencies, overall  # noqa: PLC0415 — a tenth of a second
+    from services.llm.model_checks import check_models  # noqa: PLC0415 — half a second
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
+        async with open_services_on(settings, engines) as services:
             services.mcp_servers.start()
             await services.mcp_servers.settled(_PATIENCE_WITH_TOOLS)
             asked = await check_models(settings, services.models, services.embedder) if ask else None

@@ -1,7 +1,7 @@
 """`anamnesis erase`: remove a user."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,17 +16,16 @@ from api.cli.shell import (
     as_counts,
     confirm,
     fail,
+    open_services_on,
     print_json,
     quiet_settings,
+    wait_for_milvus,
 )
 from services.engines import open_engines
 from services.errors import AnamnesisError, Unavailable
+from services.memory.removal.scrub import scrub as scrub_tables
 from services.platform.settings import Settings
 
-if TYPE_CHECKING:
-    from services.memory.removal.wholes import WholeErasure
-
-_TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
 """Kinds of data that the summary names; `--json` counts all kinds."""
 
@@ -73,28 +72,20 @@ def remove_user(service: Anamnesis, user: str, space: str | None = None) -> dict
 
 
 async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, space: str | None) -> dict[str, Any]:
-    from services.memory.removal.scrub import scrub as scrub_tables  # noqa: PLC0415
-    from services.removal_wiring import open_erasure  # noqa: PLC0415 — help needs none of it
-
     async with open_engines(settings) as engines:
         if engines.owner_url is None:
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
-        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as erasure:
+        async with open_services_on(settings, engines) as services:
             erased = await asyncio.to_thread(remove_user, service, user, space)
             await scrub_tables(engines.owner_url)
-            await _scrub_index(erasure)
+            await wait_for_milvus(services)
+            try:
+                await services.erasure.scrub_index()
+            except Unavailable as error:
+                fail(
+                    f"{error.message} The data is erased, but the index was not rewritten. Run: anamnesis reindex"
+                )
             return erased
-
-
-async def _scrub_index(erasure: "WholeErasure") -> None:
-    for _ in range(_TRIES):  # a Milvus that was just started is not ready at once
-        try:
-            await erasure.scrub_index()
-            return
-        except Unavailable as error:
-            reason = error.message
-            await asyncio.sleep(_BETWEEN_TRIES_S)
-    fail(f"{reason} The data is erased, but the index was not rewritten. Run: anamnesis reindex")
 
 
 def show_erased(erased: dict[str, Any], *, scrubbed: bool) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +9,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, quiet_settings, told
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, open_services_on, quiet_settings, told
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, InvalidInput
+from services.evaluation.dataset import Dataset, load
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from services.evaluation.dataset import Dataset
     from services.evaluation.evaluation import Evaluated
 
 _FIGURES = ("recall@5", "recall@10", "recall@20", "hit@10", "mrr")
@@ -36,8 +35,6 @@ def evaluate(
 
     Example: `anamnesis eval benchmarks/questions`
     """
-    from services.evaluation.dataset import load  # noqa: PLC0415 — help needs none of it
-
     settings = quiet_settings()
     try:
         dataset = load(folder)
@@ -46,7 +43,9 @@ def evaluate(
         fail(told(error), WRONG_USE)
     except AnamnesisError as error:
         fail(error.message)
-    report = _report(settings, dataset, found, {"adversarial", *(leave_out or ())})
+    from services.evaluation.report import report_of  # noqa: PLC0415 — loaded by now
+
+    report = report_of(settings, dataset, found, {"adversarial", *(leave_out or ())})
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -55,19 +54,15 @@ def evaluate(
         raise typer.Exit(FAILED)
 
 
-async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
-    from services.bootstrap import open_services  # noqa: PLC0415
-    from services.evaluation.evaluation import Evaluation  # noqa: PLC0415
-    from services.identity.tenants import Tenants  # noqa: PLC0415
-    from services.transfer.wiring import make_importer  # noqa: PLC0415
+async def _evaluate(settings: Settings, dataset: Dataset) -> "Evaluated":
+    from services.evaluation.wiring import make_evaluation  # noqa: PLC0415 — half a second, for this command
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
-            # The set must not be summarised.
-            quiet = settings.model_copy(update={"memory_summaries": False, "memory_topics": False})
-            importer = make_importer(quiet, services.database, services.jobs)
-            evaluation = Evaluation(Tenants(services.database), importer, services.memory, services.embedder)
+        async with open_services_on(settings, engines) as services:
+            evaluation = make_evaluation(
+                settings, services.database, services.jobs, services.memory, services.embedder
+            )
             with _progress() as progress:
                 bars: dict[str, Any] = {}
 
@@ -77,44 +72,6 @@ async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
                     progress.update(bars[step], completed=done)
 
                 return await evaluation.run(dataset, on_step)
-
-
-def _report(settings: Settings, dataset: "Dataset", found: "Evaluated", left_out: set[str]) -> dict[str, Any]:
-    from services.evaluation.metrics import figure, summarise  # noqa: PLC0415
-
-    systems: dict[str, Any] = {}
-    for system, scores in found.scores.items():
-        if scores:
-            categories = sorted({each.category for each in scores})
-            counted = [each for each in scores if each.category not in left_out]
-            groups = {
-                "all": counted or scores,
-                **{name: [s for s in scores if s.category == name] for name in categories},
-            }
-            systems[system] = {
-                name: {
-                    "questions": len(group),
-                    **{key: asdict(value) for key, value in summarise(group).items()},
-                }
-                for name, group in groups.items()
-            }
-    ordered = sorted(found.milliseconds)
-    return {
-        "set": dataset.name,
-        "embedding": settings.embedding_model or "built-in sentence encoder",
-        "messages": found.messages,
-        "refused": found.refused,
-        "questions": len(dataset.questions),
-        "questions_without_evidence": dataset.skipped,
-        "systems": systems,
-        "of_the_named_day": asdict(figure(found.of_the_day)) if found.of_the_day else None,
-        "recall_ms": {
-            "p50": round(ordered[len(ordered) // 2], 1),
-            "p95": round(ordered[int(len(ordered) * 0.95)], 1),
-        }
-        if ordered
-        else None,
-    }
 
 
 def _show(report: dict[str, Any]) -> None:

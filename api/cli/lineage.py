@@ -1,6 +1,6 @@
 """`anamnesis lineage`: check that all derived data name what they were made from."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -8,10 +8,9 @@ from api.cli.shell import FAILED, AsJson, OfTenant, as_counts, print_json, print
 from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
+from services.jobs.queue import JobQueue
+from services.memory.lineage.audit import AuditReport, LineageAudit
 from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.memory.lineage.audit import AuditReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,10 +44,7 @@ def audit(
     Example: `anamnesis lineage audit --user u-1`
     """
 
-    async def work(settings: Settings) -> "AuditReport":
-        from services.jobs.queue import JobQueue  # noqa: PLC0415 — help needs none of it
-        from services.memory.lineage.audit import LineageAudit  # noqa: PLC0415
-
+    async def work(settings: Settings) -> AuditReport:
         async with open_database(settings) as database:
             found = await named(Tenants(database), tenant)
             return await LineageAudit(database, JobQueue(database)).audit(found.id, user)

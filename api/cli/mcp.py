@@ -2,22 +2,15 @@
 
 import asyncio
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from api.cli.shell import WRONG_USE, OfTenant, fail, open_all_services, run
 from api.cli.tenants import named
-from services.identity.caller import NOBODY_IN_PARTICULAR
 from services.identity.tenants import Tenants
 from services.names import RULE, is_id
-from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from api.mcp.acting import Acting
-
-KEY_VARIABLE = "ANAMNESIS_KEY"
+from services.platform.settings import KEY_VARIABLE, Settings
 
 
 def mcp(
@@ -45,27 +38,17 @@ def mcp(
         return
     if not url.startswith(("http://", "https://")):
         fail(f"--url must begin with http:// or https://; this is {url!r}", WRONG_USE)
-    from mcp.shared.exceptions import MCPError  # noqa: PLC0415 — help needs none of it
-
-    from api.mcp.forwarding import Unreachable, forward  # noqa: PLC0415
+    from api.mcp.forwarding import Unreachable, forward  # noqa: PLC0415 — the SDK takes half a second
 
     try:
         asyncio.run(forward(url, user, os.environ.get(KEY_VARIABLE)))
     except Unreachable as error:
         fail(str(error))
-    except MCPError as error:
-        fail(f"{url} refuses: {error}")
 
 
 async def _serve(settings: Settings, user: str, tenant: str) -> None:
-    from api.mcp.acting import Acting  # noqa: PLC0415 — help needs none of it
-    from api.mcp.server import make_server  # noqa: PLC0415
+    from api.mcp.stdio import serve_stdio  # noqa: PLC0415 — the SDK takes half a second
 
     async with open_all_services(settings) as services:
         owner = await named(Tenants(services.database), tenant)
-        caller = replace(NOBODY_IN_PARTICULAR, tenant_id=owner.id)
-
-        def acting_of(_: Any) -> "Acting":
-            return Acting(services, caller, user)
-
-        await make_server(settings, acting_of).run_stdio_async()
+        await serve_stdio(services, owner.id, user)

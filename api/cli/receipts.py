@@ -8,6 +8,7 @@ import typer
 
 from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, quiet_settings, told
 from services.errors import AnamnesisError
+from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +25,6 @@ def verify_receipt(
 
     Example: `anamnesis verify-receipt receipt.json`
     """
-    from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id  # noqa: PLC0415 — help needs none of it
-
     signed = _read(file)
     try:
         if key is None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from importlib import metadata
@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from services.conversations.values import space_name
+from services.engines import Engines, direct_url, migrate_if_owner, open_engines, open_postgres
 from services.errors import AnamnesisError, InvalidInput, Unavailable
 from services.platform.logs import configure_logs
 from services.platform.proxies import prepare_proxies
@@ -116,35 +117,36 @@ def run(work: Callable[[Settings], Coroutine[Any, Any, Result]], *, after_failur
         fail(f"stopped.{after_failure}")
 
 
+def open_services_on(settings: Settings, engines: Engines) -> AbstractAsyncContextManager["Services"]:
+    """Open all services on known stores."""
+    from services.bootstrap import open_services  # noqa: PLC0415 — half a second, and most commands need none of it
+
+    return open_services(settings, engines)
+
+
 @asynccontextmanager
 async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Services"]:
     """Open all services for a command that does not need Milvus: an embedded one is not started."""
-    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.engines import Engines, direct_url, migrate_if_owner, open_postgres  # noqa: PLC0415
-
     async with open_postgres(settings) as (database_url, owner_url):
         # Milvus is connected to on first use.
         engines = Engines(database_url, owner_url, settings.milvus_uri or "", direct_url(settings))
         await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
+        async with open_services_on(settings, engines) as services:
             yield services
 
 
 @asynccontextmanager
 async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
     """Open all services on all stores; embedded ones are started, or found running."""
-    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
-
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
+        async with open_services_on(settings, engines) as services:
             if settings.milvus_uri is None:
-                await _wait_for_milvus(services)
+                await wait_for_milvus(services)
             yield services
 
 
-async def _wait_for_milvus(services: "Services") -> None:
+async def wait_for_milvus(services: "Services") -> None:
     """Give a newly started embedded Milvus some seconds; if it does not answer, what needs it says so."""
     for _ in range(_LOOKS):
         try:

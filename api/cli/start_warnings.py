@@ -1,21 +1,17 @@
 """What is doubtful about a start that goes on nevertheless, in the log."""
 
-from typing import TYPE_CHECKING
-
 import structlog
 
-if TYPE_CHECKING:
-    from services.bootstrap import Services
+from services.bootstrap import Services
+from services.errors import Unavailable
+from services.platform import redis
+from services.platform.machine_zone import zone_doubt
 
 log = structlog.get_logger(__name__)
 
 
-async def warn_of_surroundings(services: "Services") -> None:
+async def warn_of_surroundings(services: Services) -> None:
     """Say if a configured Redis does not answer, and if the time zone of new users is not the machine's."""
-    from services.errors import Unavailable  # noqa: PLC0415 — commands need no clients of stores
-    from services.platform import redis  # noqa: PLC0415
-    from services.platform.machine_zone import zone_doubt  # noqa: PLC0415
-
     settings = services.settings
     if settings.redis_url is not None:
         try:

@@ -1,17 +1,9 @@
 """`anamnesis worker`: run background jobs in a separate process."""
 
 import asyncio
-import signal
-from contextlib import AsyncExitStack
-
-import typer
 
 from api.cli.shell import fail, settings_or_exit
-from api.cli.start_warnings import warn_of_surroundings
-from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
-from services.platform.settings import Settings
-from services.platform.tracing import TRACING
 
 
 def worker() -> None:
@@ -19,34 +11,10 @@ def worker() -> None:
 
     Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis anamnesis worker`
     """
+    from api.cli.working import work  # noqa: PLC0415 — half a second, which other commands do without
+
     settings = settings_or_exit()
     try:
-        asyncio.run(_work(settings))
+        asyncio.run(work(settings))
     except AnamnesisError as error:
         fail(error.message)
-
-
-async def _work(settings: Settings) -> None:
-    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.warm_up import warm_up  # noqa: PLC0415
-
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    TRACING.start(content=settings.otel_content)
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(asyncio.to_thread, TRACING.stop)
-        engines = await stack.enter_async_context(open_engines(settings))
-        await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
-            await warm_up(settings, services.embedder)
-            rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
-            await warn_of_surroundings(services)
-            services.jobs.start_worker()
-            typer.echo("The worker is ready.")
-            stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
-            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
-            if failed.done():
-                fail("the worker stopped; its log says why")
-            failed.cancel()
-            rebuilding.cancel()

@@ -6,6 +6,7 @@ quarter of what its pages would.
 
 import asyncio
 import mimetypes
+import re
 import tarfile
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -39,6 +40,7 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 _FIRST, _NOT_FOUND = "index.html", "404.html"
+_FROM_THE_ROOT = re.compile(rb'((?:=|: |URL\()")/(?!/)')
 
 _MISSING = """<!doctype html>
 <html lang="en">
@@ -91,7 +93,7 @@ class Guide:
             return HTMLResponse(_MISSING, HTTPStatus.NOT_FOUND, headers=_HEADERS)
         name = path.removeprefix("/") or _FIRST
         if name not in site.files:
-            return HTMLResponse(site.files.get(_NOT_FOUND, b""), HTTPStatus.NOT_FOUND, headers=_HEADERS)
+            return HTMLResponse(_not_found(site, name), HTTPStatus.NOT_FOUND, headers=_HEADERS)
         headers = {**_HEADERS, "ETag": site.etag}
         if request.headers.get("if-none-match") == site.etag:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
@@ -108,6 +110,12 @@ class Guide:
         if self._site is None or self._site.etag != etag:
             self._site = _Site(etag, await asyncio.to_thread(_read, self._archive))
         return self._site
+
+
+def _not_found(site: _Site, name: str) -> bytes:
+    """Return the page for a missing page, its addresses relative: it cannot know below which prefix it is read."""
+    up = b"../" * name.count("/") or b"./"
+    return _FROM_THE_ROOT.sub(lambda found: found[1] + up, site.files.get(_NOT_FOUND, b""))
 
 
 def _read(archive: Path) -> dict[str, bytes]:

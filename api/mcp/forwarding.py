@@ -40,10 +40,13 @@ async def forward(url: str, user: str | None, key: str | None) -> None:
     headers = {b"X-User-Id": user.encode()} if user else {}
     if key:
         headers[b"Authorization"] = f"Bearer {key}".encode()
-    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as http:
-        server = await _Forwarding(address, http).server()
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+    try:
+        async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as http:
+            server = await _Forwarding(address, http).server()
+            async with stdio_server() as (read, write):
+                await server.run(read, write, server.create_initialization_options())
+    except MCPError as error:
+        raise Unreachable(f"{url} refuses: {error}") from error
 
 
 class _Forwarding:

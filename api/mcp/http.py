@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi.requests import HTTPConnection
 from starlette.responses import JSONResponse
@@ -12,20 +12,14 @@ from starlette.types import Receive, Scope, Send
 from api.access import caller_of
 from api.end_user import end_user_of
 from api.mcp.challenge import MCP_PATH, METADATA_PATH, public_address
-from api.mcp.messages import read_body, refusal
+from api.mcp.messages import MOST_BYTES, read_body, refusal
 from api.problems import response_of
-from api.same_host import LOOPBACK_NAMES
 from services.bootstrap import Services
 from services.errors import AnamnesisError, NotFound
 from services.identity.caller import Scope as Permission
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-_MOST_BYTES = 1024 * 1024
-"""Bytes of a request at most; a tool's arguments are a few sentences."""
-
 
 _SCOPES: list[Permission] = ["memory:read", "memory:write"]
 """Scopes that the tools need. Clients ask for all that are named here, and a token with `admin` has no user."""
@@ -57,8 +51,8 @@ class McpOverHttp:
             return
         scope["state"]["acting"] = (caller, end_user.user_id)
         if connection.headers.get("content-type", "").startswith("application/json"):
-            body, receive = await read_body(receive, _MOST_BYTES)
-            if len(body) <= _MOST_BYTES and (refused := await refusal(body)) is not None:
+            body, receive = await read_body(receive, MOST_BYTES)
+            if len(body) <= MOST_BYTES and (refused := await refusal(body)) is not None:
                 await refused(scope, receive, send)
                 return
         manager = await self._opened()
@@ -93,38 +87,9 @@ class McpOverHttp:
 
 
 def _make_manager(services: Services) -> "StreamableHTTPSessionManager":
-    # A third of a second and 15 MB, for those who use it.
-    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+    from api.mcp.manager import make_manager  # noqa: PLC0415 — a third of a second and 15 MB, for those who use it
 
-    from api.mcp.acting import Acting  # noqa: PLC0415
-    from api.mcp.server import make_server  # noqa: PLC0415
-
-    def acting_of(ctx: "Context[Any, Any]") -> Acting:
-        request: Any = ctx.request_context.request
-        return Acting(services, *request.state.acting)
-
-    names = [f"[{name}]" if ":" in name else name for name in LOOPBACK_NAMES | {services.settings.host}]
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=not services.authenticator.is_needed,
-        allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
-        allowed_origins=[
-            *(
-                f"{scheme}://{host}"
-                for name in names
-                for host in (name, f"{name}:*")
-                for scheme in ("http", "https")
-            ),
-            *services.settings.trusted_origins,
-        ],
-    )
-    server = make_server(services.settings, acting_of)
-    server.streamable_http_app(
-        json_response=True,
-        stateless_http=True,
-        max_request_body_size=_MOST_BYTES,
-        transport_security=security,
-    )
-    return server.session_manager
+    return make_manager(services)
 
 
 class _Endpoint:

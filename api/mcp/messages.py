@@ -11,6 +11,8 @@ from starlette.types import Message, Receive
 from api.request_bodies import parsed
 from services.errors import InvalidInput
 
+MOST_BYTES = 1024 * 1024
+"""Bytes of a request at most; a tool's arguments are a few sentences."""
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 

@@ -27,7 +27,7 @@ WITH expert AS (
         AND c.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s)
     WHERE e.tenant_id = %(tenant_id)s AND (c.id IS NOT NULL OR e.name = coalesce(%(expert)s, 'default'))
       AND (%(kb_prefix)s::text IS NULL OR EXISTS (SELECT FROM knowledge_bases b
-          WHERE b.tenant_id = %(tenant_id)s AND b.prefix = %(kb_prefix)s))
+          WHERE b.tenant_id = %(tenant_id)s AND b.prefix = %(kb_prefix)s AND b.user_id IS NULL))
     ORDER BY c.id IS NULL LIMIT 1
 ), known AS (
     SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
@@ -120,7 +120,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
            + extract(epoch FROM b.documents_changed_at))
-           FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
+           FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
+               OR b.user_id = person.id AND b.session_key = %(session_key)s)), '') AS knowledge_version,
        coalesce((SELECT sum(g.generation) FROM core_memory_generations g
            WHERE g.user_id = person.id AND (g.expert_id = expert.id OR %(shares_human)s AND g.expert_id = (
                SELECT id FROM experts h WHERE h.tenant_id = %(tenant_id)s AND h.name = 'default'
@@ -150,7 +151,9 @@ SELECT s.name FROM conversations c JOIN users u ON u.id = c.user_id LEFT JOIN sp
 WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.session_key = %(session_key)s
 """
 
-KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
+KNOWLEDGE_BASE = """
+SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s AND user_id IS NULL
+"""
 
 # Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
 EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes'"

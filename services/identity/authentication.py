@@ -1,18 +1,15 @@
 """Identifies the caller of a request, depending on the setting `AUTH`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from services.errors import Unauthenticated
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import NOBODY_IN_PARTICULAR, Caller
+from services.identity.signing_keys import KeyAddress, KeyFile, SigningKeys
 from services.identity.tenants import Tenants
+from services.identity.tokens import Tokens
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.identity.signing_keys import SigningKeys
-    from services.identity.tokens import Tokens
 
 
 class Authenticator:
@@ -63,11 +60,7 @@ class Authenticator:
         raise Unauthenticated
 
 
-def _make_tokens(settings: Settings, database: Database) -> "tuple[SigningKeys, Tokens]":
-    # Cryptography is imported only when used.
-    from services.identity.signing_keys import KeyAddress, KeyFile  # noqa: PLC0415
-    from services.identity.tokens import Tokens  # noqa: PLC0415
-
+def _make_tokens(settings: Settings, database: Database) -> tuple[SigningKeys, Tokens]:
     jwks = str(settings.jwt_jwks)
     is_address = jwks.startswith(("http://", "https://"))
     keys: SigningKeys = KeyAddress(jwks) if is_address else KeyFile(Path(jwks))

@@ -8,27 +8,24 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import structlog
+from limits import RateLimitItem, RateLimitItemPerMinute
+from limits.aio.storage import MemoryStorage, RedisStorage, Storage
+from limits.aio.strategies import RateLimiter, SlidingWindowCounterRateLimiter
 from redis.exceptions import RedisError
 
 from services.errors import RateLimited
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 
-if TYPE_CHECKING:
-    from limits import RateLimitItem
-    from limits.aio.storage import Storage
-    from limits.aio.strategies import RateLimiter
-
 log = structlog.get_logger(__name__)
 
 _PATIENCE_S = 0.1
 _MINUTE_S = 60
 
-_Count = tuple["RateLimitItem", tuple[str, ...]]
+_Count = tuple[RateLimitItem, tuple[str, ...]]
 """A limit, and whose count it is."""
 
 
@@ -47,10 +44,6 @@ class RateLimits:
         per_user, per_tenant = settings.turns_per_minute, settings.requests_per_minute
         if per_user is None and per_tenant is None:
             return
-        from limits import RateLimitItemPerMinute  # noqa: PLC0415 — only where there is a limit
-        from limits.aio.storage import MemoryStorage  # noqa: PLC0415
-        from limits.aio.strategies import SlidingWindowCounterRateLimiter  # noqa: PLC0415
-
         self._user = RateLimitItemPerMinute(per_user, namespace="user") if per_user else None
         self._tenant = RateLimitItemPerMinute(per_tenant, namespace="tenant") if per_tenant else None
         self._own: RateLimiter = SlidingWindowCounterRateLimiter(MemoryStorage())
@@ -93,7 +86,7 @@ class RateLimits:
         await self._ask(counts, _hit)
 
     async def _ask(
-        self, counts: Sequence[_Count], ask: "Callable[[RateLimiter, Sequence[_Count]], Awaitable[None]]"
+        self, counts: Sequence[_Count], ask: Callable[[RateLimiter, Sequence[_Count]], Awaitable[None]]
     ) -> None:
         """Use the shared counts, or those of this process while Redis does not answer."""
         now = time.monotonic()
@@ -115,10 +108,8 @@ class RateLimits:
             self._without_shared_until = 0.0
 
 
-def _storage_over(cache: RedisClient) -> "Storage":
+def _storage_over(cache: RedisClient) -> Storage:
     """Counts over the service's own connections, whether to one server, a Sentinel's service or a cluster."""
-    from limits.aio.storage import RedisStorage  # noqa: PLC0415
-
     storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits")
     storage.bridge.connection_getter = lambda _: cache  # type: ignore[attr-defined]  # in place of its own
     storage.bridge.register_scripts()
@@ -137,6 +128,6 @@ async def _test(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:
             raise await _refusal(limiter, limit, whose)
 
 
-async def _refusal(limiter: "RateLimiter", limit: "RateLimitItem", whose: tuple[str, ...]) -> RateLimited:
+async def _refusal(limiter: "RateLimiter", limit: RateLimitItem, whose: tuple[str, ...]) -> RateLimited:
     free_at, _ = await limiter.get_window_stats(limit, *whose)
     return RateLimited(min(_MINUTE_S, max(1, math.ceil(free_at - time.time()))))

@@ -5,6 +5,7 @@ Redis the encrypted credential: neither is useful without the other."""
 
 from uuid import uuid4
 
+from cryptography.fernet import Fernet, InvalidToken
 from redis.exceptions import RedisError
 
 from services.errors import Unauthenticated, Unavailable
@@ -25,8 +26,6 @@ class Tickets:
         Raises:
             Unavailable: it cannot be kept.
         """
-        from cryptography.fernet import Fernet  # noqa: PLC0415 — only where a ticket is asked for
-
         number, key = uuid4().hex, Fernet.generate_key()
         try:
             await self._cache.set(_name(number), Fernet(key).encrypt(authorization.encode()).decode(), ex=TICKET_S)
@@ -41,8 +40,6 @@ class Tickets:
             Unauthenticated: it was used, has expired, or never was one.
             Unavailable: it cannot be looked up.
         """
-        from cryptography.fernet import Fernet, InvalidToken  # noqa: PLC0415
-
         number, _, key = ticket.partition(".")
         try:
             kept = str(await self._cache.getdel(_name(number)) or "")

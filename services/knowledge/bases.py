@@ -22,9 +22,7 @@ from services.knowledge.base import (
 from services.llm.tokens import count_tokens
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database, Row
-
-FORGET_PASSAGES = "forget_passages"
-"""Job that removes chunks of removed documents and bases from the index."""
+from services.search.vector_index import FORGET_PASSAGES
 
 _BASES = """
 SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,
@@ -38,7 +36,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS waiting FROM kb_chunks
     WHERE tenant_id = %(tenant_id)s AND base_id = b.id AND indexed_at IS NULL
 ) AS w
-WHERE b.tenant_id = %(tenant_id)s
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id IS NULL
   AND (%(prefix)s::text IS NULL OR b.prefix = %(prefix)s)
   AND (%(after)s::text IS NULL OR b.prefix > %(after)s)
 ORDER BY b.prefix LIMIT %(limit)s
@@ -62,11 +60,14 @@ UPDATE knowledge_bases SET
     system_prompt = coalesce(%(system_prompt)s, system_prompt),
     handler = CASE WHEN %(sets_handler)s THEN %(handler)s ELSE handler END,
     updated_at = clock_timestamp()
-WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s
+WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s AND user_id IS NULL
 RETURNING 1
 """
 
-_DELETE = "DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s RETURNING id"
+_DELETE = """
+DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s AND user_id IS NULL
+RETURNING id
+"""
 
 _PREFIX = re.compile(PREFIX_PATTERN)
 

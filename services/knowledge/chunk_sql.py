@@ -24,7 +24,7 @@ UPDATE kb_chunks SET indexed_at = NULL WHERE tenant_id = %(tenant_id)s AND index
 
 BASE_NOT_INDEXED: LiteralString = """
 UPDATE kb_chunks SET indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND (%(base_id)s::uuid IS NULL OR base_id = %(base_id)s) AND indexed_at IS NOT NULL
+WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[]) AND indexed_at IS NOT NULL
 RETURNING 1
 """
 
@@ -40,17 +40,30 @@ SELECT c.id AS chunk_id, c.base_id, c.document_id, d.source AS document, c.posit
 FROM kb_chunks c JOIN kb_documents d ON d.id = c.document_id AND d.tenant_id = c.tenant_id
 """
 
-# A search of one base, or of all.
-_OF_BASE: LiteralString = "(%(base_id)s::uuid IS NULL OR c.base_id = %(base_id)s)"
-
 FOUND: LiteralString = f"""{_SHOWN}
-WHERE c.tenant_id = %(tenant_id)s AND {_OF_BASE} AND c.id = ANY(%(chunk_ids)s::uuid[])
+WHERE c.tenant_id = %(tenant_id)s AND c.base_id = ANY(%(base_ids)s::uuid[]) AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
+# The tenant's own, all or one, and the documents of the conversation itself.
 ANSWERING: LiteralString = """
-SELECT id, prefix, keywords, handler, system_prompt FROM knowledge_bases
-WHERE tenant_id = %(tenant_id)s AND (%(prefix)s::text IS NULL OR prefix = %(prefix)s)
+SELECT b.id, b.prefix, b.keywords, b.handler, b.system_prompt, b.user_id IS NOT NULL AS of_conversation
+FROM knowledge_bases b
+WHERE b.tenant_id = %(tenant_id)s AND CASE
+    WHEN b.user_id IS NULL THEN %(prefix)s::text IS NULL OR b.prefix = %(prefix)s
+    ELSE (b.user_id, b.session_key) = (
+        SELECT c.user_id, c.session_key FROM conversations c
+        WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+    ) END
 """
+
+NEWLY_GIVEN: LiteralString = f"""{_SHOWN}
+WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND d.ingested_at > coalesce((
+    SELECT max(m.created_at) FROM messages m
+    WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.role = 'assistant'
+      AND m.branch_id IS NULL
+), '-infinity')
+ORDER BY c.position, d.ingested_at DESC LIMIT %(limit)s
+"""  # noqa: S608 — our own text only
 
 # Terms are weighed by how rare they are among the chunks that are looked through, at most this number.
 # Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
@@ -71,7 +84,7 @@ best AS MATERIALIZED (
 WAITING_BY_WORDS: LiteralString = f"""
 WITH looked_through AS MATERIALIZED (
     SELECT id, words FROM kb_chunks
-    WHERE tenant_id = %(tenant_id)s AND (%(base_id)s::uuid IS NULL OR base_id = %(base_id)s) AND indexed_at IS NULL
+    WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[]) AND indexed_at IS NULL
     ORDER BY id LIMIT %(most)s
 ){_BY_WORDS}
 """  # noqa: S608 — our own text only
@@ -79,7 +92,7 @@ WITH looked_through AS MATERIALIZED (
 ALL_BY_WORDS: LiteralString = f"""
 WITH looked_through AS MATERIALIZED (
     SELECT id, words FROM kb_chunks
-    WHERE tenant_id = %(tenant_id)s AND (%(base_id)s::uuid IS NULL OR base_id = %(base_id)s)
+    WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[])
     ORDER BY id LIMIT %(most)s
 ){_BY_WORDS}
 """  # noqa: S608 — our own text only

@@ -9,15 +9,18 @@ from uuid_utils.compat import uuid7
 
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
-from services.knowledge.bases import FORGET_PASSAGES, only
+from services.knowledge.bases import only
 from services.knowledge.document import Chunk, StoredDocument
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.search.vector_index import FORGET_PASSAGES
 
 _CHUNKS_AT_ONCE = 500
 
-_BASE = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s"
+_BASE = """
+SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s AND user_id IS NULL
+"""
 
 _DOCUMENTS: LiteralString = """
 SELECT d.id, d.source, d.title, d.media_type, encode(d.checksum, 'hex') AS checksum, d.byte_size, d.chunk_count,

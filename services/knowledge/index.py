@@ -3,12 +3,12 @@
 It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from services.platform.milvus import Milvus
+from services.platform.milvus import Milvus, pymilvus
 from services.search.shard import NewCollection, remove
 from services.search.vector_index import Hits, VectorIndex, any_of
 
@@ -92,20 +92,21 @@ class ChunkIndex:
     async def search(
         self,
         tenant_id: UUID,
-        base_id: UUID | None,
+        base_ids: Collection[UUID],
         terms: Sequence[str],
         vector: Sequence[float],
         limit: int,
         *,
         within_s: float,
     ) -> tuple[list[ChunkHit], list[ChunkHit]]:
-        """Chunks of a base (None = of all) by words and by meaning, the best first.
+        """Chunks of some bases by words and by meaning, the best first.
 
         Raises:
             CollectionMissing: the index is not there.
             Unavailable: Milvus does not answer, or not in time.
         """
-        chosen = f'tenant_id == "{tenant_id}"' + (f' and base_id == "{base_id}"' if base_id else "")
+        of_bases = ", ".join(f'"{each}"' for each in base_ids)
+        chosen = f'tenant_id == "{tenant_id}" and base_id in [{of_bases}]'
         vectors = [list(vector)] if vector else []
         words, meaning = await self._vectors.search(
             NAME, chosen, [" ".join(terms)], vectors, (limit, limit), ["id"], within_s=within_s
@@ -172,9 +173,8 @@ def _hits(found: Hits) -> list[ChunkHit]:
 
 
 def _add_fields_of_chunk(schema: "CollectionSchema") -> None:
-    from pymilvus import DataType  # noqa: PLC0415 — imported by now
-
-    schema.add_field("tenant_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("base_id", DataType.VARCHAR, max_length=36, is_partition_key=True)
-    schema.add_field("document_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("version", DataType.INT64)
+    kinds = pymilvus().DataType
+    schema.add_field("tenant_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("base_id", kinds.VARCHAR, max_length=36, is_partition_key=True)
+    schema.add_field("document_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("version", kinds.INT64)

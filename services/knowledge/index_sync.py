@@ -17,12 +17,11 @@ from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.knowledge import chunk_sql as sql
-from services.knowledge.bases import FORGET_PASSAGES
 from services.knowledge.documents import text_to_index
 from services.knowledge.index import ChunkIndex, ChunkRow, as_entity
 from services.llm.embeddings import Embedder
 from services.platform.postgres import Database
-from services.search.vector_index import WRITING
+from services.search.vector_index import FORGET_PASSAGES, WRITING
 
 INDEX = "index_passages"
 

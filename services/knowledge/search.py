@@ -5,7 +5,7 @@ replaced, or is another tenant's, can come up. What is not indexed yet is found 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -39,6 +39,9 @@ _LONG = 5_000
 _MOST_TELLING_TERMS = 60
 _DEPTH = 50
 _BY_WORDS = 30
+_NEWLY_GIVEN = 4
+"""Passages of documents that came with the message, from their beginnings."""
+_GIVEN_SCORE = 0.5
 _LOOKED_THROUGH = 5_000
 """Chunks compared one by one when the index is not available."""
 _EMBEDDING_S = 1.5
@@ -70,6 +73,8 @@ class Answering:
     keywords: list[str]
     handler: str | None
     system_prompt: str
+    of_conversation: bool
+    """Whether its documents were given in the conversation itself."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,7 @@ class _Asked:
     """A question to a base, and the faults met while answering it."""
 
     tenant_id: UUID
-    base_id: UUID | None
-    """None = all bases of the tenant."""
+    base_ids: list[UUID]
     words: list[str]
     telling: list[str]
     """Informative words, for comparing chunks one by one."""
@@ -103,7 +107,7 @@ class _Asked:
     def values(self, hits: Sequence[UUID] = ()) -> dict[str, object]:
         return {
             "tenant_id": self.tenant_id,
-            "base_id": self.base_id,
+            "base_ids": self.base_ids,
             "chunk_ids": list(hits),
             # No term holds a quotation mark or any other sign.
             "terms": [f"'{word}'" for word in self.telling],
@@ -133,6 +137,7 @@ class KnowledgeSearch:
         prefix: str | None,
         query: str,
         *,
+        conversation_id: UUID | None = None,
         vector: Sequence[float] | None = None,
         agent_type: AgentType = "hybrid_agent",
         limit: int = 8,
@@ -143,6 +148,8 @@ class KnowledgeSearch:
             tenant_id: whose bases they are.
             prefix: of the base; None = all of them.
             query: the message.
+            conversation_id: whose own documents are searched, too; those given since its last answer are found
+                whatever the message asks.
             vector: its embedding, if that is known already.
             agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
             limit: how many passages at the most.
@@ -152,7 +159,7 @@ class KnowledgeSearch:
         """
         about = {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix or "all"}
         with span(f"retrieval {prefix or 'of all bases'}", about) as current:
-            found = await self._search(tenant_id, prefix, query, vector, agent_type, limit)
+            found = await self._search(tenant_id, prefix, query, conversation_id, vector, agent_type, limit)
             if current.is_recording():
                 current.set_attribute(names.DEGRADED, found.degraded)
             return found
@@ -162,25 +169,43 @@ class KnowledgeSearch:
         tenant_id: UUID,
         prefix: str | None,
         query: str,
+        conversation_id: UUID | None,
         vector: Sequence[float] | None,
         agent_type: AgentType,
         limit: int,
     ) -> Found:
-        question = query[:_MOST_CHARACTERS]
-        values = {"tenant_id": tenant_id, "prefix": prefix}
+        values: dict[str, object] = {"tenant_id": tenant_id, "prefix": prefix, "conversation_id": conversation_id}
         bases = {
             base.id: base
             for base in await self._database.fetch(tenant_id, sql.ANSWERING, values, class_row(Answering))
         }
-        named = next(iter(bases.values()), None) if prefix else None
+        found = await self._ranked(tenant_id, prefix, query[:_MOST_CHARACTERS], bases, vector, agent_type, limit)
+        own = next((base for base in bases.values() if base.of_conversation), None)
+        if own and all(passage["kb_prefix"] != own.prefix for passage in found.passages):
+            values = {**values, "base_id": own.id, "limit": _NEWLY_GIVEN}
+            given = await self._database.fetch(tenant_id, sql.NEWLY_GIVEN, values, class_row(_Shown))
+            passages = [*(_passage(each, own.prefix, _GIVEN_SCORE) for each in given), *found.passages][:limit]
+            return Found(passages, found.base or (own if given else None), found.degraded)
+        return found
+
+    async def _ranked(
+        self,
+        tenant_id: UUID,
+        prefix: str | None,
+        question: str,
+        bases: Mapping[UUID, Answering],
+        vector: Sequence[float] | None,
+        agent_type: AgentType,
+        limit: int,
+    ) -> Found:
+        named = next((base for base in bases.values() if not base.of_conversation), None) if prefix else None
         words = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]
         sought = make_query(question)
         if not bases or not words or sought is None:
             return Found(base=named)
         telling = [word for word in words if len(word) > 1 and not is_weak(word)] or words
-        base_id = named.id if named else None
         by_words = agent_type == "hybrid_agent"
-        asked = _Asked(tenant_id, base_id, words, telling[:_MOST_TELLING_TERMS], [], by_words=by_words)
+        asked = _Asked(tenant_id, list(bases), words, telling[:_MOST_TELLING_TERMS], [], by_words=by_words)
         asked.vector = list(vector) if vector else await self._embedded(question, asked)
         floor = await self._floor(language_of([question])) if asked.vector else None
         read, cosines = await self._find(asked)
@@ -189,7 +214,9 @@ class KnowledgeSearch:
                 one.chunk_id,
                 tuple(one.terms.split()),
                 cosines.get(one.chunk_id),
-                NAMED if named else KEYWORD * _names(bases[one.base_id], question),
+                NAMED
+                if named or bases[one.base_id].of_conversation
+                else KEYWORD * _names(bases[one.base_id], question),
             )
             for one in read.values()
             if one.base_id in bases
@@ -247,7 +274,7 @@ class KnowledgeSearch:
         words = asked.words if asked.by_words or not asked.vector else []
         try:
             found = await self._index.search(
-                asked.tenant_id, asked.base_id, words, asked.vector, _DEPTH, within_s=_MILVUS_S
+                asked.tenant_id, asked.base_ids, words, asked.vector, _DEPTH, within_s=_MILVUS_S
             )
         except CollectionMissing:  # it was lost, or nothing was ever in it
             if await self._index_again(asked):
@@ -275,7 +302,7 @@ class KnowledgeSearch:
 
     async def _index_again(self, asked: _Asked) -> bool:
         """Have the base indexed again; return whether any of it was indexed."""
-        values = {"tenant_id": asked.tenant_id, "base_id": asked.base_id}
+        values = {"tenant_id": asked.tenant_id, "base_ids": asked.base_ids}
         async with self._database.tenant(asked.tenant_id) as connection:
             return (await connection.execute(sql.BASE_NOT_INDEXED, values)).rowcount > 0
 

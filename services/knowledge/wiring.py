@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases
+from services.knowledge.conversation_documents import ConversationDocuments
 from services.knowledge.documents import Documents
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
@@ -20,6 +21,7 @@ class Knowledge:
 
     bases: KnowledgeBases
     documents: Documents
+    of_conversations: ConversationDocuments
     index: ChunkIndex
     indexing: ChunkIndexSync
     search: KnowledgeSearch
@@ -30,9 +32,11 @@ def make_knowledge(
 ) -> Knowledge:
     """Build them and register the index's jobs in the queue."""
     index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+    documents = Documents.of(settings, database, jobs)
     return Knowledge(
         bases=KnowledgeBases(database, jobs),
-        documents=Documents.of(settings, database, jobs),
+        documents=documents,
+        of_conversations=ConversationDocuments(database, documents),
         index=index,
         indexing=ChunkIndexSync(database, index, embedder, jobs),
         search=KnowledgeSearch(database, index, embedder),

@@ -3,13 +3,12 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import structlog
 from langchain_core.embeddings import Embeddings
 from opentelemetry.trace import SpanKind
-from pydantic import SecretStr
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
@@ -21,9 +20,6 @@ from services.platform.proxies import OPENAI, through
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
 from services.usage.meter import Spent, note_spent
-
-if TYPE_CHECKING:
-    import openai
 
 log = structlog.get_logger(__name__)
 
@@ -89,19 +85,15 @@ def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -
         return None
     if settings.embedding_api == "local":
         return LocalEmbeddings(settings.embedding_model)
-    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 — half a second, for who has an endpoint
+    made: Embeddings = _endpoint().client_of(settings, http, timeout_s=_TIMEOUT_S)
+    return made
 
-    return OpenAIEmbeddings(
-        model=settings.embedding_model,
-        openai_api_base=settings.embedding_base_url or settings.llm_base_url,
-        openai_api_key=settings.embedding_api_key or settings.llm_api_key or SecretStr("none"),
-        dimensions=settings.embedding_dim,
-        # Counting tokens first would download tokenizer tables.
-        check_embedding_ctx_length=False,
-        request_timeout=_TIMEOUT_S,
-        http_async_client=http,
-        max_retries=1,
-    )
+
+def _endpoint() -> Any:
+    """Return what speaks to an endpoint: half a second and 50 MB, for who has one."""
+    from services.llm import embedding_endpoint  # noqa: PLC0415
+
+    return embedding_endpoint
 
 
 class Embedder:
@@ -249,8 +241,8 @@ class Embedder:
                 with span(f"embeddings {self.model}", about, kind=SpanKind.CLIENT):
                     vectors = await self._ask(texts)
                 note_spent(self.model, Spent(calls=1))
-            except _failures() as error:
-                advice = f"{_advice(error)}{through(self._url)}"
+            except _endpoint().FAILURES as error:
+                advice = f"{_endpoint().advice(error)}{through(self._url)}"
                 failed = EmbeddingFailed(advice, for_log(endpoint_message(error), self._secrets, texts))
                 log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)
                 raise failed from error
@@ -268,9 +260,9 @@ class Embedder:
         assert self._embeddings is not None  # noqa: S101 — for the type checker
         try:
             return await self._embeddings.aembed_documents(texts)
-        except _refusals() as error:
+        except _endpoint().REFUSALS as error:
             said, half = endpoint_message(error), len(texts) // 2
-            plain = _without_dimensions(self._embeddings)
+            plain: Embeddings | None = _endpoint().without_dimensions(self._embeddings)
             if half and _TOO_MANY.search(said):
                 self._at_once = half
                 return [*await self._ask(texts[:half]), *await self._ask(texts[half:])]
@@ -279,39 +271,3 @@ class Embedder:
         vectors = await plain.aembed_documents(texts)
         self._embeddings = plain
         return vectors
-
-
-def _without_dimensions(embeddings: Embeddings) -> Embeddings | None:
-    """Return the client without the parameter dimensions; None if nothing can be left out."""
-    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 — loaded by now
-
-    if not isinstance(embeddings, OpenAIEmbeddings) or embeddings.dimensions is None:
-        return None
-    return embeddings.model_copy(update={"dimensions": None})
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    """Return the exceptions for which the endpoint is at fault; imported only when one was raised."""
-    import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
-
-    return (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError)
-
-
-def _refusals() -> "type[openai.APIStatusError]":
-    import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
-
-    return openai.APIStatusError
-
-
-def _advice(error: Exception) -> str:
-    import openai  # noqa: PLC0415 — loaded by now
-
-    match error:
-        case openai.AuthenticationError() | openai.PermissionDeniedError():
-            return "The endpoint refused the key; check ANAMNESIS_EMBEDDING_API_KEY."
-        case openai.NotFoundError() | openai.BadRequestError():
-            return "Check ANAMNESIS_EMBEDDING_MODEL and ANAMNESIS_EMBEDDING_BASE_URL."
-        case openai.APIConnectionError():
-            return "The endpoint cannot be reached; check ANAMNESIS_EMBEDDING_BASE_URL."
-        case _:
-            return "Recall goes by words until the endpoint answers again."

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from services.llm.lean_openai import LeanChatOpenAI
 
-_CONNECT_TIMEOUT_S = 5.0
 _NOT_THERE = (404, 405)
 _LEFT_OUT = {
     "stream_options": "stream_usage",
@@ -235,20 +234,13 @@ class ModelEndpoint:
         return self._runnables[key]
 
     def _make(self, name: str) -> "LeanChatOpenAI":
-        import openai  # noqa: PLC0415 — half a second, which a start without a model does not need
-
-        from services.llm.lean_openai import LeanChatOpenAI  # noqa: PLC0415
+        from services.llm import lean_openai  # noqa: PLC0415 — half a second, which a start without a model saves
 
         settings = self._settings
-        # The SDK's client sends its own time-outs with every request, overriding those of `_http`.
-        timeout = openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
         if self._http is None:
             proxy = proxy_for(settings.llm_base_url or OPENAI) or ""
-            # aiohttp, which costs less, would speak HTTP to a SOCKS proxy.
-            over_socks = proxy.startswith("socks")
-            make = openai.DefaultAsyncHttpxClient if over_socks else openai.DefaultAioHttpClient
-            self._http = make(timeout=timeout)
-        return LeanChatOpenAI(
+            self._http = lean_openai.connections(settings.llm_timeout_s, over_socks=proxy.startswith("socks"))
+        return lean_openai.LeanChatOpenAI(
             model=name,
             think_styles=self._think_styles,
             base_url=self._base_url,
@@ -259,7 +251,7 @@ class ModelEndpoint:
             store=False if self._responses_api else None,
             stream_usage=True,
             max_retries=0,  # retries are counted here, together with those after the headers
-            timeout=timeout,
+            timeout=lean_openai.timeouts(settings.llm_timeout_s),
             http_async_client=self._http,
             http_socket_options=(),  # of a client that is not used; with others it warns of proxies for nothing
             longest_answer=settings.llm_answer_characters,

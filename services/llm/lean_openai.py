@@ -35,6 +35,7 @@ from services.llm.streams.pieces import AnswerFailed, Reasoning, Retraction, Sai
 from services.llm.streams.responses import ResponsesStream
 from services.llm.streams.think_tags import ThinkStyles, ThinkTags
 
+_CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
 _MOST_OTHER_BYTES = 16 * 1024 * 1024
 """Bytes of events that are not plain text: reasoning, calls of tools, metadata."""
@@ -45,6 +46,22 @@ _AFTER_CLOSED_S = 0.1
 reused."""
 
 log = structlog.get_logger(__name__)
+
+
+def connections(timeout_s: float, *, over_socks: bool) -> httpx2.AsyncClient:
+    """Make the connections to an endpoint.
+
+    Args:
+        timeout_s: seconds without a byte after which a request fails; to connect, at most five.
+        over_socks: whether a SOCKS proxy is between: aiohttp, which costs less, would speak HTTP to it.
+    """
+    make = openai.DefaultAsyncHttpxClient if over_socks else openai.DefaultAioHttpClient
+    return make(timeout=timeouts(timeout_s))
+
+
+def timeouts(timeout_s: float) -> openai.Timeout:
+    """Return the time-outs of a request, which the SDK's client sends with each, in place of its connections'."""
+    return openai.Timeout(timeout_s, connect=min(_CONNECT_TIMEOUT_S, timeout_s))
 
 
 class StreamBroken(openai.APIError):

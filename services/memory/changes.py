@@ -8,28 +8,26 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from uuid import UUID
 
 from psycopg.rows import tuple_row
 
 from services.errors import Conflict
-from services.memory.blocks import Owner
 from services.memory.change_wording import summary_of
-from services.memory.finding import MemoryFinder, is_id
-from services.memory.model import ChangeRequest, Memory
-from services.memory.operations import Trigger
+from services.memory.finding import MemoryFinder
+from services.memory.model import ChangeRequest
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import ChangePlanner, Kept, language_for
 from services.memory.plans import plan_of_nothing
 from services.memory.removal.hiding import COMMAND, Hiding
-from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from state.memory import MemoryChange, PlannedChange
 
 _MOST_ATTEMPTS = 60
 _USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
+_SPOKEN = {"用户": "我"}
+"""Models write of the user in the third person."""
 
 _LAST_OPERATION = """
 SELECT id FROM memory_operations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -49,7 +47,7 @@ class Changes:
     def __init__(self, database: Database, planner: ChangePlanner, finder: MemoryFinder, hiding: Hiding) -> None:
         self._database = database
         self.planner = planner
-        self._finder = finder
+        self.finder = finder
         self._hiding = hiding
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -63,15 +61,16 @@ class Changes:
 
         Raises:
             InvalidInput: it cannot be stored.
-            NotFound: the user was erased.
         """
-        forms = plain_forms(_USER.sub(_spoken, text))  # models write of the user in the third person
+        forms = plain_forms(
+            _USER.sub(lambda user: "我" if user[0] == "用户" else "me", text)
+        )  # models write of the user in the third person
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
 
         async def plan() -> PlannedChange:
             if not replaces:
                 return await self.planner.plan_remember(request, text, field=field, kind=kept)
-            found = await self._finder.find(request, replaces, reaches_shared=False)
+            found = await self.finder.find(request, replaces, reaches_shared=False)
             if found.meant:
                 return await self.planner.plan_replace(request, found.meant, text, field=field)
             if found.candidates:
@@ -85,12 +84,11 @@ class Changes:
 
         Raises:
             InvalidInput: the text cannot be stored.
-            NotFound: the user was erased.
         """
 
         async def plan() -> PlannedChange:
             # What is said in a space stays there: what all spaces share is not corrected by it.
-            found = await self._finder.find(request, what, reaches_shared=False)
+            found = await self.finder.find(request, what, reaches_shared=False)
             if not found.meant:
                 return plan_of_nothing("correct", what, found.candidates, language_for(request, text))
             return await self.planner.plan_replace(request, found.meant, text, field=field)
@@ -101,15 +99,8 @@ class Changes:
         """Hide what ids or words name from memory; messages stay to be read, and it can be undone.
 
         Without `operation_id` in the result nothing was changed; `candidates` are what may be meant.
-
-        Raises:
-            NotFound: the user was erased.
         """
         return await self._change(request, lambda: self.planner.plan_named(request, what, ids=ids))
-
-    async def memory(self, request: ChangeRequest, memory_id: str) -> Memory | None:
-        """Return the memory that an id names; None = the owner has none of this id."""
-        return await self._finder.by_id(request.owner, memory_id) if is_id(memory_id) else None
 
     async def made(self, request: ChangeRequest) -> list[MemoryChange]:
         """Return what the turn of a request has changed so far, by tools that the model called."""
@@ -127,30 +118,6 @@ class Changes:
             for operation_id, kind, target, results in rows
         ]
 
-    async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
-        """Return the values and written memories nearest to a text, by the encoder or by words."""
-        return await self._finder.nearest(request, text, limit=limit)
-
-    def transaction(self, owner: Owner) -> AbstractAsyncContextManager[Connection]:
-        """Open a transaction in which plans are committed."""
-        return self._database.tenant(owner.tenant_id)
-
-    async def commit(
-        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
-    ) -> UUID | None:
-        """Carry a plan out in the caller's transaction; return the operation, None where nothing changes.
-
-        Raises:
-            NotFound: the owner was erased.
-            InvalidInput: a value is not accepted.
-        """
-        return await self._hiding.commit(connection, owner, planned, trigger)
-
-    async def last_operation(self, connection: Connection, owner: Owner) -> UUID | None:
-        """Return the newest operation of the owner's log, by which a caller sees whether memory has changed."""
-        row = await (await connection.execute(_LAST_OPERATION, vars(owner))).fetchone()
-        return row[0] if row else None
-
     @again_if_contended
     async def _change(self, request: ChangeRequest, plan: Callable[[], Awaitable[PlannedChange]]) -> MemoryChange:
         """Plan and commit a change as one step: what was planned on an older state is planned again."""
@@ -165,11 +132,8 @@ class Changes:
                     return planned["change"]
                 async with self._database.tenant(owner.tenant_id) as connection:
                     await self._hiding.lock(connection, owner)
-                    if await self.last_operation(connection, owner) == seen:
+                    row = await (await connection.execute(_LAST_OPERATION, vars(owner))).fetchone()
+                    if (row[0] if row else None) == seen:
                         await self._hiding.commit(connection, owner, planned, request.trigger)
                         return planned["change"]
         raise Conflict("Memory is being changed by others; try again.")
-
-
-def _spoken(user: re.Match[str]) -> str:
-    return "我" if user[0] == "用户" else "me"

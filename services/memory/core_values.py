@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import dict_row, tuple_row
 
 from services.memory.items import values_of
 from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
@@ -19,8 +19,8 @@ from services.platform.postgres import Database
 
 # What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own.
 _VERSIONS: LiteralString = """
-SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, b.content, h.old, h.new, h.at,
-       h.trigger_message_id AS message_id, h.actor, h.made_by,
+SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, b.content, h.old, h.new,
+       h.at AS since, h.trigger_message_id AS message_id, h.actor, h.made_by,
        h.actor = 'import' OR coalesce(m.origin IS NOT NULL, false) AS is_foreign
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 LEFT JOIN messages m ON m.id = h.trigger_message_id AND m.tenant_id = b.tenant_id
@@ -62,22 +62,6 @@ class CoreValue:
         return digest_of_value(self.block_id, self.field, self.text).hex()
 
 
-@dataclass(frozen=True)
-class _Version:
-    block_id: UUID
-    section: str
-    expert_id: UUID
-    space_id: UUID | None
-    content: dict[str, Any]
-    old: dict[str, Any] | None
-    new: dict[str, Any]
-    at: datetime
-    message_id: UUID | None
-    actor: str
-    made_by: dict[str, Any]
-    is_foreign: bool
-
-
 class CoreValues:
     """Reads values of core memory."""
 
@@ -90,45 +74,35 @@ class CoreValues:
         """Return the values of a user's sections, those that they had before as well; None = of all sections."""
         ids = None if block_ids is None else list(block_ids)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "block_ids": ids}
-        versions = await self._database.fetch(tenant_id, _VERSIONS, values, class_row(_Version))
-        values["block_ids"] = list({each.block_id for each in versions})
+        versions = await self._database.fetch(tenant_id, _VERSIONS, values, dict_row)
+        values["block_ids"] = list({each["block_id"] for each in versions})
         pins = await self._database.fetch(tenant_id, PINNED, values, tuple_row) if versions else []
         digests = {bytes(row[1]) for row in pins}
         return [
             value
-            for _, history in groupby(versions, attrgetter("block_id"))
+            for _, history in groupby(versions, itemgetter("block_id"))
             for value in _values(list(history), digests)
         ]
 
 
-def _values(history: Sequence[_Version], pins: Collection[bytes]) -> Iterator[CoreValue]:
-    brought: dict[tuple[str, str], _Version] = {}
+def _values(history: Sequence[dict[str, Any]], pins: Collection[bytes]) -> Iterator[CoreValue]:
+    brought: dict[tuple[str, str], dict[str, Any]] = {}
     went: dict[tuple[str, str], datetime] = {}
     for version in history:
-        before = set(values_of(version.old or {}))
-        after = set(values_of(version.new))
+        before, after = list(values_of(version["old"] or {})), list(values_of(version["new"]))
         went = {named: at for named, at in went.items() if named not in after}
-        went |= dict.fromkeys(before - after, version.at)
-        for named in values_of(version.old or {}):
+        went |= dict.fromkeys(set(before) - set(after), version["since"])
+        for named in before:
             brought.setdefault(named, version)
-        brought |= {named: version for named in values_of(version.new) if named not in before}
-    now = history[-1]
-    current = set(values_of(now.content))
-    pinned = set(pinned_among(now.block_id, now.content, pins))
-    for (field, text), version in brought.items():
+        brought |= {named: version for named in after if named not in before}
+    block_id, content = history[-1]["block_id"], history[-1]["content"]
+    current, pinned = set(values_of(content)), set(pinned_among(block_id, content, pins))
+    for named, version in brought.items():
         yield CoreValue(
-            now.block_id,
-            now.section,
-            field,
-            text,
-            now.expert_id,
-            now.space_id,
-            version.at,
-            version.message_id,
-            version.actor,
-            version.made_by,
-            version.is_foreign,
-            (field, text) in pinned,
-            (field, text) in current,
-            went.get((field, text)),
+            field=named[0],
+            text=named[1],
+            is_pinned=named in pinned,
+            holds=named in current,
+            until=went.get(named),
+            **{name: value for name, value in version.items() if name not in {"content", "old", "new"}},
         )

@@ -31,6 +31,7 @@ from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage
 from services.memory.model import Memory
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
+from services.memory.removal.hiding import Hiding
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
@@ -71,6 +72,7 @@ class Filing:
         evidence: FilingEvidence,
         models: ChatModels,
         plans: FilingPlans,
+        hiding: Hiding,
         proposals: Proposals,
         jobs: JobQueue,
         *,
@@ -84,7 +86,8 @@ class Filing:
             store: reads what waits, records what is filed.
             evidence: reads what the model is shown, and whose words that is.
             models: the small one is asked.
-            plans: plans changes and carries them out.
+            plans: plans changes.
+            hiding: carries the plans out.
             proposals: keeps what waits for the user.
             jobs: where the job is registered.
             on: whether anything is filed.
@@ -95,6 +98,7 @@ class Filing:
         self._evidence = evidence
         self._models = models
         self._plans = plans
+        self._hiding = hiding
         self._proposals = proposals
         self._jobs = jobs
         self._on = on
@@ -204,7 +208,8 @@ class Filing:
             for operation, message in decided.done
         ]
         changes = 0
-        async with self._plans.transaction(owner) as connection:
+        async with self._store.database.tenant(owner.tenant_id) as connection:
+            await self._hiding.lock(connection, owner)
             if await self._store.last_change(owner, connection) != seen:
                 return None
             for (operation, message), plan in zip(decided.done, planned, strict=True):
@@ -228,7 +233,8 @@ class Filing:
         """Carry one plan out; whatever is wrong with it, the others go on."""
         try:
             async with connection.transaction():
-                changed = await self._plans.commit(connection, owner, plan, message)
+                trigger = request_of(owner, message).trigger
+                changed = await self._hiding.commit(connection, owner, plan, trigger) is not None
         except (InvalidInput, Conflict) as error:
             log.warning("an operation was refused", reason=type(error).__name__)  # its words may be the user's
             MEMORY_FILING_OPERATIONS.labels("refused").inc()

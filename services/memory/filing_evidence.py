@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-from services.memory.changes import Changes
 from services.memory.core_values import CoreValues
 from services.memory.filing_checks import Evidence
 from services.memory.filing_plans import request_of
 from services.memory.filing_prompt import Batch
 from services.memory.filing_store import StoredBatch
+from services.memory.finding import MemoryFinder
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.model import Memory
 from services.memory.quotes import foreign_text, own_text
 
-_NEAREST = 12
 _LONGEST_QUERY = 1_000
 """Characters of what was said by which memories are sought."""
 
@@ -20,8 +19,8 @@ _LONGEST_QUERY = 1_000
 class FilingEvidence:
     """Reads the memories that new messages may change, and tells whose words everything is."""
 
-    def __init__(self, changes: Changes, values: CoreValues, origins: ForeignOrigins) -> None:
-        self._changes = changes
+    def __init__(self, finder: MemoryFinder, values: CoreValues, origins: ForeignOrigins) -> None:
+        self._finder = finder
         self._values = values
         self._origins = origins
 
@@ -46,7 +45,7 @@ class FilingEvidence:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""
         owner, query = batch.owner, "\n".join(batch.said)[:_LONGEST_QUERY]
         request = request_of(owner, batch.last)
-        nearest = await self._changes.nearest(request, query, limit=_NEAREST)
+        nearest = await self._finder.nearest(request, query)
         written = [each.id for each in nearest if each.kind == "written"]
         foreign = set((await self._origins.among(owner.tenant_id, owner.user_id, episodes=written)).episodes)
         read = await self._values.read(owner.tenant_id, owner.user_id)
@@ -58,6 +57,6 @@ class FilingEvidence:
                 memory = replace(memory, pinned=value.is_pinned, at=value.since)  # noqa: PLW2901
                 foreign |= {memory.id} if value.is_foreign else set()
             else:  # with its pin, and the message that it was made from
-                memory = await self._changes.memory(request, memory.id) or memory  # noqa: PLW2901
+                memory = await self._finder.by_id(owner, memory.id) or memory  # noqa: PLW2901
             memories[f"m{number}"] = memory
         return memories, foreign

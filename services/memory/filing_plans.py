@@ -1,20 +1,15 @@
 """Plans of filing: an operation of the model as a planned change of memory."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from uuid import UUID
+from collections.abc import Mapping
 
 from services.memory.blocks import Owner
-from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.filing_answer import FilingOperation
 from services.memory.filing_store import StoredMessage
 from services.memory.items import SINGLE_FIELDS
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
-from services.memory.planner import SECTION
-from services.memory.removal.hiding import Hiding
-from services.platform.connections import Connection
+from services.memory.planner import SECTION, ChangePlanner
 from state.memory import PlannedChange
 
 _EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
@@ -22,12 +17,11 @@ _EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "out
 
 
 class FilingPlans:
-    """Plans operations, and carries the plans out."""
+    """Plans operations."""
 
-    def __init__(self, changes: Changes, core: CoreMemory, hiding: Hiding) -> None:
-        self._changes = changes
+    def __init__(self, planner: ChangePlanner, core: CoreMemory) -> None:
+        self._planner = planner
         self._core = core
-        self._hiding = hiding
 
     async def plan(
         self, owner: Owner, memories: Mapping[str, Memory], operation: FilingOperation, message: StoredMessage
@@ -42,43 +36,25 @@ class FilingPlans:
         if operation.kind == "leave_out":
             # A request never takes its own message away, so that it is made outside of it.
             outside = ChangeRequest.outside_of_turns(owner, request.trigger)
-            return await self._changes.planner.plan_leave_out(outside, [message.id])
+            return await self._planner.plan_leave_out(outside, [message.id])
         if operation.kind == "add":
             return await self._addition(request, operation)
         memory = memories[operation.memory]
         if operation.kind == "replace":
-            plan = await self._changes.planner.plan_replace(request, [memory], operation.text, field=memory.field)
+            plan = await self._planner.plan_replace(request, [memory], operation.text, field=memory.field)
             return _written(plan, operation.text) if memory.kind == "written" else plan
         if operation.kind == "end":
-            return await self._changes.planner.plan_end(request, memory, operation.date)
-        return await self._changes.planner.plan_forget(request, [memory], target=operation.quote)
+            return await self._planner.plan_end(request, memory, operation.date)
+        return await self._planner.plan_forget(request, [memory], target=operation.quote)
 
     async def _addition(self, request: ChangeRequest, operation: FilingOperation) -> PlannedChange:
         if operation.field in _EVENTS:
-            return _written(await self._changes.planner.plan_remember(request, operation.text), operation.text)
+            return _written(await self._planner.plan_remember(request, operation.text), operation.text)
         field = operation.field
         if field in SINGLE_FIELDS:  # adding to it would replace what it holds, which only `replace` may
             taken = (await self._core.known(request.owner)).get(SECTION, {}).get(field)
             field = "facts" if taken else field
-        return await self._changes.planner.plan_remember(request, operation.text, field=field)
-
-    @asynccontextmanager
-    async def transaction(self, owner: Owner) -> AsyncIterator[Connection]:
-        """Open a transaction in which nobody else changes the user's memory."""
-        async with self._changes.transaction(owner) as connection:
-            await self._hiding.lock(connection, owner)
-            yield connection
-
-    async def commit(
-        self, connection: Connection, owner: Owner, plan: PlannedChange, message: StoredMessage
-    ) -> bool:
-        """Carry a plan out in such a transaction; return whether it changed anything.
-
-        Raises:
-            NotFound: the owner was erased.
-            InvalidInput: a value is not accepted.
-        """
-        return await self._changes.commit(connection, owner, plan, _trigger(owner, message)) is not None
+        return await self._planner.plan_remember(request, operation.text, field=field)
 
 
 def _written(plan: PlannedChange, text: str) -> PlannedChange:
@@ -89,9 +65,5 @@ def _written(plan: PlannedChange, text: str) -> PlannedChange:
 
 def request_of(owner: Owner, message: StoredMessage) -> ChangeRequest:
     """Return for whom memory is changed, and because of which message."""
-    return ChangeRequest(owner, message.conversation_id, message.id, _trigger(owner, message))
-
-
-def _trigger(owner: Owner, message: StoredMessage) -> Trigger:
-    turn_id: UUID | None = message.turn_id
-    return Trigger("filing", message.id, message.conversation_id, turn_id, owner.expert_id, owner.space_id)
+    ids = (message.id, message.conversation_id, message.turn_id, owner.expert_id, owner.space_id)
+    return ChangeRequest(owner, message.conversation_id, message.id, Trigger("filing", *ids))

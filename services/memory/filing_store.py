@@ -193,13 +193,13 @@ class FilingStore:
     """Reads what is to be filed, and records what was."""
 
     def __init__(self, database: Database, log: OperationLog) -> None:
-        self._database = database
+        self.database = database
         self._log = log
 
     async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
         """Return the turns of a user that are not filed yet; None = there are none."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        found = await self._database.fetch(tenant_id, _WAITING, values, class_row(WaitingTurn))
+        found = await self.database.fetch(tenant_id, _WAITING, values, class_row(WaitingTurn))
         if not found:
             return None
         owner = Owner(tenant_id, user_id, found[0].expert_id, found[0].space_id)
@@ -209,7 +209,7 @@ class FilingStore:
     async def last(self, tenant_id: UUID, user_id: UUID) -> tuple[datetime | None, datetime | None]:
         """Return when the user last said something, and when a model was last asked about them."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        [row] = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
+        [row] = await self.database.fetch(tenant_id, _LAST, values, tuple_row)
         return row[0], row[1]
 
     async def batch(self, waiting: WaitingTurns) -> StoredBatch:
@@ -219,7 +219,7 @@ class FilingStore:
             **vars(owner),
             "turn_ids": [each.turn_id for each in waiting.turns[:_MOST_TURNS]],
         }
-        found = await self._database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
+        found = await self.database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
         taken = _portion(values["turn_ids"], found)
         values["turn_ids"] = taken
         messages = _numbered([each for each in found if each.turn_id in taken])
@@ -235,11 +235,11 @@ class FilingStore:
                     "message_id": of_it[0].id,
                     "limit": _EARLIER,
                 }
-                before = await self._database.fetch(owner.tenant_id, _BEFORE, asked, class_row(StoredMessage))
+                before = await self.database.fetch(owner.tenant_id, _BEFORE, asked, class_row(StoredMessage))
                 earlier += reversed(before)
-        done = await self._database.fetch(owner.tenant_id, _DONE, values, tuple_row)
+        done = await self.database.fetch(owner.tenant_id, _DONE, values, tuple_row)
         story = {**values, "conversation_id": conversations[-1]}
-        rows = await self._database.fetch(owner.tenant_id, _STORY, story, tuple_row)
+        rows = await self.database.fetch(owner.tenant_id, _STORY, story, tuple_row)
         return StoredBatch(
             owner,
             taken,
@@ -255,7 +255,7 @@ class FilingStore:
         if connection is not None:
             row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
             return row[0] if row else None
-        rows = await self._database.fetch(owner.tenant_id, _LAST_CHANGE, vars(owner), tuple_row)
+        rows = await self.database.fetch(owner.tenant_id, _LAST_CHANGE, vars(owner), tuple_row)
         return rows[0][0] if rows else None
 
     async def record(

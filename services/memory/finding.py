@@ -5,7 +5,7 @@ Exactly one clear best is meant; where several may be, they are candidates, and 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -145,6 +145,8 @@ class MemoryFinder:
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
         """Return the memory that an id names; None = the owner has none of this id."""
         memory_id = memory_id.strip().lower()
+        if not is_id(memory_id):
+            return None
         if _VALUE_ID.fullmatch(memory_id):
             values = await self.values(owner, reaches_shared=reaches_shared)
             return next((each for each in values if each.id == memory_id), None)
@@ -166,18 +168,17 @@ class MemoryFinder:
 
     async def values(self, owner: Owner, *, reaches_shared: bool = True) -> list[Memory]:
         """Return the values of core memory, those of the owner's space first."""
-        own = [each for block in await self._core.read(owner) for each in _values_of(block)]
-        if owner.space_id is None or not reaches_shared:
-            return own
-        shared = [each for block in await self._core.read(owner.shared) for each in _values_of(block)]
-        return [*own, *(replace(each, is_shared=True) for each in shared)]
+        blocks = await self._core.read(owner)
+        if owner.space_id is not None and reaches_shared:
+            blocks += await self._core.read(owner.shared)
+        return [each for block in blocks for each in _values_of(block)]
 
     async def written(self, request: ChangeRequest) -> list[Memory]:
         """Return the newest written memories."""
         found = await self._mentions(request, _ANYTHING, reaches_shared=True)
         return [each for each in _places(found) if each.kind == "written"]
 
-    async def nearest(self, request: ChangeRequest, text: str, *, limit: int) -> list[Memory]:
+    async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
         sought = Words.of(text)
         known = [*await self.values(request.owner), *await self.written(request)]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import dict_row, tuple_row
 
 from services.identity.tenants import user_id_of
 from services.memory.core_values import CoreValue, CoreValues
@@ -19,14 +19,13 @@ from services.platform.postgres import Database
 
 # A written memory that another one replaced is told with that one.
 _WRITTEN: LiteralString = """
-SELECT e.id, x.name AS expert, s.name AS space, e.episode_type, e.content AS text, e.created_at AS since,
-       e.pinned_at IS NOT NULL AS is_pinned, e.source_message_ids AS message_ids,
+SELECT e.id::text, x.name AS expert, s.name AS space, e.content AS text, e.created_at AS since,
+       e.pinned_at IS NOT NULL AS pinned, e.source_message_ids AS message_ids,
        (SELECT old.content FROM episodes old WHERE old.superseded_by = e.id AND old.tenant_id = e.tenant_id
           AND old.retracted_at IS NULL ORDER BY old.created_at DESC LIMIT 1) AS replaced
-FROM episodes e JOIN experts x ON x.id = e.expert_id AND x.tenant_id = e.tenant_id
+FROM remembered_episodes e JOIN experts x ON x.id = e.expert_id AND x.tenant_id = e.tenant_id
 LEFT JOIN spaces s ON s.id = e.space_id AND s.tenant_id = e.tenant_id
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NOT NULL
-  AND e.retracted_at IS NULL AND e.superseded_by IS NULL
 """
 
 _NAMES: LiteralString = """
@@ -56,25 +55,6 @@ class Statement:
     """The messages that it comes from."""
 
 
-@dataclass(frozen=True)
-class _Written:
-    id: UUID
-    expert: str
-    space: str | None
-    episode_type: str
-    text: str
-    since: datetime
-    is_pinned: bool
-    message_ids: list[UUID]
-    replaced: str | None
-
-
-@dataclass(frozen=True)
-class _Name:
-    id: UUID
-    name: str
-
-
 class KnownMemories:
     """Lists what is known of users."""
 
@@ -89,17 +69,15 @@ class KnownMemories:
 
         Args:
             after: time and id of the last statement of the page before.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         asked = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
         values = await self._values.read(tenant_id, asked["user_id"])
-        written = await self._database.fetch(tenant_id, _WRITTEN, asked, class_row(_Written))
-        rows = await self._database.fetch(tenant_id, _NAMES, asked, class_row(_Name))
-        names = {each.id: each.name for each in rows}
+        written = await self._database.fetch(tenant_id, _WRITTEN, asked, dict_row)
+        names: dict[UUID, str] = dict(await self._database.fetch(tenant_id, _NAMES, asked, tuple_row))
         found = [(_of_value(each, values, names), [each.message_id]) for each in values if each.holds]
-        found += [(_of_written(each), list(each.message_ids)) for each in written]
+        for row in written:
+            ids = row.pop("message_ids")
+            found.append((Statement(kind="written", field=None, sources=[], **row), ids))
         ordered = sorted(found, key=lambda each: (each[0].since, each[0].id), reverse=True)
         page = [each for each in ordered if after is None or (each[0].since, each[0].id) < after][:limit]
         wanted = [one for _, ids in page for one in ids if one is not None]
@@ -132,18 +110,3 @@ def _replaced_by(value: CoreValue, values: Sequence[CoreValue]) -> str | None:
         if (each.block_id, each.field) == (value.block_id, value.field) and each.until == value.since
     ]
     return went[0] if went else None
-
-
-def _of_written(written: _Written) -> Statement:
-    return Statement(
-        id=str(written.id),
-        kind="written",
-        text=written.text,
-        field=None,
-        expert=written.expert,
-        space=written.space,
-        since=written.since,
-        pinned=written.is_pinned,
-        replaced=written.replaced,
-        sources=[],
-    )

@@ -30,8 +30,6 @@ class Memory:
     pinned: bool = False
     message_id: UUID | None = None
     """The message that it stands in, or was filed from."""
-    is_shared: bool = False
-    """Whether it is read in a space, and belongs to what all spaces share."""
 
 
 @dataclass(frozen=True)

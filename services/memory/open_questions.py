@@ -9,53 +9,29 @@ from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
+from services.memory import proposals_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core_values import CoreValues
-from services.memory.quotes import folded
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.text.compare import folded
 
+ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
+State = Literal["waiting", "accepted", "rejected", "undone", "expired"]
 MOST_OPEN = 3
 """Changes that wait for a user at a time, those about pairs of memories not counted."""
 
-_WAITING: LiteralString = """
-SELECT o.id, o.field AS kind, coalesce(o.new_value->>'text', '') AS text,
-       coalesce(o.new_value->>'replaces', '') AS replaces, coalesce(o.new_value->>'memory', '') AS memory,
-       (o.results->>'asked')::uuid AS asked_in
-FROM memory_operations o
-WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
-  AND o.new_value IS NOT NULL AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept'
-"""
-# The one that the turn before has asked comes first.
-_QUESTION: LiteralString = f"""
-WITH before AS (
-    SELECT t.id FROM turns t
-    WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
-      AND t.user_message_id <> %(message_id)s
-    ORDER BY t.started_at DESC, t.id DESC LIMIT 1
-)
-{_WAITING}
-  AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
-  AND (NOT o.results ? 'asked' OR (o.results->>'asked')::uuid = (SELECT id FROM before))
-ORDER BY NOT o.results ? 'asked', o.at, o.id
-"""  # noqa: S608 — a constant
-_IN_ORDER: LiteralString = f"{_WAITING} ORDER BY o.at, o.id"
 _ASKED: LiteralString = """
 UPDATE memory_operations SET results = results || jsonb_build_object('asked', %(turn_id)s::text)
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND type = 'memory_proposal' AND NOT results ? 'asked'
 """
-_EXPIRE: LiteralString = """
-UPDATE memory_operations SET results = jsonb_set(results, '{state}', '"expired"')
-WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND type = 'memory_proposal'
-  AND results->>'state' = 'waiting'
-"""
 _GONE: LiteralString = """
 SELECT wanted.id::text FROM unnest(%(ids)s::uuid[]) AS wanted (id)
 WHERE NOT EXISTS (
-    SELECT FROM episodes e WHERE e.id = wanted.id AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-      AND e.retracted_at IS NULL AND e.superseded_by IS NULL)
+    SELECT FROM remembered_episodes e
+    WHERE e.id = wanted.id AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s)
   AND NOT EXISTS (SELECT FROM remembered_messages m WHERE m.id = wanted.id AND m.tenant_id = %(tenant_id)s)
 """
 
@@ -65,15 +41,23 @@ class OpenQuestion:
     """A change of memory that waits for the user."""
 
     id: UUID
-    kind: Literal["remember", "forget"]
+    kind: ProposalKind
+    state: State
     text: str
     """What would be remembered or forgotten."""
     replaces: str
     """The text that it would replace; empty = none."""
     memory: str
     """Ids of the memories that would go, separated by commas."""
+    expert_id: UUID
+    space_id: UUID | None
     asked_in: UUID | None
     """The turn whose prompt has named it; None = not asked yet."""
+    kept: UUID | None = None
+    """Of two memories, the one that stays, or its section, with the digest of a value."""
+    dropped: UUID | None = None
+    kept_value: str | None = None
+    dropped_value: str | None = None
 
 
 class OpenQuestions:
@@ -86,7 +70,7 @@ class OpenQuestions:
     async def of_turn(self, owner: Owner, conversation_id: UUID, message_id: UUID) -> OpenQuestion | None:
         """Return the question that a turn is to ask, or that the turn before has asked; None = there is none."""
         values = {**vars(owner), "conversation_id": conversation_id, "message_id": message_id}
-        found = await self._database.fetch(owner.tenant_id, _QUESTION, values, class_row(OpenQuestion))
+        found = await self._database.fetch(owner.tenant_id, sql.QUESTION, values, class_row(OpenQuestion))
         overtaken = await self._overtaken(owner, found) if found else []
         return next((each for each in found if each.id not in overtaken), None)
 
@@ -102,7 +86,7 @@ class OpenQuestions:
         newer one is about the same memory or says the same.
         """
         async with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
-            await cursor.execute(_IN_ORDER, vars(owner))
+            await cursor.execute(sql.WAITING, vars(owner))
             found = await cursor.fetchall()
         if not found:
             return []
@@ -126,8 +110,7 @@ class OpenQuestions:
         values: dict[str, Any] = {**vars(owner), "ids": ids}
         gone = {each for each in named if each.startswith("v")} - known
         if ids:
-            rows = await self._database.fetch(owner.tenant_id, _GONE, values, class_row(_Gone))
-            gone |= {each.id for each in rows}
+            gone |= {row[0] for row in await self._database.fetch(owner.tenant_id, _GONE, values, tuple_row)}
         overtaken, newer = [], set[str]()
         for each in sorted(found, key=lambda one: one.id, reverse=True):  # ids increase with time
             same = {f"{each.kind} {folded(each.text)}", *(one for one in each.memory.split(",") if one)}
@@ -139,9 +122,4 @@ class OpenQuestions:
 
     async def _expire(self, connection: Connection, owner: Owner, ids: Sequence[UUID]) -> None:
         if ids:
-            await connection.execute(_EXPIRE, {"tenant_id": owner.tenant_id, "ids": list(ids)})
-
-
-@dataclass(frozen=True)
-class _Gone:
-    id: str
+            await connection.execute(sql.SETTLE, {**vars(owner), "ids": list(ids), "state": "expired"})

@@ -19,9 +19,9 @@ from services.platform.postgres import Database
 from services.platform.tracing import span
 from services.text.secrets import Secrets
 
-Actor = Literal["model", "user", "filing", "compression", "maintenance"]
+Actor = Literal["model", "user", "filing", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the filing
-of what was said, the nightly compression of episodes, or maintenance by policy."""
+of what was said, or maintenance by policy."""
 
 PROPOSAL = "memory_proposal"
 """Type under which a change that waits for the user stands in the log."""
@@ -170,8 +170,10 @@ class OperationLog:
             "results": words_in_json(operation.results, clear=_CLEAR),
             "trigger": words_in_json(why, clear=_CLEAR),
         }
+        kinds = (kind for ending, kind in _SPANS.items() if operation.type.endswith(ending))
+        kind = next(kinds, "update_memory")
         about = {
-            names.OPERATION: (kind := _span_kind(operation)),
+            names.OPERATION: kind,
             names.MEMORY_RECORD: str(operation_id),
             names.MEMORY_ACTOR: trigger.actor,
             names.MEMORY_OPERATION: operation.type,
@@ -200,9 +202,6 @@ class OperationLog:
         """Operations on what all spaces of a user share, and on one space, newest first.
 
         `user` is the caller's own name for the user, `space` that of the space.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         at, operation_id = after or (None, None)
@@ -218,13 +217,9 @@ class OperationLog:
 
 
 _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
-    ("_delete", "_retire", "_supersede", "_archive", "_remove"), "delete_memory"
+    ("_delete", "_supersede", "_archive", "_remove"), "delete_memory"
 )
 """Which of the conventions' operations on memory a type is, by its ending; all others change something."""
-
-
-def _span_kind(operation: Operation) -> str:
-    return next((kind for ending, kind in _SPANS.items() if operation.type.endswith(ending)), "update_memory")
 
 
 def logged_value(kind: str, value: Any) -> WordsJson | WordsInJson | None:

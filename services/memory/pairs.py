@@ -18,6 +18,7 @@ from services.memory.core_values import CoreValue, CoreValues
 from services.memory.items import ItemChange, removed_value, values_of
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pinned_values import PINNED, pinned_among
+from services.memory.removal.hiding_sql import LOCK_USER
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -63,9 +64,9 @@ class Pairs:
             for name, side in (("kept_value", kept), ("dropped_value", dropped))
             if side.digest is not None
         }
-        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id}
+        values = vars(owner)
         async with self._database.tenant(owner.tenant_id) as connection:
-            await connection.execute(sql.LOCK_USER, values)
+            await connection.execute(LOCK_USER, values)
             rows = await (await connection.execute(sql.PAIRS, values)).fetchall()
             if frozenset((kept, dropped)) in _sides(rows):
                 return None

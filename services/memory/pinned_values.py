@@ -23,8 +23,7 @@ def digest_of_value(block_id: UUID, field: str, text: str) -> bytes:
 
 def pinned_among(block_id: UUID, content: Mapping[str, Any], digests: Collection[bytes]) -> list[tuple[str, str]]:
     """Return the field and text of each value of a section that is pinned."""
-    short = {digest[:DIGEST_BYTES] for digest in digests}  # those of earlier programs are longer
-    return [each for each in values_of(content) if digest_of_value(block_id, *each) in short]
+    return [each for each in values_of(content) if digest_of_value(block_id, *each) in digests]
 
 
 def without_removals_of(

@@ -32,8 +32,7 @@ ON CONFLICT DO NOTHING
 
 _UNPIN_VALUES: LiteralString = """
 DELETE FROM core_memory_pins
-WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND (digest = ANY(%(digests)s)
-  OR octet_length(digest) = 32 AND substring(digest FOR 16) = ANY(%(clear)s))
+WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = ANY(%(digests)s)
 """
 
 
@@ -97,11 +96,9 @@ class Pins:
             what = f"field {field!r}" if text is None else f"value {text!r} in the field {field!r}"
             raise NotFound(f"The section {section} has no {what}.")
         values = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "block_id": block.id,
             "digests": [WordsDigest(digest_of_value(block.id, *each)) for each in named],
-            "clear": [digest_of_value(block.id, *each) for each in named],
         }
 
         async def noted(connection: Connection) -> None:

@@ -45,7 +45,7 @@ class ChangePlanner:
         """Return what ids or words mean."""
         if not ids:
             return await self._finder.find(request, what)
-        named = [await self._finder.by_id(request.owner, each) for each in ids if is_id(each)]
+        named = [await self._finder.by_id(request.owner, each) for each in ids]
         return Found([each for each in named if each is not None])
 
     async def plan_named(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> PlannedChange:

@@ -3,21 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 from services.identity.tenants import user_id_of
 from services.memory import proposals_sql as sql
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source
 from services.memory.episodes.sources import sources_of
+from services.memory.open_questions import ProposalKind, State
 from services.memory.pairs import Side
 from services.platform.postgres import Database
-
-ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
-State = Literal["waiting", "accepted", "rejected", "undone", "expired"]
 
 
 @dataclass(frozen=True)
@@ -58,33 +56,7 @@ class Proposal:
     """The message that a change rests on; of two memories, theirs are with them."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    id: UUID
-    kind: ProposalKind
-    text: str
-    replaces: str | None
-    state: State
-    expert: str | None
-    conversation_id: UUID | None
-    turn_id: UUID | None
-    at: datetime
-    message_id: UUID | None
-    kept_id: UUID | None
-    kept_at: datetime | None
-    kept_from: list[UUID] | None
-    dropped_id: UUID | None
-    dropped_at: datetime | None
-    dropped_from: list[UUID] | None
-    kept_value: str | None
-    dropped_value: str | None
-
-    @property
-    def sides(self) -> list[Side]:
-        """Of two memories, the one that stays and the one that goes."""
-        if self.kept_id is None or self.dropped_id is None:
-            return []
-        return [Side(self.kept_id, self.kept_value), Side(self.dropped_id, self.dropped_value)]
+_Row = dict[str, Any]
 
 
 class ProposalList:
@@ -106,9 +78,6 @@ class ProposalList:
         """Proposals that wait, or were settled in a way, newest first.
 
         One about two memories waits for as long as both are remembered, and the one that would go is not pinned.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         found: list[Proposal] = []
@@ -124,41 +93,49 @@ class ProposalList:
                 "after_id": last,
                 "limit": wanted,
             }
-            rows = await self._database.fetch(tenant_id, sql.LIST, values, class_row(_Row))
+            rows = await self._database.fetch(tenant_id, sql.LIST, values, dict_row)
             found += await self._shown(tenant_id, user_id, state, rows)
             if len(rows) < wanted:
                 break
-            after = (rows[-1].at, rows[-1].id)
+            after = (rows[-1]["at"], rows[-1]["id"])
         return found
 
     async def _shown(
         self, tenant_id: UUID, user_id: UUID, state: State, rows: Sequence[_Row]
     ) -> Sequence[Proposal]:
         """Return the proposals with their texts and sources, without those about values that are gone."""
-        blocks = {side.id for row in rows for side in row.sides if side.digest is not None}
+        blocks = {side.id for row in rows for side in _sides(row) if side.digest is not None}
         read = await self._values.read(tenant_id, user_id, blocks) if blocks else []
         values = {Side(each.block_id, each.digest): each for each in read}
         shown = [row for row in rows if _is_shown(row, state, values)]
         ids = {each for row in shown for each in _message_ids(row)}
-        of_values = (values[side].message_id for row in shown for side in row.sides if side in values)
+        of_values = (values[side].message_id for row in shown for side in _sides(row) if side in values)
         ids |= {each for each in of_values if each is not None}
         messages = await sources_of(self._database, tenant_id, ids)
         return [_proposal(row, messages, values) for row in shown]
 
 
+def _sides(row: _Row) -> list[Side]:
+    """Of two memories, the one that stays and the one that goes."""
+    if row["kept_id"] is None or row["dropped_id"] is None:
+        return []
+    return [Side(row["kept_id"], row["kept_value"]), Side(row["dropped_id"], row["dropped_value"])]
+
+
 def _is_shown(row: _Row, state: State, values: Mapping[Side, CoreValue]) -> bool:
     """Whether the values of core memory that it is about are known, and, while it waits, still hold."""
-    sides = [side for side in row.sides if side.digest is not None]
+    both = _sides(row)
+    sides = [side for side in both if side.digest is not None]
     if any(side not in values for side in sides):
         return False
     if state != "waiting":
         return True
-    return all(values[side].holds and not (side == row.sides[1] and values[side].is_pinned) for side in sides)
+    return all(values[side].holds and not (side == both[1] and values[side].is_pinned) for side in sides)
 
 
 def _message_ids(row: _Row) -> list[UUID]:
-    own = [row.message_id] if row.message_id else []
-    return [*own, *(row.kept_from or []), *(row.dropped_from or [])]
+    own = [row["message_id"]] if row["message_id"] else []
+    return [*own, *(row["kept_from"] or []), *(row["dropped_from"] or [])]
 
 
 def _proposal(row: _Row, messages: Mapping[UUID, Source], values: Mapping[Side, CoreValue]) -> Proposal:
@@ -166,8 +143,9 @@ def _proposal(row: _Row, messages: Mapping[UUID, Source], values: Mapping[Side, 
         return [messages[each] for each in ids or [] if each is not None and each in messages]
 
     memories = []
-    written = ((row.text, row.kept_at, row.kept_from), (row.replaces, row.dropped_at, row.dropped_from))
-    for side, (text, at, ids) in zip(row.sides, written, strict=False):
+    written = [(row["text"], row["kept_at"], row["kept_from"])]
+    written.append((row["replaces"], row["dropped_at"], row["dropped_from"]))
+    for side, (text, at, ids) in zip(_sides(row), written, strict=False):
         if side in values:
             value = values[side]
             of_value = said([value.message_id])
@@ -175,15 +153,9 @@ def _proposal(row: _Row, messages: Mapping[UUID, Source], values: Mapping[Side, 
         elif at is not None:
             memories.append(ProposedMemory(side.id, text or "", at, said(ids)))
     return Proposal(
-        id=row.id,
-        kind=row.kind,
-        text=memories[0].text if memories else row.text,
-        replaces=memories[1].text if len(memories) > 1 else row.replaces,
-        state=row.state,
-        expert=row.expert,
-        conversation_id=row.conversation_id,
-        turn_id=row.turn_id,
-        at=row.at,
+        **{name: row[name] for name in ("id", "kind", "state", "expert", "conversation_id", "turn_id", "at")},
+        text=memories[0].text if memories else row["text"],
+        replaces=memories[1].text if len(memories) > 1 else row["replaces"],
         memories=memories,
-        messages=said([row.message_id]),
+        messages=said([row["message_id"]]),
     )

@@ -6,7 +6,7 @@ their turn, their conversation and their user.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -20,10 +20,10 @@ from services.memory.changes import Changes
 from services.memory.core_values import CoreValues
 from services.memory.finding import is_id
 from services.memory.model import ChangeRequest
-from services.memory.open_questions import OpenQuestions
+from services.memory.open_questions import OpenQuestion, OpenQuestions, State
 from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
-from services.memory.proposal_list import ProposalKind, ProposalList, State
+from services.memory.proposal_list import ProposalList
 from services.memory.removal.undo import Undo
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
@@ -31,24 +31,6 @@ from services.platform.postgres import Database
 from state.memory import MemoryChange
 
 EditKind = Literal["remember", "forget"]
-
-
-@dataclass(frozen=True)
-class _Proposed:
-    """A proposal that is to be carried out."""
-
-    state: State
-    kind: ProposalKind
-    text: str
-    replaces: str
-    memory: str
-    expert_id: UUID
-    space_id: UUID | None
-    kept: UUID | None
-    dropped: UUID | None
-    kept_value: str | None
-    dropped_value: str | None
-    asked_in: UUID | None
 
 
 class Proposals(ProposalList):
@@ -117,7 +99,9 @@ class Proposals(ProposalList):
         asked = {"asked": str(request.trigger.turn_id)} if is_asked and request.trigger.turn_id else {}
         value = {"text": text, "replaces": replaces or None, "memory": memory or None}
         operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting", **asked})
-        return await self._append(connection, request.owner, operation, request.trigger)
+        owner = request.owner
+        whose = replace(request.trigger, expert_id=owner.expert_id, space_id=owner.space_id, details={})
+        return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)
 
     async def close_overtaken(self, connection: Connection, owner: Owner) -> None:
         """Close, in a transaction of the caller's, what waits for a user and is overtaken."""
@@ -149,7 +133,7 @@ class Proposals(ProposalList):
             NotFound: the user has no such proposal.
             Conflict: it was settled before, or no earlier turn has asked the user.
         """
-        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": proposal_id}
+        values = {**vars(owner), "id": proposal_id}
         change = await self._accept(values, request.trigger)
         if change is None:
             raise Conflict(
@@ -160,7 +144,7 @@ class Proposals(ProposalList):
     async def _accept(self, values: dict[str, Any], by: Trigger) -> MemoryChange | None:
         """Carry a proposal out; in a turn, only if an earlier one has asked the user."""
         tenant_id, proposal_id = values["tenant_id"], values["id"]
-        rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, class_row(_Proposed))
+        rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, class_row(OpenQuestion))
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")
         [proposed] = rows
@@ -184,7 +168,7 @@ class Proposals(ProposalList):
         owner, closed = request.owner, []
         for each in ids:
             try:
-                values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": UUID(each)}
+                values = {**vars(owner), "id": UUID(each)}
                 await self._settle(values, "rejected")
             except (ValueError, NotFound, Conflict):
                 continue
@@ -211,7 +195,7 @@ class Proposals(ProposalList):
             raise Conflict(f"The proposal {proposal_id} has changed nothing that could be undone.")
         await self._undoing.undo(tenant_id, user, UUID(operation_id))
 
-    async def _carry_out(self, owner: Owner, proposed: "_Proposed", trigger: Trigger) -> MemoryChange:
+    async def _carry_out(self, owner: Owner, proposed: OpenQuestion, trigger: Trigger) -> MemoryChange:
         request = ChangeRequest.outside_of_turns(owner, replace(trigger, expert_id=None))
         ids = [each for each in proposed.memory.split(",") if each]
         if proposed.kind == "forget":
@@ -225,20 +209,9 @@ class Proposals(ProposalList):
             NotFound: there is no such proposal.
             Conflict: it waits no more.
         """
-        settled = {**values, "state": state}
+        settled = {**values, "ids": [values["id"]], "state": state}
         if await self._database.fetch(values["tenant_id"], sql.SETTLE, settled, tuple_row):
             return
         if not await self._database.fetch(values["tenant_id"], sql.MADE, values, tuple_row):
             raise NotFound(f"There is no proposal {values['id']}.")
         raise Conflict(f"The proposal {values['id']} was settled before.")
-
-    async def _append(self, connection: Connection, owner: Owner, operation: Operation, trigger: Trigger) -> UUID:
-        whose = Trigger(
-            trigger.actor,
-            trigger.message_id,
-            trigger.conversation_id,
-            trigger.turn_id,
-            owner.expert_id,
-            owner.space_id,
-        )
-        return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)

@@ -30,20 +30,36 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memo
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
 
-PROPOSED: LiteralString = """
-SELECT results->>'state' AS state, field AS kind, coalesce(new_value->>'text', '') AS text,
-       coalesce(new_value->>'replaces', '') AS replaces, coalesce(new_value->>'memory', '') AS memory,
-       (trigger->>'expert_id')::uuid AS expert_id, space_id, (results->>'kept')::uuid AS kept,
-       (results->>'dropped')::uuid AS dropped, results->>'kept_value' AS kept_value,
-       results->>'dropped_value' AS dropped_value, (results->>'asked')::uuid AS asked_in
-FROM memory_operations
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-  AND new_value IS NOT NULL
+OPEN: LiteralString = """
+SELECT o.id, o.field AS kind, o.results->>'state' AS state, coalesce(o.new_value->>'text', '') AS text,
+       coalesce(o.new_value->>'replaces', '') AS replaces, coalesce(o.new_value->>'memory', '') AS memory,
+       (o.trigger->>'expert_id')::uuid AS expert_id, o.space_id, (o.results->>'asked')::uuid AS asked_in,
+       (o.results->>'kept')::uuid AS kept, (o.results->>'dropped')::uuid AS dropped,
+       o.results->>'kept_value' AS kept_value, o.results->>'dropped_value' AS dropped_value
+FROM memory_operations o
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
+  AND o.new_value IS NOT NULL
 """
+PROPOSED: LiteralString = f"{OPEN} AND o.id = %(id)s"
+_WAITING: LiteralString = f"{OPEN} AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept'"
+WAITING: LiteralString = f"{_WAITING} ORDER BY o.at, o.id"
+# The one that the turn before has asked comes first.
+QUESTION: LiteralString = f"""
+WITH before AS (
+    SELECT t.id FROM turns t
+    WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
+      AND t.user_message_id <> %(message_id)s
+    ORDER BY t.started_at DESC, t.id DESC LIMIT 1
+)
+{_WAITING}
+  AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
+  AND (NOT o.results ? 'asked' OR (o.results->>'asked')::uuid = (SELECT id FROM before))
+ORDER BY NOT o.results ? 'asked', o.at, o.id
+"""  # noqa: S608 — a constant
 
 SETTLE: LiteralString = """
 UPDATE memory_operations SET results = jsonb_set(results, '{state}', to_jsonb(%(state)s::text))
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
   AND results->>'state' = 'waiting' AND new_value IS NOT NULL
 RETURNING id
 """
@@ -51,10 +67,6 @@ RETURNING id
 MADE: LiteralString = """
 SELECT results->>'state', results->>'operation' FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-"""
-
-LOCK_USER: LiteralString = """
-SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
 """
 
 # Digests are compared by the caller: they may be encrypted.

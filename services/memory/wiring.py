@@ -119,7 +119,7 @@ def make_memory(
     )
     hiding = Hiding(core, episodes, operations, jobs, remaking)
     archive = Archive(database, episodes, recall, operations)
-    undo = Undo(database, core, hiding, operations)
+    undo = Undo(database, hiding, operations)
     values = CoreValues(database)
     questions = OpenQuestions(database, values)
     finder = MemoryFinder(database, core, embedder)
@@ -143,7 +143,7 @@ def make_memory(
         proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
         questions=questions,
         undo=undo,
-        branching=BranchMemory(core, hiding, operations),
+        branching=BranchMemory(hiding, operations),
         hiding=hiding,
         exclusions=Exclusions(database),
         foreign_origins=ForeignOrigins(database),

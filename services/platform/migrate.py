@@ -135,9 +135,9 @@ def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> Non
 
 def upgrade_within(transaction: "Connection", revision: str) -> None:
     """Apply the migrations up to a revision, or `head`, within a transaction of the caller's."""
-    from services.platform.upgrade import run_migrations  # noqa: PLC0415 — half a second, and only for a restore
+    from services.platform import migration_run  # noqa: PLC0415 — half a second, and only for a restore
 
-    run_migrations(revision, connection=transaction)
+    migration_run.run(revision, connection=transaction)
 
 
 def _upgrade(owner_url: str) -> None:
@@ -146,7 +146,7 @@ def _upgrade(owner_url: str) -> None:
     Raises:
         RuntimeError: a migration failed; with what it wrote.
     """
-    arguments = [sys.executable, "-m", "services.platform.upgrade"]
+    arguments = [sys.executable, "-m", "services.platform.migration_run"]
     done = subprocess.run(arguments, input=owner_url, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"The schema could not be upgraded.\n{done.stderr.strip()}")

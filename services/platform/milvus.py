@@ -6,11 +6,12 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
-from services.platform.pandas_placeholder import import_pymilvus
+from services.platform.pandas_placeholder import without_pandas
 from services.platform.proxies import is_loopback
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ LITE = "milvus_lite"
 """Beginning of the version that Milvus Lite names."""
 NO_SUCH_COLLECTION = 100
 """Milvus' code for a missing collection or alias."""
+
+
+@lru_cache(maxsize=1)
+def pymilvus() -> Any:
+    """Return the client's library, which takes a third of a second to import: with the first use of the index."""
+    with without_pandas():
+        import pymilvus as library  # noqa: PLC0415
+    return library
 
 
 class CollectionMissing(Unavailable):
@@ -61,11 +70,9 @@ class Milvus:
         """
         async with self._breaker.use():
             client = await self._connected()
-            from pymilvus import MilvusException  # noqa: PLC0415 — imported by now
-
             try:
                 yield client
-            except MilvusException as error:
+            except pymilvus().MilvusException as error:
                 if error.code == NO_SUCH_COLLECTION:
                     raise CollectionMissing("A collection of the index is not there.") from error
                 raise Unavailable(f"Milvus does not answer, or refuses (code {error.code}).") from error
@@ -91,9 +98,7 @@ class Milvus:
         """
 
         def run() -> Result:
-            from pymilvus import MilvusClient  # noqa: PLC0415 — imported by now
-
-            client = MilvusClient(
+            client = pymilvus().MilvusClient(
                 uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=self._options
             )
             try:
@@ -129,18 +134,16 @@ class Milvus:
                 # Its handlers run in every child between fork and exec, where they may kill it.
                 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
                 # The import would block the start; in a thread turns go on.
-                await asyncio.to_thread(import_pymilvus)
-                from pymilvus import AsyncMilvusClient, MilvusException  # noqa: PLC0415
-
+                library = await asyncio.to_thread(pymilvus)
                 # It logs every failure with its traceback; the service logs each once.
                 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
-                client = AsyncMilvusClient(
+                client = library.AsyncMilvusClient(
                     uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=self._options
                 )
                 try:
                     async with asyncio.timeout(_TIMEOUT_S):
                         await client.list_collections()
-                except (MilvusException, TimeoutError, OSError) as error:
+                except (library.MilvusException, TimeoutError, OSError) as error:
                     await client.close()
                     raise Unavailable("Milvus does not answer.") from error
                 except BaseException:

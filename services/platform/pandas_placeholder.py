@@ -44,12 +44,6 @@ def without_pandas() -> Iterator[None]:
             del sys.modules[name]
 
 
-def import_pymilvus() -> None:
-    """Import pymilvus, which takes a third of a second."""
-    with without_pandas():
-        import_module("pymilvus")
-
-
 class _NotInstalled(MetaPathFinder):
     """Makes pandas appear not installed from now on."""
 

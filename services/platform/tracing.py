@@ -61,19 +61,12 @@ class Tracing:
         if not any(os.environ.get(name) for name in _ENDPOINTS) or self.tracer is not None:
             return
         try:
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 — an extra
-                OTLPSpanExporter,
-            )
-            from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
-            from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-            from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+            from services.platform.tracing_exporter import exporting_provider  # noqa: PLC0415 — an extra
         except ImportError:
             raise ConfigurationError(
                 f"{_ENDPOINTS[0]} is set, which needs the extra: pip install 'anamnesis-agent[otel]'"
             ) from None
-        service = os.environ.get("OTEL_SERVICE_NAME") or "anamnesis"
-        provider = TracerProvider(resource=Resource.create({"service.name": service}), shutdown_on_exit=False)
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        provider = exporting_provider(os.environ.get("OTEL_SERVICE_NAME") or "anamnesis")
         self._provider, self.tracer, self.content = provider, provider.get_tracer("anamnesis"), content
 
     def stop(self) -> None:

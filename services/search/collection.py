@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from services.platform.milvus import LITE
+from services.platform.milvus import LITE, pymilvus
 from services.search.index_terms import VERSION as TERMS_VERSION
 from services.search.parameters import BM25_B, BM25_K1
 
@@ -107,34 +107,36 @@ def is_of_model(properties: dict[str, Any], model: str, dimension: int) -> bool:
 
 
 def _schema(dimension: int, add_own_fields: "Callable[[CollectionSchema], None]") -> "CollectionSchema":
-    from pymilvus import DataType, Function, FunctionType, MilvusClient  # noqa: PLC0415 — takes most of a second
-
-    schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
-    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=36)
+    library = pymilvus()
+    kinds = library.DataType
+    schema = library.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("id", kinds.VARCHAR, is_primary=True, max_length=36)
     add_own_fields(schema)
     # Our own tokens: `standard` only has to cut at the spaces between them.
     analyzer = {"tokenizer": "standard"}
-    schema.add_field("terms", DataType.VARCHAR, max_length=8192, enable_analyzer=True, analyzer_params=analyzer)
-    schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
-    schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=dimension)
-    bm25 = Function(
-        name="bm25", function_type=FunctionType.BM25, input_field_names=["terms"], output_field_names=["sparse"]
+    schema.add_field("terms", kinds.VARCHAR, max_length=8192, enable_analyzer=True, analyzer_params=analyzer)
+    schema.add_field("sparse", kinds.SPARSE_FLOAT_VECTOR)
+    schema.add_field("embedding", kinds.FLOAT_VECTOR, dim=dimension)
+    bm25 = library.Function(
+        name="bm25",
+        function_type=library.FunctionType.BM25,
+        input_field_names=["terms"],
+        output_field_names=["sparse"],
     )
     schema.add_function(bm25)
     return schema
 
 
 def _add_fields_of_unit(schema: "CollectionSchema") -> None:
-    from pymilvus import DataType  # noqa: PLC0415 — imported by now
-
-    schema.add_field("episode_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("tenant_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("user_id", DataType.VARCHAR, max_length=36, is_partition_key=True)
-    schema.add_field("expert_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("conversation_id", DataType.VARCHAR, max_length=36)
-    schema.add_field("episode_type", DataType.VARCHAR, max_length=16)
-    schema.add_field("importance", DataType.FLOAT)
-    schema.add_field("created_at", DataType.INT64)
+    kinds = pymilvus().DataType
+    schema.add_field("episode_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("tenant_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("user_id", kinds.VARCHAR, max_length=36, is_partition_key=True)
+    schema.add_field("expert_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("conversation_id", kinds.VARCHAR, max_length=36)
+    schema.add_field("episode_type", kinds.VARCHAR, max_length=16)
+    schema.add_field("importance", kinds.FLOAT)
+    schema.add_field("created_at", kinds.INT64)
 
 
 def terms_that_fit(terms: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from uuid_utils.compat import uuid7
 
-from services.platform.milvus import NO_SUCH_COLLECTION, CollectionMissing, Milvus
+from services.platform.milvus import NO_SUCH_COLLECTION, CollectionMissing, Milvus, pymilvus
 from services.search.collection import copy_collection
 
 if TYPE_CHECKING:
@@ -91,16 +91,6 @@ async def rewrite(milvus: Milvus, name: str) -> int:
     return count
 
 
-async def has_collection(milvus: Milvus, name: str) -> bool:
-    """Whether the name under which is searched refers to a collection.
-
-    Raises:
-        Unavailable: Milvus does not answer.
-    """
-    async with milvus.use() as client:
-        return await _exists(client, name)
-
-
 async def remove_leftovers(milvus: Milvus, name: str) -> None:
     """Remove the collections behind a name that are not in use: what was left of a try that was broken off.
 
@@ -126,11 +116,9 @@ async def remove(milvus: Milvus, name: str) -> None:
 
 async def loaded(client: "AsyncMilvusClient", name: str, ask: Callable[[], Awaitable[Result]]) -> Result:
     """Ask; a collection that its server has reopened is loaded first."""
-    from pymilvus import MilvusException  # noqa: PLC0415 — imported by now
-
     try:
         return await ask()
-    except MilvusException as error:
+    except pymilvus().MilvusException as error:
         if "load" not in str(error.message).lower():
             raise
     await client.load_collection(name)
@@ -138,11 +126,9 @@ async def loaded(client: "AsyncMilvusClient", name: str, ask: Callable[[], Await
 
 
 async def _exists(client: "AsyncMilvusClient", name: str) -> bool:
-    from pymilvus import MilvusException  # noqa: PLC0415 — imported by now
-
     try:
         await client.describe_collection(name)
-    except MilvusException as error:
+    except pymilvus().MilvusException as error:
         if error.code != NO_SUCH_COLLECTION:
             raise
         return False

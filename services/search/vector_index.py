@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 Hits = list[list[dict[str, Any]]]
 """For each query what was found, as Milvus answers."""
 
+FORGET_PASSAGES = "forget_passages"
+"""Job that removes chunks of removed documents and bases from the index."""
 WRITING = "index_episodes"
 """Lock of writers into the index, and of permanent removals."""
 

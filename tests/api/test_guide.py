@@ -57,6 +57,16 @@ async def test_what_it_does_not_hold_is_not_found(guide: httpx.AsyncClient, tmp_
     assert (await guide.post("/guide/")).status_code == 405
 
 
+@pytest.mark.parametrize(("path", "up"), [("nothing.html", "./"), ("zh/nothing.html", "../"), ("a/b/c", "../../")])
+async def test_the_page_for_missing_pages_finds_its_style_below_any_prefix(
+    guide: httpx.AsyncClient, tmp_path: Path, path: str, up: str
+) -> None:
+    missing = '<link href="/assets/a.css"><script>{"base": "/"}; new URL("/", location)</script><a href="//host">'
+    _build(tmp_path, index="<h1>Anamnesis</h1>", **{"404": missing})
+    found = (await guide.get(f"/guide/{path}")).text
+    assert found == missing.replace('"/assets', f'"{up}assets').replace('"/"', f'"{up}"')
+
+
 async def test_a_page_that_the_browser_has_is_not_sent_again(guide: httpx.AsyncClient, tmp_path: Path) -> None:
     _build(tmp_path, index="<h1>Anamnesis</h1>")
     first = await guide.get("/guide/")

@@ -190,7 +190,9 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
 
 def test_it_loads_nothing_that_only_other_commands_need(tmp_path: Path) -> None:
     program = [sys.executable, "-X", "importtime", "-m", "anamnesis_agent"]
-    service = ServiceProcess(tmp_path / "data", free_port(), program=program, environment={"PYTHONPATH": str(ROOT)})
+    service = ServiceProcess(
+        tmp_path / "data", free_port(), program=program, environment={"PYTHONPATH": str(ROOT)}
+    )
     service.start()  # over new data, whose schema is made first
     try:
         answer_of(chat(service.url, "Hello"))
@@ -198,4 +200,4 @@ def test_it_loads_nothing_that_only_other_commands_need(tmp_path: Path) -> None:
         service.end()
     loaded = {line.rpartition("|")[2].strip() for line in service.text.splitlines() if "import time:" in line}
     assert "services.platform.postgres" in loaded
-    assert loaded.isdisjoint({"alembic", "sqlalchemy", "pandas", "setuptools", "services.platform.upgrade"})
+    assert loaded.isdisjoint({"alembic", "sqlalchemy", "pandas", "setuptools", "services.platform.migration_run"})

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import logging
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
@@ -197,7 +198,8 @@ async def test_without_an_exporter_nothing_is_added(services: Services, monkeypa
 
 def test_an_exporter_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace.export", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace.export", None)
+    monkeypatch.delitem(sys.modules, "services.platform.tracing_exporter", raising=False)
     with pytest.raises(ConfigurationError, match=r"anamnesis-agent\[otel\]"):
         TRACING.start()
     assert TRACING.tracer is None

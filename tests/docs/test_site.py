@@ -103,3 +103,10 @@ def test_the_site_asks_no_other_host_for_fonts_or_figures() -> None:
     assert settings["theme"]["font"] is False
     assert "analytics" not in settings["extra"]
     assert not {"extra_javascript", "extra_css", "repo_url"} & settings.keys()
+
+
+def test_every_file_that_the_map_names_exists() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "architecture.md").read_text("utf-8")))
+    folders = ("api", "graph", "nodes", "services", "state", "anamnesis_agent", "anamnesis_client")
+    there = [str(file) for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert {name for name in named if not any(file.endswith(f"/{name}") for file in there)} == set()

@@ -20,7 +20,7 @@ loaded("redis", "langchain_core", "langgraph", "fastapi", "numpy")
 import api.app, graph.builder, services.background, services.bootstrap, services.llm.chat_models
 import services.memory.wiring, services.knowledge.wiring, services.summaries.wiring
 from services.text import tokenizer as terms
-from services.platform.pandas_placeholder import import_pymilvus
+from services.platform.milvus import pymilvus
 from services.platform.settings import load_settings
 from services.warm_up import warm_up
 heavy = ("openai", "langchain_openai", "aiohttp", "pymilvus", "pandas", "sqlalchemy", "alembic", "jieba", "opencc")
@@ -34,7 +34,7 @@ for _ in range(100):  # a thread that has just ended is there for a moment longe
         break
     time.sleep(0.02)
 print(extra)
-import_pymilvus()
+pymilvus()
 loaded(*heavy)
 """
 _WITH_A_MODEL = """

@@ -83,9 +83,10 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
     store = FilingStore(services.database, memory.operations)
     return Filing(
         store,
-        FilingEvidence(memory.changes, memory.values, memory.foreign_origins),
+        FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
         services.models,
-        FilingPlans(memory.changes, memory.core, memory.hiding),
+        FilingPlans(memory.changes.planner, memory.core),
+        memory.hiding,
         memory.proposals,
         jobs,
         quiet_s=quiet_s,

@@ -7,7 +7,7 @@ import { ago, currentLanguage, dateTime, known, t } from './i18n.js'
 export { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState }
 
 const ICONS = {
-  add: 'M12 5v14M5 12h14', back: 'M15 5l-7 7 7 7', chat: 'M4 5h16v11H9l-5 4z', check: 'M5 12.5l4.5 4.5L19 7',
+  add: 'M12 5v14M5 12h14', back: 'M15 5l-7 7 7 7', chat: 'M4 5h16v11H9l-5 4z', check: 'M5 12.5l4.5 4.5L19 7', clip: 'M19 11l-7.5 7.5a4.2 4.2 0 01-6-6l8-8a2.8 2.8 0 014 4l-8 8a1.4 1.4 0 01-2-2l7-7',
   clock: 'M12 7v5l3.5 2M21 12a9 9 0 11-18 0 9 9 0 0118 0z', close: 'M6 6l12 12M18 6L6 18',
   columns: 'M4 5h7v14H4zM13 5h7v14h-7z', copy: 'M9 9h10v11H9zM15 9V4H5v11h4', down: 'M6 9l6 6 6-6', download: 'M12 4v11M7 10.5l5 5 5-5M5 20h14', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
   experts: 'M12 12a4 4 0 100-8 4 4 0 000 8zM4 20c1-4 4-6 8-6s7 2 8 6', file: 'M6 3h8l4 4v14H6zM14 3v4h4',
@@ -15,7 +15,7 @@ const ICONS = {
   sliders: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5',
   help: 'M4 5h6a2 2 0 012 2v13a2 2 0 00-2-2H4zM20 5h-6a2 2 0 00-2 2v13a2 2 0 012-2h6z',
   ghost: 'M5 21V10a7 7 0 0114 0v11l-2.4-2-2.3 2-2.3-2-2.3 2-2.3-2zM9.5 10v1M14.5 10v1',
-  heart: 'M3 12h4l2-6 4 12 2.5-6H21', image: 'M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5v.01', key: 'M14 10a4 4 0 10-3.5 4L12 12.5V15h2.5v2.5H17V20h3v-3z',
+  heart: 'M3 12h4l2-6 4 12 2.5-6H21', key: 'M14 10a4 4 0 10-3.5 4L12 12.5V15h2.5v2.5H17V20h3v-3z',
   left: 'M14 6l-6 6 6 6', log: 'M5 6h14M5 12h14M5 18h9', memory: 'M12 4c-5 0-8 1.3-8 3v10c0 1.7 3 3 8 3s8-1.3 8-3V7c0-1.7-3-3-8-3zM4 7c0 1.7 3 3 8 3s8-1.3 8-3M4 12c0 1.7 3 3 8 3s8-1.3 8-3',
   menu: 'M4 7h16M4 12h16M4 17h16', more: 'M6 12h.01M12 12h.01M18 12h.01', pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7', person: 'M12 3l8 4v5c0 5-3.5 8-8 9-4.5-1-8-4-8-9V7z',
   redo: 'M20 11a8 8 0 10-2.3 6.3M20 5v6h-6', right: 'M10 6l6 6-6 6', search: 'M11 18a7 7 0 100-14 7 7 0 000 14zM16 16l4.5 4.5',

@@ -41,8 +41,6 @@ class StoredUnit:
     """Messages that the whole episode comes from."""
     message_id: UUID | None
     """None if the episode was written."""
-    previous_id: UUID | None
-    """The message before it in its conversation; set for search results."""
     question_id: UUID | None = None
     """For an answer: the message that it answers."""
     question: str | None = None

@@ -4,8 +4,7 @@ It can be rebuilt from PostgreSQL at any time, and nothing is ever shown from it
 *unit*: one message of a turn's episode, or a written memory.
 
 In Milvus Lite a user's units are in one of `SHARDS` collections, so that a search scans few users. A Milvus server
-has one collection, which it divides by user itself; collections that a server has from before are used until the
-index is rebuilt.
+has one collection, which it divides by user itself.
 """
 
 import asyncio
@@ -18,15 +17,7 @@ from uuid import UUID
 
 from services.memory.episodes.index_row import IndexRow, as_entity
 from services.memory.episodes.scope import Scope, filter_of
-from services.memory.episodes.shards import (
-    SHARDS,
-    collection_name,
-    name_of,
-    names,
-    shard_of,
-    shards_in,
-    vector_index,
-)
+from services.memory.episodes.shards import collection_name, shard_of, shards_in, vector_index
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.threads import beside_the_loop
 from services.search.shard import (
@@ -71,7 +62,7 @@ class UnitHit:
 
 
 class EpisodeIndex:
-    """Adds, finds and removes units."""
+    """Adds, finds and removes units; `Unavailable` where Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int, key_of: KeyOfUser | None = None) -> None:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
@@ -91,11 +82,7 @@ class EpisodeIndex:
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """Check whether the index was made with this embedding model and by this version.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Check whether the index was made with this embedding model and by this version."""
         await self._vectors.check()
 
     async def search(
@@ -129,53 +116,26 @@ class EpisodeIndex:
         limits = (limit, dense_limit or limit)
         fields = ("episode_id", "terms")
         name = await self._name_within(scope.user_id, within_s)
-        try:
-            found = await self._vectors.search(
-                name, filter_of(scope), stored, vectors, limits, fields, within_s=within_s
-            )
-        except CollectionMissing:
-            if (now := await self._name(scope.user_id, again=True)) == name:
-                raise
-            found = await self._vectors.search(
-                now, filter_of(scope), stored, vectors, limits, fields, within_s=within_s
-            )
-        words, meaning = found
+        words, meaning = await self._vectors.search(
+            name, filter_of(scope), stored, vectors, limits, fields, within_s=within_s
+        )
         return _hits(words), _hits(meaning)
 
-    async def _name(self, user_id: UUID, *, again: bool = False) -> str:
-        """The collection of a user's units.
-
-        Args:
-            again: look whether another process has rebuilt the index as one collection.
-        """
-        if self._shards is None or again:
+    async def shards(self) -> int:
+        """Return the number of collections."""
+        if self._shards is None:
             self._shards = await shards_in(self._milvus)
-        return name_of(user_id, self._shards)
+        return self._shards
+
+    async def _name(self, user_id: UUID) -> str:
+        """The collection of a user's units."""
+        return collection_name(shard_of(user_id), await self.shards())
 
     async def _name_within(self, user_id: UUID, within_s: float | None) -> str:
         """The same, asking Milvus at most once and for at most so long."""
         if self._shards is not None or within_s is None:
             return await self._name(user_id)
         return await self._vectors.in_time(partial(self._name, user_id), within_s)
-
-    async def shards_of_new(self) -> int:
-        """Number of collections of an index that is rebuilt.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        return SHARDS if await self._milvus.is_lite() else 1
-
-    async def remove_other_layout(self, shards: int) -> None:
-        """Remove the collections that a Milvus server has from before, once one has replaced them.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        if shards == 1:
-            for name in names(SHARDS):
-                await remove(self._milvus, name)
-        self._shards = shards
 
     async def rows(
         self, scope: Scope, unit_ids: Sequence[UUID], *, between: bool = False, vectors: bool, within_s: float
@@ -192,7 +152,6 @@ class EpisodeIndex:
 
         Raises:
             CollectionMissing: the user's shard is not there.
-            Unavailable: Milvus does not answer.
         """
         name = await self._name_within(scope.user_id, within_s)
         fields = ["id", "terms", *(["embedding"] if vectors else [])]
@@ -220,11 +179,7 @@ class EpisodeIndex:
         return await asyncio.to_thread(read) if len(found) > _MANY_ROWS else read()
 
     async def terms_of(self, user_id: UUID) -> list[tuple[UUID, str]]:
-        """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard."""
         name = await self._name(user_id)
 
         def read(client: "MilvusClient") -> list[tuple[UUID, str]]:
@@ -256,7 +211,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer, or the index holds embeddings of another model.
         """
-        self._shards = shards = await shards_in(self._milvus)  # a writer must not make what was replaced
+        shards = await self.shards()
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):
             mine = await self.entities([row for row in rows if shard_of(row.user_id) % shards == shard])
             of_shard = partial(lost, shard, shards) if lost is not None else None
@@ -285,38 +240,26 @@ class EpisodeIndex:
         return await self._key_of(tenant_id, user_id=user_id) if self._key_of else None
 
     async def flush(self, shard: int) -> None:
-        """Flush a shard's newest rows into its indexes.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        await self._vectors.flush(collection_name(shard, await shards_in(self._milvus)))
+        """Flush a shard's newest rows into its indexes."""
+        await self._vectors.flush(collection_name(shard, await self.shards()))
 
     async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
-        """Remove a user's units: those of the episodes given, or all; return how many.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Remove a user's units: those of the episodes given, or all; return how many."""
         mine = f'user_id == "{user_id}"'
         filters = (
             [mine]
             if episode_ids is None
             else [f"{mine} and {chosen}" for chosen in any_of("episode_id", episode_ids)]
         )
-        return await self._vectors.delete(await self._name(user_id, again=True), filters)
+        return await self._vectors.delete(await self._name(user_id), filters)
 
-    async def begin_again(self, shard: int, shards: int = SHARDS) -> NewCollection:
-        """Create an empty collection beside a shard's current one, to be filled and then to replace it.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        return await self._vectors.begin_again(collection_name(shard, shards))
+    async def begin_again(self, shard: int) -> NewCollection:
+        """Create an empty collection beside a shard's current one, to be filled and then to replace it."""
+        return await self._vectors.begin_again(collection_name(shard, await self.shards()))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove an empty shard; raises as `begin_again`."""
-        await remove(self._milvus, collection_name(shard, await shards_in(self._milvus)))
+        """Remove an empty shard."""
+        await remove(self._milvus, collection_name(shard, await self.shards()))
 
     async def rewrite(self) -> int:
         """Rewrite every shard with its live rows, because its files also hold removed ones.
@@ -326,17 +269,15 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer; the remaining shards are unchanged.
         """
-        return sum([await rewrite(self._milvus, name) for name in names(await shards_in(self._milvus))])
+        shards = await self.shards()
+        return sum([await rewrite(self._milvus, collection_name(shard, shards)) for shard in range(shards)])
 
     async def remove_leftovers(self, user_id: UUID) -> None:
         """Remove what an interrupted rebuild of the user's shard left; nobody searches it.
 
         Only for the holder of the lock `WRITING`.
-
-        Raises:
-            Unavailable: Milvus does not answer.
         """
-        await remove_leftovers(self._milvus, await self._name(user_id, again=True))
+        await remove_leftovers(self._milvus, await self._name(user_id))
 
 
 def _stored(terms: Sequence[str], key: "DataKey | None") -> Sequence[str]:

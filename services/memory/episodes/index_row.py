@@ -47,11 +47,7 @@ def milliseconds(at: datetime) -> int:
 
 
 def held_by(expert_id: UUID, space_id: UUID | None) -> UUID:
-    """Return the value of the field `expert_id` of a collection: the expert, or a substitute for the expert in a
-    space.
-
-    So collections from before spaces existed can hold them without a new field.
-    """
+    """Return the value of the field `expert_id` of a collection: the expert, or one made of it and a space."""
     return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 
 

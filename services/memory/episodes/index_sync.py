@@ -199,7 +199,7 @@ class EpisodeIndexSync:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
         count = 0
-        shards = await self._index.shards_of_new()
+        shards = await self._index.shards()
         for shard in range(shards):
             count += await self._rebuild_shard(shard, shards, on_progress)
         return count
@@ -211,7 +211,7 @@ class EpisodeIndexSync:
             if not users:
                 await self._index.remove_shard(shard)
                 return 0
-            fresh = await self._index.begin_again(shard, shards)
+            fresh = await self._index.begin_again(shard)
             done: list[tuple[UUID, dict[UUID, _Written]]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
@@ -219,7 +219,6 @@ class EpisodeIndexSync:
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()
-            await self._index.remove_other_layout(shards)
             for tenant_id, written in done:
                 await self._mark(tenant_id, written)
         await asyncio.sleep(_OTHERS_S)

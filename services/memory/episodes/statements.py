@@ -46,7 +46,7 @@ CASE WHEN starts_with(q.content, '~[1.') THEN q.content ELSE left(q.content, 200
 """
 
 UNINDEXED: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
+SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM (
     SELECT * FROM remembered_episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
@@ -57,26 +57,11 @@ WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
 
-# With their texts: a working set already knows the order of messages.
-SHOWN: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
-FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
-JOIN remembered_episodes e ON e.id = hit.episode_id AND {VISIBLE}
-LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
-{_QUESTION}
-WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
-"""  # noqa: S608 — our own text only
-
 FOUND: LiteralString = f"""
-SELECT {UNIT}, previous.id AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
+SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 JOIN remembered_episodes e ON e.id = hit.episode_id AND {VISIBLE}
 LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
-LEFT JOIN LATERAL (
-    SELECT p.id FROM remembered_messages p
-    WHERE p.conversation_id = m.conversation_id AND p.completed AND (p.created_at, p.id) < (m.created_at, m.id)
-    ORDER BY p.created_at DESC, p.id DESC LIMIT 1
-) AS previous ON true
 {_QUESTION}
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
 """  # noqa: S608 — our own text only
@@ -114,7 +99,7 @@ SELECT state.*, unit.* FROM ({GENERATION}) AS state LEFT JOIN ({_CHANGED}) AS un
 """  # noqa: S608 — our own text only
 
 TO_INDEX: LiteralString = f"""
-SELECT {_UNIT_OR_GONE}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
+SELECT {_UNIT_OR_GONE}, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
        md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
 FROM (
@@ -126,7 +111,7 @@ ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 OF_USER: LiteralString = f"""
-SELECT {_UNIT_OR_GONE}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
+SELECT {_UNIT_OR_GONE}, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
        md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
 FROM (

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from time import perf_counter
 from uuid import UUID
 
@@ -16,7 +16,6 @@ from opentelemetry.trace import Span
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
@@ -210,20 +209,6 @@ class Recall:
             _note_found(current, found)
         found = found.without(scope.without)
         return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
-
-    async def find(
-        self, owner: Owner, text: str, *, kinds: Collection[str] = (), limit: int = 12
-    ) -> list[tuple[UUID, str, float]]:
-        """Return the units nearest to a text: the episode, what it says, and the probability that it bears on it.
-
-        Args:
-            kinds: types of episodes to which they are limited; none = all.
-        """
-        found = await self.search(
-            Scope.of(owner), text, now=datetime.now(UTC), depth=4 * limit if kinds else limit
-        )
-        wanted = [each for each in found.ranking.results if not kinds or each.unit.episode_type in kinds]
-        return [(UUID(each.unit.episode_id), each.unit.text, each.likelihood) for each in wanted[:limit]]
 
     async def _find(
         self,

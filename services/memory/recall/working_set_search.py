@@ -35,7 +35,7 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
         scored, wanted = best_of(units, sought)
     if not wanted:
         return SearchResult(Ranking((), scored.found))
-    stored = await episodes.found(sought.scope, wanted, with_previous=False)
+    stored = await episodes.found(sought.scope, wanted)
     return ranked(scored, wanted, stored, sought)
 
 

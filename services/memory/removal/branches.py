@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -10,11 +9,9 @@ from psycopg.types.json import Jsonb
 
 from services.errors import InvalidInput
 from services.memory.blocks import Owner
-from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import Hiding
-from services.memory.removal.undo import space_of
 from services.platform.connections import Connection
 
 BRANCH = "branch"
@@ -40,8 +37,7 @@ WHERE id = %(operation_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_i
 class BranchMemory:
     """Withdraws and brings back what was made of branches, within a transaction of the caller's."""
 
-    def __init__(self, core: CoreMemory, hiding: Hiding, log: OperationLog) -> None:
-        self._core = core
+    def __init__(self, hiding: Hiding, log: OperationLog) -> None:
         self._hiding = hiding
         self._log = log
 
@@ -54,11 +50,7 @@ class BranchMemory:
         message_ids: Sequence[UUID],
         turn_ids: Sequence[UUID],
     ) -> None:
-        """Withdraw what was made of messages that have just been put on a branch.
-
-        Raises:
-            NotFound: the owner was erased.
-        """
+        """Withdraw what was made of messages that have just been put on a branch."""
         values = self._values(owner, branch_id, message_ids)
         values |= {"conversation_id": conversation_id, "turn_ids": list(turn_ids)}
         await connection.execute(sql.LOCK_USER, values)
@@ -76,7 +68,9 @@ class BranchMemory:
         unmerged = await self._hiding.withdraw_episodes(connection, values)
         brought_in = await (await connection.execute(_BROUGHT_IN, values)).fetchall()
         for section, old, new, why in brought_in:
-            await self._take_back(connection, owner, section, old, new, why, branch_id)
+            with suppress(InvalidInput):  # the section has filled up since
+                changed = (old, new)
+                await self._hiding.take_back(connection, owner, section, changed, why, part_of=str(branch_id))
         await self._hiding.remake(connection, owner, message_ids, everywhere=bool(brought_in))
         kept = {**values, "old": Jsonb({"unmerged": unmerged})}
         await connection.execute(sql.ADD_OPERATION_VALUES, kept)
@@ -91,38 +85,16 @@ class BranchMemory:
         before: dict[str, Any] = (row[0] if row else None) or {}
         parts = await (await connection.execute(sql.PARTS_OF, values)).fetchall()
         for _, _, section, old, new, why in parts:
-            await self._take_back(connection, owner, section, old, new, why, None)
-        values["unmerged"] = Jsonb(before.get("unmerged", []))
-        await connection.execute(sql.RESTORE_EPISODES, values)
-        await connection.execute(sql.CHANGED_EPISODES, values)
-        await connection.execute(sql.MERGE_AGAIN, values)
-        await self._hiding.remake(connection, owner, message_ids, everywhere=bool(parts))
+            with suppress(InvalidInput):
+                await self._hiding.take_back(connection, owner, section, (old, new), why)
+        unmerged = before.get("unmerged", [])
+        await self._hiding.bring_back(connection, owner, branch_id, message_ids, unmerged, everywhere=bool(parts))
         await connection.execute(sql.UNDONE, values)
-
-    async def _take_back(
-        self,
-        connection: Connection,
-        owner: Owner,
-        section: str,
-        old: dict[str, Any] | None,
-        new: dict[str, Any] | None,
-        why: dict[str, Any],
-        part_of: UUID | None,
-    ) -> None:
-        """Take back what a change made of a section of core memory, as far as it is still there."""
-        expert_id = why.get("expert_id")
-        whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
-        whose = replace(whose, space_id=space_of(why))
-        details = {"part_of": str(part_of)} if part_of else {}
-        trigger = Trigger("user", expert_id=whose.expert_id, details=details)
-        with suppress(InvalidInput):  # the section has filled up since
-            await self._core.take_back(connection, whose, section, (old, new), trigger)
 
     @staticmethod
     def _values(owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> dict[str, Any]:
         return {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "operation_id": branch_id,
             "message_ids": list(message_ids),
             "episode_ids": [],

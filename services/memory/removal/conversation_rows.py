@@ -15,6 +15,7 @@ from services.errors import Conflict, NotFound
 from services.memory.core import SHARED_SECTION
 from services.memory.provenance import Version, without
 from services.memory.removal import conversation_sql as sql
+from services.memory.removal.purge_sql import REWRITE_VERSION, SCRUB_EPISODE_OPERATIONS
 from services.memory.removal.stores import Left
 from services.memory.removal.tables import LOCK_CORE_MEMORY, counted, recent_turns, remove_jobs
 from services.platform.connections import Connection
@@ -89,8 +90,9 @@ class ConversationRows:
         counts["daily_summaries"] = len(days)
         await self._run(sql.REMOVE_MEMORY_VERSIONS)
         counts["jobs"] = await remove_jobs(self._connection, "conversation", self._values)
+        bases = [row[0] for row in await self._all(sql.REMOVE_DOCUMENTS)]
         await self._run(sql.REMOVE)
-        left = Left(self._conversation.user_id, turns, sorted(set(experts)), gone)
+        left = Left(self._conversation.user_id, turns, sorted(set(experts)), gone, bases)
         return counts, left, [visit_id for _, visit_id in days if visit_id]
 
     async def _episodes(self, *, keep_memories: bool) -> tuple[list[UUID], int]:
@@ -104,7 +106,7 @@ class ConversationRows:
         await self._run(sql.DETACH, ids=[row[0] for row in rows if row[1]])
         await self._run(sql.BRING_BACK, gone=gone)
         await self._run(sql.REMOVE_EPISODES, gone=gone)
-        await self._run(sql.SCRUB_OPERATIONS, texts=[str(episode_id) for episode_id in gone])
+        await self._run(SCRUB_EPISODE_OPERATIONS, episode_ids=gone)
         return gone, len(written)
 
     async def _core_memory(self) -> list[UUID]:
@@ -126,7 +128,7 @@ class ConversationRows:
         if content:
             for each in kept:
                 rewritten = {"old": words_json(each.old), "new": words_json(each.new)}
-                await self._run(sql.REWRITE_VERSION, **values, number=each.number, **rewritten)
+                await self._run(REWRITE_VERSION, **values, version=each.number, **rewritten)
             await self._run(sql.REMOVE_VERSIONS, **values, numbers=dropped)
             await self._run(sql.REWRITE_SECTION, **values, version=first.version + 1, content=WordsJson(content))
         else:

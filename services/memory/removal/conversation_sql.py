@@ -60,12 +60,6 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
   AND (type LIKE 'core\\_memory\\_%%' OR type LIKE 'episode\\_%%')
 """
 
-SCRUB_OPERATIONS: LiteralString = """
-UPDATE memory_operations SET old_value = NULL, new_value = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode\\_%%'
-  AND (field = ANY(%(texts)s) OR new_value->>'id' = ANY(%(texts)s))
-"""
-
 # A change of memory that was asked for elsewhere keeps what is needed to undo it, for other conversations alone.
 _SCRUB_COMMANDS: LiteralString = """
 WITH said AS ({said})
@@ -125,11 +119,6 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND EXISTS (
 ORDER BY b.expert_id, b.section, b.id, h.version
 """
 
-REWRITE_VERSION: LiteralString = """
-UPDATE core_memory_history SET old = %(old)s, new = %(new)s
-WHERE block_id = %(block_id)s AND version = %(number)s AND tenant_id = %(tenant_id)s
-"""
-
 REMOVE_VERSIONS: LiteralString = """
 DELETE FROM core_memory_history
 WHERE block_id = %(block_id)s AND version = ANY(%(numbers)s) AND tenant_id = %(tenant_id)s
@@ -170,6 +159,13 @@ WITH told AS (
 )
 UPDATE core_memory_generations SET generation = generation + 1
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+"""
+
+REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations c
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
+  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
+RETURNING b.id
 """
 
 REMOVE: LiteralString = """

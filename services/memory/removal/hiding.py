@@ -4,11 +4,13 @@ Messages stay where they are, for the user to read; `remembered_messages` is wha
 of them. Whatever was made of a retracted message is withdrawn in the same transaction, and made again without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
+
+from psycopg.types.json import Jsonb
 
 from services.encryption.marks import WordsInJson, all_words
 from services.jobs.queue import JobQueue
@@ -76,7 +78,6 @@ class Hiding:
         `exchange` is the turn that asked for it, which is stored in this very transaction.
 
         Raises:
-            NotFound: the owner was erased.
             InvalidInput: an item of core memory is not accepted.
         """
         operation_id = planned["change"]["operation_id"]
@@ -92,8 +93,7 @@ class Hiding:
         if planned["own"] == "off the record":
             off_record |= own.keys()
         values: dict[str, Any] = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
             "texts": all_words(
@@ -139,8 +139,7 @@ class Hiding:
         `but`: its epoch was made without them already.
         """
         values: dict[str, Any] = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "message_ids": list(message_ids),
             "everywhere": everywhere,
             "but": but,
@@ -170,6 +169,47 @@ class Hiding:
                         queueing_lock=name,
                     )
         await connection.execute(sql.END_EPOCHS, values)
+
+    async def bring_back(
+        self,
+        connection: Connection,
+        owner: Owner,
+        operation_id: UUID,
+        message_ids: Sequence[UUID],
+        unmerged: Sequence[Mapping[str, Any]],
+        *,
+        everywhere: bool = False,
+    ) -> None:
+        """Bring back what an operation withdrew of what was made of messages, which have come back already."""
+        values: dict[str, Any] = {
+            **vars(owner),
+            "operation_id": operation_id,
+            "message_ids": list(message_ids),
+            "unmerged": Jsonb(list(unmerged)),
+        }
+        await connection.execute(sql.RESTORE_EPISODES, values)
+        await connection.execute(sql.CHANGED_EPISODES, values)
+        await connection.execute(sql.MERGE_AGAIN, values)
+        await self.remake(connection, owner, message_ids, everywhere=everywhere)
+
+    async def take_back(
+        self,
+        connection: Connection,
+        owner: Owner,
+        section: str,
+        changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
+        why: Mapping[str, Any],
+        **details: str,
+    ) -> bool:
+        """Take a logged change of core memory back where it was made; return whether that is all of it.
+
+        Raises:
+            InvalidInput: the section has filled up since.
+        """
+        expert_id = why.get("expert_id")
+        whose = replace(owner, expert_id=UUID(expert_id) if expert_id else owner.expert_id, space_id=space_of(why))
+        trigger = Trigger("user", expert_id=whose.expert_id, details=details)
+        return await self._core.take_back(connection, whose, section, changed, trigger)
 
     async def file_again(self, connection: Connection, owner: Owner) -> None:
         """Have what comes back into memory filed."""
@@ -246,6 +286,12 @@ class Hiding:
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
         return await self._episodes.add(connection, owner, new, trigger)
+
+
+def space_of(trigger: Mapping[str, Any]) -> UUID | None:
+    """The space that an operation of the log changed; None = what all spaces share."""
+    space_id = trigger.get("space_id")
+    return UUID(space_id) if space_id else None
 
 
 def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:

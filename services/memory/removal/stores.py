@@ -20,7 +20,7 @@ from services.memory.episodes.store import FORGET
 from services.memory.operations import OperationLog
 from services.platform.connections import Connection
 from services.platform.postgres import Database
-from services.search.vector_index import WRITING
+from services.search.vector_index import FORGET_PASSAGES, WRITING
 
 ERASE_TRACES = "erase_traces"
 _KEYS_AT_ONCE = 500
@@ -61,6 +61,8 @@ class Left:
     expert_ids: Sequence[UUID] = ()
     """Experts whose cached core memory is outdated."""
     episode_ids: Sequence[UUID] = ()
+    base_ids: Sequence[UUID] = ()
+    """Documents of conversations, whose passages are indexed."""
     whole_user: bool = False
     """Everything of the user goes, whatever its id."""
     is_indexed: bool = True
@@ -128,6 +130,10 @@ class RemovalStores:
             episode_ids = list(left.episode_ids)
             await self.jobs.defer(
                 connection, FORGET, tenant_id=tenant_id, user_id=left.user_id, episode_ids=episode_ids
+            )
+        for base_id in left.base_ids:
+            await self.jobs.defer(
+                connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=base_id, document_ids=[]
             )
         unfinished = [turn_id for turn_id, goes_on in left.turns if goes_on]
         for turn_ids, delay_s in ((left.turn_ids, 0.0), (unfinished, self.recent_s)):

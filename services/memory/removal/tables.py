@@ -8,7 +8,8 @@ from services.platform.connections import Connection
 Whole = Literal["user", "space", "conversation"]
 """What is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
 
-# The column by which a row hangs on its user; `block_id` and `message_id` lead there through another table.
+# The column by which a row hangs on its user; `block_id`, `base_id` and `message_id` lead
+# there through another table.
 _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "users": "id",
     "conversations": "user_id",
@@ -39,6 +40,9 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
     "store_items": "user_id",
+    "knowledge_bases": "user_id",
+    "kb_documents": "base_id",
+    "kb_chunks": "base_id",
 }
 TABLES = tuple(_COLUMNS)
 """Each falls with the row in `users`."""
@@ -50,6 +54,7 @@ _OF_USER: Mapping[LiteralString, LiteralString] = {
     "id": "t.id = %(user_id)s",
     "user_id": "t.user_id = %(user_id)s",
     "conversation_id": "t.conversation_id IN (SELECT id FROM conversations WHERE user_id = %(user_id)s)",
+    "base_id": "t.base_id IN (SELECT id FROM knowledge_bases WHERE user_id = %(user_id)s)",
     "block_id": _BLOCKS,
     "message_id": "t.message_id IN (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
     " WHERE c.user_id = %(user_id)s)",

@@ -10,8 +10,8 @@ from psycopg.rows import tuple_row
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.core_values import CoreValues
 from services.memory.items import removed_value
-from services.memory.lineage.tracing import Lineage, Node
 from services.memory.plans import new_plan
 from services.memory.remainders import without
 from services.memory.words import Words
@@ -23,7 +23,9 @@ KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since",
 _MOST_RETRACTED = 5000
 
 _USER: LiteralString = """
-SELECT u.id, u.timezone, x.id FROM users u LEFT JOIN experts x ON x.tenant_id = u.tenant_id AND x.name = %(expert)s
+SELECT u.id, u.timezone, x.id, s.id FROM users u
+LEFT JOIN experts x ON x.tenant_id = u.tenant_id AND x.name = %(expert)s
+LEFT JOIN spaces s ON s.tenant_id = u.tenant_id AND s.user_id = u.id AND s.name = %(space)s
 WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
 """
 
@@ -63,11 +65,6 @@ SELECT DISTINCT expert_id, space_id FROM (
 ) AS held
 WHERE %(expert_id)s::uuid IS NULL OR expert_id = %(expert_id)s
 ORDER BY expert_id, space_id
-"""
-
-_BLOCKS: LiteralString = """
-SELECT id, expert_id, space_id, section FROM core_memory_blocks
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
 
@@ -143,9 +140,9 @@ PlanTopic = Callable[[Owner, str], Awaitable[PlannedChange]]
 class TargetPlanner:
     """Finds what targets name."""
 
-    def __init__(self, database: Database, lineage: Lineage, plan_topic: PlanTopic) -> None:
+    def __init__(self, database: Database, values: CoreValues, plan_topic: PlanTopic) -> None:
         self._database = database
-        self._lineage = lineage
+        self._values = values
         self._plan_topic = plan_topic
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
@@ -157,18 +154,19 @@ class TargetPlanner:
         """
         kind = target.kind
         expert = target.expert or ("default" if kind == "value" else None)
-        values = {"tenant_id": tenant_id, "user": user, "expert": expert}
+        values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": target.space}
         found = await self._database.fetch(tenant_id, _USER, values, tuple_row)
         if not found:
             raise NotFound(f"There is no user {user!r}.")
-        user_id, timezone, expert_id = found[0]
+        user_id, timezone, expert_id, space_id = found[0]
         if expert is not None and expert_id is None:
             raise NotFound(f"There is no expert {expert!r}.")
         ids = {"tenant_id": tenant_id, "user": user, "user_id": user_id, "expert_id": expert_id}
         if target.topic is not None:
             return await self._topic(ids, target.topic)
         if target.value is not None:
-            return await self._value(ids, target)
+            owner = Owner(tenant_id, user_id, expert_id, space_id)
+            return await self._value(owner, target.value, has_space=space_id is not None or target.space is None)
         if target.episode_id is not None:
             return await self._episode(ids, target.episode_id)
         since, until = target.since, target.until
@@ -196,15 +194,12 @@ class TargetPlanner:
     ) -> TargetPlan:
         """The plan to forget messages as a whole, with the values of core memory that they brought in."""
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
-        blocks = await self._database.fetch(tenant_id, _BLOCKS, ids, tuple_row)
-        items = await self._lineage.items(tenant_id, user_id, [Node("core_memory", row[0]) for row in blocks])
-        sections = {row[0]: (Owner(tenant_id, user_id, row[1], row[2]), row[3]) for row in blocks}
         by_owner: dict[Owner, list[PlannedItem]] = {}
-        for block in items:
-            owner, section = sections[block.id]
-            for value in block.values:
-                if value.message_id in set(message_ids):
-                    by_owner.setdefault(owner, []).append(removed_value(section, value.field, value.text))
+        brought_in = set(message_ids)
+        for value in await self._values.read(tenant_id, user_id):
+            if value.holds and value.message_id in brought_in:
+                owner = Owner(tenant_id, user_id, value.expert_id, value.space_id)
+                by_owner.setdefault(owner, []).append(removed_value(value.section, value.field, value.text))
         first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
         changes = [(first, planned_removal(messages=known, items=by_owner.pop(first, [])))]
         changes += [(owner, planned_removal(items=removals)) for owner, removals in by_owner.items()]
@@ -228,21 +223,16 @@ class TargetPlanner:
         owner = Owner(tenant_id, user_id, expert_id, space_id)
         return TargetPlan(user_id, [(owner, planned_removal(episodes=[episode_id]))], {})
 
-    async def _value(self, ids: dict[str, Any], target: Target) -> TargetPlan:
-        assert target.value is not None  # noqa: S101 — its only caller asks for it
-        value, tenant_id, user_id = target.value, ids["tenant_id"], ids["user_id"]
-        names: dict[str, Any] = {"expert": target.expert or "default", "space": target.space}
-        _, node = await self._lineage.find(tenant_id, ids["user"], f"core_memory:{value.section}", **names)
-        blocks = await self._lineage.items(tenant_id, user_id, [node])
-        held = {(each.field, each.text) for block in blocks for each in block.values}
-        rows = await self._database.fetch(tenant_id, _BLOCKS, ids, tuple_row)
-        whose = [(row[1], row[2]) for row in rows if row[0] == node.id]
-        if (value.field, value.text) not in held or not whose:
+    async def _value(self, owner: Owner, value: ValueTarget, *, has_space: bool) -> TargetPlan:
+        read = await self._values.read(owner.tenant_id, owner.user_id)
+        named = (value.section, value.field, value.text, owner.expert_id, owner.space_id)
+        held = {
+            (each.section, each.field, each.text, each.expert_id, each.space_id) for each in read if each.holds
+        }
+        if named not in held or not has_space:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
-        expert_id, space_id = whose[0]
         planned = planned_removal(items=[removed_value(value.section, value.field, value.text)])
-        owner = Owner(tenant_id, user_id, expert_id, space_id)
-        return TargetPlan(user_id, [(owner, planned)], {})
+        return TargetPlan(owner.user_id, [(owner, planned)], {})
 
     async def _topic(self, ids: dict[str, Any], topic: str) -> TargetPlan:
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]

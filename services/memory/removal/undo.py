@@ -1,21 +1,18 @@
 """Undoing an operation of the log: what it removed comes back, what it added goes, what it changed is undone."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-
-from psycopg.types.json import Jsonb
 
 from services.encryption.marks import WordsInJson, words
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Owner
-from services.memory.core import CoreMemory
-from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
-from services.memory.removal.hiding import COMMAND, Hiding
+from services.memory.removal.hiding import COMMAND, Hiding, space_of
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -51,9 +48,8 @@ class _Logged:
 class Undo:
     """Undoes operations on users' memory."""
 
-    def __init__(self, database: Database, core: CoreMemory, hiding: Hiding, log: OperationLog) -> None:
+    def __init__(self, database: Database, hiding: Hiding, log: OperationLog) -> None:
         self._database = database
-        self._core = core
         self._hiding = hiding
         self._log = log
 
@@ -67,22 +63,11 @@ class Undo:
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         async with self._database.tenant(tenant_id) as connection:
-            return await self.revert(connection, tenant_id, user_id, operation_id)
+            return await self._revert(connection, tenant_id, user_id, operation_id)
 
-    async def revert(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        user_id: UUID,
-        operation_id: UUID,
-        *,
-        actor: Actor = "user",
+    async def _revert(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, operation_id: UUID
     ) -> UndoneOperation:
-        """Do the same within a transaction of the caller's, who says for whom.
-
-        Raises:
-            NotFound, Conflict: as `undo`.
-        """
         values = {"tenant_id": tenant_id, "user_id": user_id, "operation_id": operation_id}
         await connection.execute(sql.LOCK_USER, values)
         row = await (await connection.execute(sql.OPERATION, values)).fetchone()
@@ -100,13 +85,7 @@ class Undo:
         else:
             expert_id = _expert_of(operation)
             await self._undo(connection, Owner(tenant_id, user_id, expert_id, space_id), operation)
-        trigger = Trigger(
-            actor,
-            conversation_id=row[7],
-            turn_id=row[6],
-            expert_id=expert_id,
-            space_id=space_id,
-        )
+        trigger = Trigger("user", None, row[7], row[6], expert_id, space_id)
         await self._log.append(connection, tenant_id, user_id, Operation(UNDO, field=str(operation_id)), trigger)
         undone = await (await connection.execute(sql.UNDONE, values)).fetchone()
         assert undone is not None  # noqa: S101 — its row is locked
@@ -143,7 +122,6 @@ class Undo:
             "message_ids": [UUID(each["id"]) for each in messages],
             "messages": WordsInJson(messages),
             "notes": WordsInJson(before.get("notes", [])),
-            "unmerged": Jsonb(before.get("unmerged", [])),
             "episode_ids": [UUID(each) for each in before.get("written", [])],
         }
         newer = await (await connection.execute(sql.CHANGED_SINCE, values)).fetchone()
@@ -153,21 +131,16 @@ class Undo:
             await self._undo_core(connection, owner, _Logged(*row))
         await connection.execute(sql.RESTORE_MESSAGES, values)
         await connection.execute(sql.RESTORE_NOTES, values)
-        await connection.execute(sql.RESTORE_EPISODES, values)
-        await connection.execute(sql.CHANGED_EPISODES, values)
-        await connection.execute(sql.MERGE_AGAIN, values)
         await connection.execute(sql.RETRACT_WRITTEN, values)
-        await self._hiding.remake(connection, owner, values["message_ids"], everywhere=False)
+        message_ids, unmerged = values["message_ids"], before.get("unmerged", [])
+        await self._hiding.bring_back(connection, owner, operation.id, message_ids, unmerged)
         if values["message_ids"]:
             await self._hiding.file_again(connection, owner)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
-        expert_id = operation.trigger.get("expert_id")
-        whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
-        whose = replace(whose, space_id=space_of(operation.trigger))
-        trigger = Trigger("user", expert_id=whose.expert_id, details={"undoes": str(operation.id)})
-        changed = operation.old, operation.new
-        if not await self._core.take_back(connection, whose, operation.field or "", changed, trigger):
+        changed, section = (operation.old, operation.new), operation.field or ""
+        undoes = str(operation.id)
+        if not await self._hiding.take_back(connection, owner, section, changed, operation.trigger, undoes=undoes):
             raise Conflict(_CHANGED_SINCE)
 
     async def _undo_insert(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
@@ -191,12 +164,6 @@ class Undo:
         values = {**vars(owner), "episode_id": operation.field, "by": operation.new["superseded_by"]}
         if await (await connection.execute(sql.BRING_BACK, values)).fetchone() is None:
             raise Conflict(_CHANGED_SINCE)
-
-
-def space_of(trigger: Mapping[str, Any]) -> UUID | None:
-    """The space that an operation of the log changed; None = what all spaces share."""
-    space_id = trigger.get("space_id")
-    return UUID(space_id) if space_id else None
 
 
 def _expert_of(operation: _Logged) -> UUID:

@@ -46,6 +46,8 @@ SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s
 UNION SELECT expert_id FROM conversations WHERE user_id = %(user_id)s
 """
 
+_DOCUMENTS = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s"
+
 _REMOVE_USER: LiteralString = "DELETE FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
 
 # A conversation that begins in the space waits for the lock of the space, and then finds none.
@@ -56,6 +58,13 @@ SELECT id FROM conversations WHERE space_id = %(space_id)s AND tenant_id = %(ten
 _LOCK: LiteralString = "SELECT id FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
 
 _EPISODES: LiteralString = "SELECT id FROM episodes WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s"
+
+_REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations c
+WHERE c.space_id = %(space_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
+  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
+RETURNING b.id
+"""
 
 _REMOVE_SPACE: LiteralString = "DELETE FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
@@ -101,6 +110,7 @@ class WholeErasure:
                 values["user_id"],
                 await recent_turns(connection, "user", values),
                 await _ids(connection, _EXPERTS, values),
+                base_ids=await _ids(connection, _DOCUMENTS, values),
                 whole_user=True,
                 is_indexed=bool(await _ids(connection, _INDEXED, values)),
             )
@@ -130,6 +140,7 @@ class WholeErasure:
             counts = await counted(connection, "space", values)
             episodes = await _ids(connection, _EPISODES, values)
             jobs = await remove_jobs(connection, "space", values)
+            bases = await _ids(connection, _REMOVE_DOCUMENTS, values)
             await connection.execute(_REMOVE_SPACE, values)
             await connection.execute(_CHANGED, values)
             operation = Operation("space_delete", results={"removed": counts})
@@ -137,7 +148,7 @@ class WholeErasure:
                 connection, tenant_id, values["user_id"], operation, Trigger("user")
             )
             return {"postgresql": counts, "queue": {"jobs": jobs}}, Left(
-                values["user_id"], turns, experts, episodes
+                values["user_id"], turns, experts, episodes, bases
             )
 
         return await self._erase(tenant_id, removed)

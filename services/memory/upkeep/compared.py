@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Origin
@@ -55,20 +55,6 @@ class Compared:
         return self.side.digest is not None
 
 
-@dataclass(frozen=True)
-class _Written:
-    id: UUID
-    expert_id: UUID
-    space_id: UUID | None
-    content: str
-    content_hash: str
-    origin: Origin
-    created_at: datetime
-    learned_at: datetime
-    is_pinned: bool
-    message_ids: list[UUID]
-
-
 class ComparedMemories:
     """Reads what is compared."""
 
@@ -79,26 +65,15 @@ class ComparedMemories:
     async def read(self, tenant_id: UUID, user_id: UUID) -> list[Compared]:
         """Return a user's memories and values by expert, space and time."""
         asked = {"tenant_id": tenant_id, "user_id": user_id, "most": _MOST}
-        written = await self._database.fetch(tenant_id, _WRITTEN, asked, class_row(_Written))
+        written = await self._database.fetch(tenant_id, _WRITTEN, asked, dict_row)
         values = await self._values.read(tenant_id, user_id)
         found = [*map(_of_memory, written), *_of_values(values)]
         return sorted(found, key=_order)
 
 
-def _of_memory(written: _Written) -> Compared:
-    return Compared(
-        Side(written.id),
-        written.expert_id,
-        written.space_id,
-        written.content,
-        written.content_hash,
-        "",
-        written.origin,
-        written.created_at,
-        written.learned_at,
-        written.is_pinned,
-        frozenset(written.message_ids),
-    )
+def _of_memory(row: dict[str, Any]) -> Compared:
+    message_ids = frozenset(row.pop("message_ids"))
+    return Compared(Side(row.pop("id")), **row, field="", message_ids=message_ids)
 
 
 def _of_values(values: Iterable[CoreValue]) -> Iterable[Compared]:

@@ -6,23 +6,10 @@ from typing import Literal
 from uuid import UUID
 
 from services.memory.episodes.episode import EpisodeType
+from services.memory.upkeep.pairs import Pair
 from services.memory.upkeep.policy import Action, UpkeepPolicy
 
-Reason = Literal["night", "request", "import"]
-
-
-@dataclass(frozen=True)
-class Merge:
-    """A memory that another one says as well."""
-
-    id: UUID
-    """The memory that goes."""
-    kept_id: UUID
-    """The memory, or the section of core memory, that stays in its place."""
-    content: str
-    kept_content: str
-    kept_in_core: bool
-    """Whether what stays is a value of core memory."""
+Reason = Literal["night", "request"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,8 @@ class UpkeepPreview:
     """What a run would do at this moment."""
 
     policy: UpkeepPolicy
-    merges: list[Merge]
+    merges: list[Pair]
+    """Memories that another one says as well."""
     total: int
     """Memories that would fade."""
     fading: list[FadingMemory]

@@ -6,18 +6,16 @@ is unimportant and was not used for long. It changes memory in one transaction, 
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import class_row, dict_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.episodes.episode import EpisodeType
 from services.memory.episodes.store import EpisodeStore
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
 from services.memory.removal.merged import remove_with_merged
@@ -25,7 +23,7 @@ from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair
 from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
 from services.memory.upkeep.proposing import PairProposer, is_merge
-from services.memory.upkeep.run import FadingMemory, Merge, Reason, UpkeepPreview, UpkeepRun
+from services.memory.upkeep.run import FadingMemory, Reason, UpkeepPreview, UpkeepRun
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 
@@ -55,21 +53,17 @@ class Upkeep:
     async def preview(
         self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
     ) -> UpkeepPreview:
-        """Return what a run by request would do now, by a policy or the tenant's own.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Return what a run by request would do now, by a policy or the tenant's own."""
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = now or datetime.now(UTC)
-        merges = [_merge(pair) for pair in await self.proposer.pairs(tenant_id, user_id, None) if is_merge(pair)]
-        rows: list[_Unused] = []
+        merges = [pair for pair in await self.proposer.pairs(tenant_id, user_id, None) if is_merge(pair)]
+        rows: list[dict[str, Any]] = []
         if policy.fading != "never":
             values = {**_values(tenant_id, user_id, policy, "request", now), "limit": _MOST_PREVIEWED}
-            rows = await self._database.fetch(tenant_id, sql.PREVIEW, values, class_row(_Unused))
+            rows = await self._database.fetch(tenant_id, sql.PREVIEW, values, dict_row)
         fading = [_explained(row, policy, now) for row in rows]
-        return UpkeepPreview(policy, merges, rows[0].total if rows else 0, fading)
+        return UpkeepPreview(policy, merges, rows[0]["total"] if rows else 0, fading)
 
     async def run(
         self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
@@ -121,11 +115,7 @@ class Upkeep:
         after: tuple[datetime, UUID] | None = None,
         limit: int = 1,
     ) -> Sequence[UpkeepRun]:
-        """Reports of a user's runs, newest first, or of the one with this id.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Reports of a user's runs, newest first, or of the one with this id."""
         at, last = after or (None, None)
         values = {
             "tenant_id": tenant_id,
@@ -279,24 +269,6 @@ class Upkeep:
             )
 
 
-@dataclass(frozen=True)
-class _Unused:
-    id: UUID
-    expert: str
-    space: str | None
-    episode_type: EpisodeType
-    importance: float
-    learned_at: datetime
-    last_recalled_at: datetime | None
-    content: str
-    total: int
-
-
-def _merge(pair: Pair) -> Merge:
-    kept, dropped = pair.kept, pair.dropped
-    return Merge(dropped.side.id, kept.side.id, dropped.content, kept.content, kept.in_core_memory)
-
-
 def _columns(merges: Sequence[Pair]) -> dict[str, Any]:
     return {
         "ids": [pair.dropped.side.id for pair in merges],
@@ -307,22 +279,21 @@ def _columns(merges: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-def _explained(row: _Unused, policy: UpkeepPolicy, now: datetime) -> FadingMemory:
-    unused = (now - max(row.learned_at, row.last_recalled_at or row.learned_at)).days
+def _explained(row: dict[str, Any], policy: UpkeepPolicy, now: datetime) -> FadingMemory:
+    learned, recalled = row["learned_at"], row["last_recalled_at"]
+    unused = (now - max(learned, recalled or learned)).days
     used = (
-        f"last recalled on {row.last_recalled_at:%Y-%m-%d}"
-        if row.last_recalled_at
-        else f"never recalled since it was learned on {row.learned_at:%Y-%m-%d}"
+        f"last recalled on {recalled:%Y-%m-%d}"
+        if recalled
+        else f"never recalled since it was learned on {learned:%Y-%m-%d}"
     )
-    importance = round(row.importance, 3)
-    shown = {name: value for name, value in vars(row).items() if name not in ("total", "importance")}
-    return FadingMemory(
-        **shown,
-        importance=importance,
-        unused_days=unused,
-        why=f"Importance {importance:g} is below {policy.fading_importance:g}, and it was {used}: "
-        f"{unused} days, where the policy allows {policy.fading_days}.",
+    importance = round(row["importance"], 3)
+    why = (
+        f"Importance {importance:g} is below {policy.fading_importance:g}, and it was {used}: "
+        f"{unused} days, where the policy allows {policy.fading_days}."
     )
+    shown = {name: value for name, value in row.items() if name not in {"total", "importance"}}
+    return FadingMemory(**shown, importance=importance, unused_days=unused, why=why)
 
 
 def _values(tenant_id: UUID, user_id: UUID, policy: UpkeepPolicy, reason: Reason, now: datetime) -> dict[str, Any]:

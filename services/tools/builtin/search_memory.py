@@ -85,7 +85,7 @@ async def _read_on(changes: Changes, runtime: ToolRuntime[TurnContext], place: s
     if not is_id(memory_id) or not start.isdecimal():
         raise ToolException(f"{place} is no place in a memory; use one that a result names.")
     try:
-        memory = await changes.memory(request_of(runtime), memory_id)
+        memory = await changes.finder.by_id(request_of(runtime).owner, memory_id)
     except AnamnesisError as error:
         raise ToolException(f"Nothing was read: {error.message}") from error
     text = " ".join(memory.text.split()) if memory else ""

@@ -28,7 +28,6 @@ _STATEMENTS: dict[str, LiteralString] = {
     "core memory": core_sql.READ,
     "changes of memory": statements.GENERATION_AND_CHANGED,
     "memories": statements.FOUND,
-    "memories of a set": statements.SHOWN,
     "end": turn_sql.END,
     "usage": ledger.WRITE,
     "silencing": hiding_sql.SILENCE,

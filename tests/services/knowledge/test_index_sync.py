@@ -14,12 +14,12 @@ from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.knowledge.bases import FORGET_PASSAGES
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
 from services.llm.builtin_embeddings import BuiltinEncoder
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
+from services.search.vector_index import FORGET_PASSAGES
 from tests.support.jobs import HURRIED
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks

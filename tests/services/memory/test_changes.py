@@ -204,7 +204,9 @@ async def test_a_value_a_written_memory_and_a_message_go_by_their_ids(services: 
         rig.owner, NewEpisode("Collects stamps.", "context", 0.5, "user_said"), Trigger("user")
     )
     before = await rig.everything()
-    [message] = [each for each in await rig.changes.nearest(rig.request, "chess") if each.text == "chess"]
+    [message] = [
+        each for each in await rig.changes.finder.nearest(rig.request, "chess", limit=12) if each.text == "chess"
+    ]
     assert message.id.startswith("v")
     change = await rig.changes.forget(rig.request, ids=[message.id, str(written)])
     assert set(change["items"]) == {"chess", "Collects stamps."}
@@ -272,7 +274,11 @@ async def test_what_is_replaced_is_closed_wherever_it_stands(services: Services,
     rig = await Rig.of(services, "I live in Turin. I play the tuba.")
     await rig.know(facts=["I live in Turin"], home="Turin")
     before = await rig.everything()
-    [value] = [each for each in await rig.changes.nearest(rig.request, "I live in Turin") if each.field == "facts"]
+    [value] = [
+        each
+        for each in await rig.changes.finder.nearest(rig.request, "I live in Turin", limit=12)
+        if each.field == "facts"
+    ]
     replaces = value.id if by == "id" else "I live in Turin"
     change = await rig.changes.remember(rig.request, "I live in Bath.", replaces=replaces)
     assert (change["kind"], change["summary"]) == ("correct", "Corrected in memory: I live in Bath.")

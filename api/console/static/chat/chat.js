@@ -1,15 +1,16 @@
 // The chat: a conversation, its answers as they come, and why each of them is as it is.
 
 import { patch, remove, saveAs } from '../api.js'
-import { dateTime, t } from '../i18n.js'
-import { attempt, Button, Chip, Confirm, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
+import { bytes, dateTime, t } from '../i18n.js'
+import { attempt, Button, Chip, Confirm, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
+import { sendDocument } from '../screens/parts.js'
 import { DEMO, loadDemo } from '../demo.js'
 import { TEMPORARY } from '../preferences.js'
 import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
 import { Connect } from './connect.js'
-import { Conversation, randomName } from './conversation.js'
+import { Conversation } from './conversation.js'
 import { Turn } from './turn.js'
 import { Why } from './why.js'
 
@@ -89,8 +90,7 @@ export function Screen({ service, user, rest, may, conversations }) {
 
   const ask = (message, more = {}) => {
     follows.current = true
-    if (!conversation.stored && !conversation.session) conversation.session = randomName()
-    return attempt(() => conversation.ask(message, { session: conversation.session, ...options, ...more }))
+    return attempt(() => conversation.ask(message, { ...options, ...more }))
   }
   const setTemporary = (temporary) => open(new Conversation(user, { temporary }), null)
   const change = async (what) => {
@@ -121,6 +121,7 @@ export function Screen({ service, user, rest, may, conversations }) {
       ${(conversation.stored?.space ?? (turns.length > 0 && options.space)) && html`<${Chip}>${conversation.stored?.space ?? options.space}<//>`}
       ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
       <span class="grow"></span>
+      ${conversation.documents.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'documents' })}>${t('documents.count', { n: conversation.documents.length })}</button>`}
       ${conversation.excluded.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'excluded' })}>${t('exclusions.count', { n: conversation.excluded.length })}</button>`}
       ${writes && html`<${IconButton} icon="edit" label=${t('chats.rename')} onClick=${() => setDialog({ kind: 'rename' })} /><${IconButton} icon="pin" label=${t(stored?.pinned ? 'memory.unpin' : 'chats.pin')} aria-pressed=${Boolean(stored?.pinned)} onClick=${() => attempt(() => change({ pinned: !stored?.pinned }))} />`}
       ${turns.length > 0 && html`<${IconButton} icon="download" label=${t('chats.export')} onClick=${() => saveAs(asMarkdown(stored?.title, turns), `${(stored?.title || t('conversation')).replace(/[\\/:*?"<>|]/g, ' ').trim()}.md`)} />`}
@@ -131,20 +132,21 @@ export function Screen({ service, user, rest, may, conversations }) {
         ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
-        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} isNew=${!(conversations.items?.length > FEW)} />`}
+        ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('admin') && !service.user_id && user !== DEMO} isNew=${!(conversations.items?.length > FEW)} />`}
         ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
         ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => again(one)} onCompare=${(place) => setDialog({ kind: 'compare', place })} />`)}
       </div>
     </div>
     <div class="dock">
       ${away && html`<button type="button" class="round to-end" aria-label=${t('to_end')} onClick=${toEnd}><${Icon} name="down" /></button>`}
-      <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} user=${user} mayRead=${may('memory:read')} hasTalked=${conversations.items?.length > 0} onTemporary=${setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
+      <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} user=${user} mayRead=${may('memory:read')} hasTalked=${conversations.items?.length > 0} onTemporary=${setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onDocument=${(file) => sendDocument(conversation.documentsPath, file).then(() => conversation.loadDocuments())} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
       <p class="small-print">${t('small_print')}</p>
     </div>
     ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${conversation.underWay ? null : (without, text) => again(why, without, text)} onExcluded=${() => conversation.loadExcluded()} />`}
     ${dialog?.kind === 'compare' && conversation.turns[dialog.place] && html`<${Compare} conversation=${conversation} ...${dialog} onClose=${() => setDialog(null)} />`}
     ${dialog?.kind === 'excluded' && html`<${NotUsedHere} conversation=${conversation} mayChange=${may('memory:write')} onClose=${() => setDialog(null)} />`}
     ${dialog?.kind === 'rename' && html`<${Rename} title=${stored?.title ?? ''} onClose=${() => setDialog(null)} onDone=${(title) => change({ title })} />`}
+    ${dialog?.kind === 'documents' && html`<${Documents} conversation=${conversation} onClose=${() => setDialog(null)} />`}
     ${dialog?.kind === 'remove' && html`<${Confirm} title=${t('remove_conversation')} action=${t('remove')} onConfirm=${removeAll} onClose=${() => setDialog(null)}><p>${t('remove_conversation_note')}</p><//>`}
   </div>`
 }
@@ -156,6 +158,19 @@ function Rename({ title, onClose, onDone }) {
   const [text, setText] = useState(title)
   return html`<${Confirm} title=${t('chats.rename')} action=${t('save')} kind="primary" onConfirm=${() => onDone(text)} onClose=${onClose}>
     <${Field} label=${t('chats.name')}><input autofocus maxlength="200" value=${text} onInput=${(event) => setText(event.target.value)} /><//>
+  <//>`
+}
+
+/** The documents that were given in a chat; each can be taken out of it. */
+function Documents({ conversation, onClose }) {
+  const { documents } = conversation
+  const takeOut = async (each) => {
+    await remove(`${conversation.documentsPath}/${each.id}`)
+    await conversation.loadDocuments()
+  }
+  return html`<${Dialog} title=${t('documents.title')} onClose=${onClose}>
+    <p class="muted">${t('documents.lead')}</p>
+    ${documents.map((each) => html`<p class="row" key=${each.id}><b class="clip">${each.source}</b><small class="muted">${bytes(each.byte_size)}</small><span class="grow"></span><${Button} kind="link" onClick=${() => takeOut(each)}>${t('remove')}<//></p>`)}
   <//>`
 }
 

@@ -2,17 +2,19 @@
 
 import { get, userPath } from '../api.js'
 import { t } from '../i18n.js'
-import { attempt, html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
+import { DOCUMENTS } from '../screens/parts.js'
+import { attempt, Chip, html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
 
 const LONGEST = 32_000
 const MOST_IMAGES = 8
 const IMAGE_BYTES = 8 * 1024 * 1024
 const KINDS = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onStop, prefill, user, mayRead, hasTalked }) {
+export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onDocument, onStop, prefill, user, mayRead, hasTalked }) {
   const stored = `anamnesis.draft.${draftKey}`
   const [text, setText] = useState(() => localStorage.getItem(stored) ?? '')
   const [images, setImages] = useState([])
+  const [documents, setDocuments] = useState([]) // sent with the next message: {name, state}
   const [over, setOver] = useState(false)
   const area = useRef()
   const file = useRef()
@@ -29,6 +31,7 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
   useEffect(() => {
     setText(localStorage.getItem(stored) ?? '')
     setImages([])
+    setDocuments([])
     area.current.focus({ preventScroll: true })
   }, [draftKey])
   useEffect(() => {
@@ -57,12 +60,13 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
     if (value && !temporary) localStorage.setItem(stored, value)
     else localStorage.removeItem(stored)
   }
-  const ready = text.trim() && text.length <= LONGEST
+  const ready = text.trim() && text.length <= LONGEST && !documents.some((each) => each.state === 'running')
   const submit = async (interrupt = false) => {
     if (!ready) return
     const [message, pictures] = [text, images]
     change('')
     setImages([])
+    setDocuments([])
     if (!(await onSend(message, { images: pictures.map((each) => each.data), interrupt }))) {
       change(message)
       setImages(pictures)
@@ -75,10 +79,20 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
       submit(underWay && (event.ctrlKey || event.metaKey))
     } else if (event.key === 'Escape' && underWay) onStop()
   }
+  const give = async (file) => {
+    const note = (state) => setDocuments((before) => [...before.filter((each) => each.name !== file.name), { name: file.name, state }])
+    note('running')
+    if (await attempt(() => onDocument(file))) note('done')
+    else setDocuments((before) => before.filter((each) => each.name !== file.name))
+  }
   const attach = async (files) => {
+    const pictures = [...files].filter((each) => each.type.startsWith('image/'))
+    const others = [...files].filter((each) => !pictures.includes(each))
+    if (others.length && temporary) toast(t('documents.not_temporary'), { kind: 'bad' })
+    else others.forEach(give)
     const room = MOST_IMAGES - images.length
-    const good = [...files].filter((each) => KINDS.includes(each.type) && each.size <= IMAGE_BYTES).slice(0, room)
-    if (good.length < files.length) toast(t('image_refused'), { kind: 'bad' })
+    const good = pictures.filter((each) => KINDS.includes(each.type) && each.size <= IMAGE_BYTES).slice(0, room)
+    if (good.length < pictures.length) toast(t('image_refused'), { kind: 'bad' })
     const read = await Promise.all(good.map(async (each) => ({ name: each.name, data: await dataUrl(each) })))
     setImages((before) => [...before, ...read])
   }
@@ -99,10 +113,11 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
   const bases = choices.data?.bases ?? []
   return html`<div class=${`composer${over ? ' over' : ''}${temporary ? ' temporary' : ''}`} onDragOver=${(event) => { event.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     ${images.length > 0 && html`<div class="attached">${images.map((image, place) => html`<span key=${image.data.length}><img src=${image.data} alt=${image.name} /><${IconButton} icon="close" label=${t('remove')} onClick=${() => setImages(images.filter((_, n) => n !== place))} /></span>`)}</div>`}
+    ${documents.length > 0 && html`<div class="row given">${documents.map((each) => html`<${Chip} key=${each.name} kind=${each.state === 'done' ? 'good' : ''}>${each.state === 'running' && html`<span class="spinner" role="status" aria-label=${t('running')}></span> `}${each.name}<//>`)}</div>`}
     <textarea ref=${area} rows="1" dir="auto" value=${text} placeholder=${temporary ? t('message_temporary') : t('message')} aria-label=${t('message')} onInput=${(event) => change(event.target.value)} onKeyDown=${keys} onPaste=${paste}></textarea>
     <div class="row">
-      <input ref=${file} type="file" hidden multiple accept=${KINDS.join(',')} onChange=${(event) => { attach(event.target.files); event.target.value = '' }} />
-      <${IconButton} icon="image" label=${t('add_image')} onClick=${() => file.current.click()} />
+      <input ref=${file} type="file" hidden multiple accept=${[...KINDS, DOCUMENTS].join(',')} onChange=${(event) => { attach(event.target.files); event.target.value = '' }} />
+      <${IconButton} icon="clip" label=${t('attach')} onClick=${() => file.current.click()} />
       ${isNew && onTemporary && html`<${IconButton} icon="ghost" label=${t('temporary')} aria-pressed=${temporary} onClick=${() => onTemporary(!temporary)} />`}
       ${isNew && !temporary && html`<input class="space" list="spaces" placeholder=${t('space')} aria-label=${t('space')} title=${t('space_hint')} value=${options.space ?? ''} onFocus=${() => hasTalked && attempt(loadSpaces)} onInput=${(event) => onOptions({ ...options, space: event.target.value.trim() })} /><datalist id="spaces">${spaces.map((name) => html`<option value=${name} />`)}</datalist>`}
       ${isNew && experts.length > 1 && html`<${Select} aria-label=${t('expert')} value=${options.expert ?? 'default'} onChange=${(expert) => onOptions({ ...options, expert })} options=${experts.map((each) => [each.name, each.name])} />`}

@@ -21,6 +21,8 @@ export class Conversation extends EventTarget {
     this.turns = []
     this.branches = []
     this.excluded = [] // what it never uses
+    this.documents = [] // that were given in it
+    this.session = randomName() // its name, unless it is stored under another
     this.closing = new AbortController()
     this.unsent = null // a message of which it is not known whether it arrived, with its idempotency key
     tabs.addEventListener('message', ({ data }) => this.#changedElsewhere(data), { signal: this.closing.signal })
@@ -59,7 +61,7 @@ export class Conversation extends EventTarget {
     this.turns = [...shown.values()]
     for (const turn of this.turns.filter(isUnderWay)) this.#follow(turn, null)
     this.changed()
-    await Promise.all([this.loadBranches(), this.loadExcluded()])
+    await Promise.all([this.loadBranches(), this.loadExcluded(), this.loadDocuments()])
   }
 
   #turnOf(message, row) {
@@ -84,25 +86,23 @@ export class Conversation extends EventTarget {
     }
   }
 
-  async loadBranches() {
-    if (!this.id || this.temporary) return
+  /** Read a list that belongs to it, unless the caller may not. */
+  async #list(name, path) {
     try {
-      this.branches = (await get(`/api/v1/conversations/${this.id}/branches`)).items
+      this[name] = (await get(path)).items
     } catch (error) {
       if (error.status !== 403) throw error
-      this.branches = []
     }
     this.changed()
   }
 
-  async loadExcluded() {
-    try {
-      this.excluded = (await get(`/api/v1/conversations/${this.id}/exclusions`)).items
-    } catch (error) {
-      if (error.status !== 403) throw error
-    }
-    this.changed()
+  get documentsPath() {
+    return userPath(this.user, 'sessions', this.stored?.session_id ?? this.session, 'documents')
   }
+
+  loadBranches = async () => this.id && !this.temporary && this.#list('branches', `/api/v1/conversations/${this.id}/branches`)
+  loadExcluded = () => this.#list('excluded', `/api/v1/conversations/${this.id}/exclusions`)
+  loadDocuments = async () => !this.temporary && this.#list('documents', this.documentsPath)
 
   /** The versions of a turn: its own id and those of the branches in whose place it stands, oldest first. */
   versions(place) {
@@ -124,7 +124,7 @@ export class Conversation extends EventTarget {
   }
 
   /** Send a message; with `replaces`, in the place of a turn and all that follow it. */
-  async ask(message, { images = [], replaces = null, without = [], interrupt = false, session, expert, base, space } = {}) {
+  async ask(message, { images = [], replaces = null, without = [], interrupt = false, expert, base, space } = {}) {
     const place = replaces ? this.turns.findIndex((turn) => turn.id === replaces) : this.turns.length
     const before = this.turns
     const turn = {
@@ -139,7 +139,7 @@ export class Conversation extends EventTarget {
     try {
       response = await post('/api/v1/chat/stream', {
         user_id: this.user,
-        session_id: this.stored?.session_id ?? session,
+        session_id: this.stored?.session_id ?? this.session,
         message,
         images,
         approvals: true,

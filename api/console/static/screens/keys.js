@@ -12,7 +12,7 @@ export function Screen({ service, may }) {
   const { limits } = service
   const [dialog, setDialog] = useState(null)
   const keys = useLoad(async () => (may('admin') ? get('/api/v1/keys') : { items: [] }))
-  const figure = (value, label) => html`<div class="figure"><b>${value === null ? '–' : number(value)}</b><span>${label}</span></div>`
+  const figure = (value, label) => html`<div class="figure"><b>${value === null ? t('keys.no_limit') : number(value)}</b><span>${label}</span></div>`
   return html`<${Page} title=${t('nav.keys')} lead=${t('keys.lead')} actions=${may('admin') && html`<button type="button" class="button primary" onClick=${() => setDialog({ kind: 'new' })}>${t('keys.new')}</button>`}>
     ${service.offline && html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`}
     <div class="grid figures" style=${{ marginBottom: '1.4rem' }}>

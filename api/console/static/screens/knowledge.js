@@ -1,13 +1,12 @@
 // Knowledge bases: documents with their progress, and what a question finds in them.
 
-import { get, patch, post, remove, send } from '../api.js'
+import { get, patch, post, remove } from '../api.js'
 import { bytes, percent, t } from '../i18n.js'
 import { Button, Chip, Confirm, Empty, Field, html, IconButton, Loaded, messageOf, Meter, More, Page, useLoad, usePages, useRef, useState, When } from '../ui.js'
 import { go } from '../shell.js'
-import { lines, useForm, useRefresh } from './parts.js'
+import { DOCUMENTS, lines, sendDocument, useForm, useRefresh } from './parts.js'
 
 export const screen = 'knowledge'
-const KINDS = { md: 'text/markdown', markdown: 'text/markdown', txt: 'text/plain', html: 'text/html', htm: 'text/html', pdf: 'application/pdf', docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document' }
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
 const path = (prefix, ...rest) => ['/api/v1/knowledge-bases', encodeURIComponent(prefix), ...rest].join('/')
 
@@ -56,8 +55,7 @@ function Base({ prefix, may }) {
       const note = (change) => setUploads((before) => [...before.filter((each) => each.name !== file.name), Object.assign(entry, change)])
       note({ state: 'running' })
       try {
-        const type = KINDS[file.name.split('.').pop().toLowerCase()] ?? 'application/octet-stream'
-        const { status } = await send('POST', path(prefix, 'documents'), { query: { source: file.name }, body: file, headers: { 'Content-Type': type } })
+        const { status } = await sendDocument(path(prefix, 'documents'), file)
         note({ state: status })
       } catch (error) {
         note({ state: 'failed', reason: messageOf(error) })
@@ -68,7 +66,7 @@ function Base({ prefix, may }) {
   }
   return html`<${Page} title=${prefix} lead=${base.data?.description} actions=${html`<a class="button quiet" href="#/knowledge">${t('knowledge.all')}</a>${may('admin') && base.data && html`<button type="button" class="button" onClick=${() => setDialog('edit')}>${t('edit')}</button><button type="button" class="button danger" onClick=${() => setDialog('remove')}>${t('remove')}</button>`}`}>
     ${may('admin') && html`<div class=${over ? 'drop over' : 'drop'} onDragOver=${(event) => { event.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${(event) => { event.preventDefault(); setOver(false); take([...event.dataTransfer.files]) }}>
-      <input ref=${input} type="file" multiple hidden accept=".md,.markdown,.txt,.html,.htm,.pdf,.docx,.xlsx,.csv,.tsv" onChange=${(event) => { take([...event.target.files]); event.target.value = '' }} />
+      <input ref=${input} type="file" multiple hidden accept=${DOCUMENTS} onChange=${(event) => { take([...event.target.files]); event.target.value = '' }} />
       ${t('knowledge.drop')} <button type="button" class="link" onClick=${() => input.current.click()}>${t('knowledge.choose')}</button></div>`}
     ${uploads.map((each) => html`<p key=${each.name} class="row"><span class="clip">${each.name}</span><small class="muted">${bytes(each.size)}</small>${each.state === 'running' ? html`<span class="spinner"></span>` : html`<${Chip} kind=${each.state === 'failed' ? 'bad' : 'good'}>${t(`knowledge.${each.state}`)}<//>`}${each.reason && html`<small class="bad">${each.reason}</small>`}</p>`)}
     ${base.data?.waiting > 0 && html`<p class="muted">${t('knowledge.waiting', { n: base.data.waiting })}</p><progress max=${base.data.chunks} value=${base.data.chunks - base.data.waiting}></progress>`}

@@ -1,6 +1,6 @@
 // Small parts that several screens share.
 
-import { get } from '../api.js'
+import { get, send } from '../api.js'
 import { t } from '../i18n.js'
 import { html, Select, useEffect, useLoad, useState } from '../ui.js'
 
@@ -37,5 +37,12 @@ export function Said({ text, most = Infinity }) {
   for (let n = 1; n < parts.length; n += 2) messages.push(html`<div class="said-line"><b>${t(`role.${parts[n]}`)}</b>${parts[n + 1].trim()}</div>`)
   return html`<div class="said-lines">${parts[0].trim()}${messages}</div>`
 }
+
+const KINDS = { md: 'text/markdown', markdown: 'text/markdown', txt: 'text/plain', html: 'text/html', htm: 'text/html', pdf: 'application/pdf', docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document' }
+export const DOCUMENTS = '.md,.markdown,.txt,.html,.htm,.pdf,.docx,.xlsx,.csv,.tsv'
+
+/** Send a file as a document to where documents are taken; answers what became of it. */
+export const sendDocument = (path, file) =>
+  send('POST', path, { query: { source: file.name }, body: file, headers: { 'Content-Type': KINDS[file.name.split('.').pop().toLowerCase()] ?? 'application/octet-stream' } })
 
 export const lines = (text) => text.split('\n').map((line) => line.trim()).filter(Boolean)

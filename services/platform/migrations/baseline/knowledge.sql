@@ -12,13 +12,20 @@ CREATE TABLE knowledge_bases (
     created_at            timestamptz NOT NULL DEFAULT now(),
     updated_at            timestamptz NOT NULL DEFAULT now(),
     documents_changed_at  timestamptz NOT NULL DEFAULT now(),
+    user_id               uuid,
+    session_key           text,
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, prefix),
+    UNIQUE (tenant_id, user_id, session_key),
+    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
+    CHECK ((user_id IS NULL) = (session_key IS NULL)),
     CHECK (prefix ~ '^[a-z0-9][a-z0-9_-]{0,62}$')
 );
-COMMENT ON TABLE knowledge_bases IS 'Knowledge bases of a tenant.';
+COMMENT ON TABLE knowledge_bases IS 'Knowledge bases of a tenant, and documents of single conversations.';
+COMMENT ON COLUMN knowledge_bases.user_id IS 'whose documents of one conversation they are; NULL = the tenant''s';
 ALTER TABLE knowledge_bases
-    ALTER system_prompt SET STATISTICS 0;
+    ALTER system_prompt SET STATISTICS 0,
+    ALTER session_key SET STATISTICS 0;
 
 CREATE TABLE kb_documents (
     id           uuid NOT NULL,

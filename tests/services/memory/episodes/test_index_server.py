@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.scope import Scope
-from services.memory.episodes.shards import PREFIX, SHARDS, shards_in
-from services.platform.milvus import CollectionMissing, Milvus
+from services.memory.episodes.shards import PREFIX
+from services.platform.milvus import Milvus
 from services.search.collection import PARTITIONS
 from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus
 
@@ -75,42 +75,4 @@ async def test_every_search_names_the_one_user_whose_part_is_searched(server: Re
         assert f'tenant_id == "{scope.tenant_id}"' in request.dsl
     await index.forget(scope.user_id)
     assert f'user_id == "{scope.user_id}"' in server.sent["Delete"][0].expr
-    await milvus.close()
-
-
-async def test_collections_from_before_are_used_until_the_index_is_rebuilt(server: RecordedMilvus) -> None:
-    milvus = Milvus(server.uri)
-    index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
-    older = await index.begin_again(3, SHARDS)
-    await older.put_in_place()
-    assert await shards_in(milvus) == SHARDS
-    scope = Scope(uuid4(), UUID(int=4), uuid4())  # of another shard
-    with pytest.raises(CollectionMissing):
-        await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
-    assert await index.shards_of_new() == 1
-    fresh = await index.begin_again(0, 1)
-    assert await shards_in(milvus) == SHARDS  # it is not in place yet
-    await fresh.put_in_place()
-    await index.remove_other_layout(1)
-    assert [name for name in server.collections if name.startswith(f"{PREFIX}_03")] == []
-    assert await shards_in(milvus) == 1
-    await milvus.close()
-
-
-async def test_a_process_that_began_before_the_rebuild_finds_the_one_collection(server: RecordedMilvus) -> None:
-    milvus = Milvus(server.uri)
-    index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
-    scope = Scope(uuid4(), uuid4(), uuid4())
-    older = await index.begin_again(scope.user_id.int % SHARDS, SHARDS)
-    await older.put_in_place()
-    words, _ = await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
-    assert words == [[]]
-    other = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
-    fresh = await other.begin_again(0, 1)
-    await fresh.put_in_place()
-    await other.remove_other_layout(1)
-    await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
-    assert {request.collection_name for request in server.sent["Search"][-2:]} == {PREFIX}
-    await index.upsert([_row(scope)])
-    assert {request.collection_name for request in server.sent["Upsert"]} == {PREFIX}
     await milvus.close()

@@ -5,7 +5,6 @@ from uuid import uuid4
 import pytest
 
 from services.bootstrap import Services
-from services.memory.blocks import Owner
 from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import RecallResult, TurnQuery
 from tests.support.turns import exchange
@@ -62,15 +61,6 @@ async def test_what_means_the_same_is_found_in_other_words_and_in_the_other_lang
     for message in ("What is my pet called?", "我家宠物叫啥"):
         found = await remembering.memory.recall.for_turn(replace(asked, message=message))
         assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
-
-
-async def test_the_nearest_memories_are_found_with_their_probabilities(remembering: Services) -> None:
-    asked = await _tell(remembering)
-    await remembering.memory.indexing.index_waiting()
-    owner = Owner(asked.scope.tenant_id, asked.scope.user_id, asked.scope.expert_id)
-    (_, text, likely), *_ = await remembering.memory.recall.find(owner, "the dog")
-    assert (text, likely > 0) == ("我养了一只叫布鲁诺的狗", True)
-    assert await remembering.memory.recall.find(owner, "the dog", kinds=["fact"]) == []
 
 
 async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: Services) -> None:

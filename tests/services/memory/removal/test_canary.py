@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import tuple_row
 from pydantic import SecretStr
 
-from services.bootstrap import Services
+from services.bootstrap import Services, open_services
 from services.conversations.turns import Turns
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
@@ -27,7 +27,6 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
-from services.removal_wiring import open_erasure
 from services.text.tokenizer import terms
 from state.prompt import CoreMemoryBlock
 from tests.support.folders import new_folder
@@ -142,8 +141,8 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     assert any(name.startswith("pg_toast.") for name in told)
     assert "pg_statistic" not in told
 
-    async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as erasure:
-        erased = await erasure.user(DEFAULT_TENANT, f"u.{CANARY}")
+    async with open_services(settings, Engines(server.url(SERVICE_ROLE), None, milvus_uri)) as services:
+        erased = await services.erasure.user(DEFAULT_TENANT, f"u.{CANARY}")
     assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
     left = [await cache.dump(key) for key in await cache.keys()]
     assert left == []

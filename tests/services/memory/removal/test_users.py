@@ -43,12 +43,9 @@ OF_NO_USER = {
     "experiments": "a tenant's own: set up by its operator",
     "experts": "a tenant's own: set up by its operator",
     "api_keys": "a tenant's own: made by its operator",
-    "knowledge_bases": "a tenant's own: set up by its operator",
     "upkeep_policies": "a tenant's own: set by its operator",
     "retention_rules": "a tenant's own: set by its operator",
     "retention_runs": "a tenant's own: counts alone",
-    "kb_documents": "a tenant's own: documents that its operator gave",
-    "kb_chunks": "a tenant's own: pieces of those",
 }
 """Tables with a column that hints at a user, which stay, and why."""
 
@@ -151,12 +148,25 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "forgotten_words": 2,
             "memory_versions": 2,
             "store_items": 2,
+            "knowledge_bases": 0,
+            "kb_documents": 0,
+            "kb_chunks": 0,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 16]
+    assert [await _rows(services.database, table) for table in TABLES] == [
+        1,
+        1,
+        2,
+        *[1] * 9,
+        2,
+        *[1] * 16,
+        0,
+        0,
+        0,
+    ]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

@@ -1,6 +1,6 @@
-"""Applies the migrations: `python -m services.platform.upgrade`, with the owner's address as its input.
+"""Runs Alembic's migrations: `python -m services.platform.migration_run`, the owner's address on its input.
 
-A service runs it as a process of its own, so that it does not keep SQLAlchemy and Alembic in memory.
+A service runs it as a process of its own, so as not to keep SQLAlchemy and Alembic in memory.
 """
 
 import sys
@@ -29,7 +29,7 @@ def upgrade(owner_url: str) -> None:
 
     for pause_s in (*_PAUSES_S, None):
         try:
-            return run_migrations("head", connect=connect)
+            return run("head", connect=connect)
         except OperationalError as error:
             if pause_s is None or not isinstance(error.orig, psycopg.errors.LockNotAvailable):
                 raise
@@ -37,8 +37,8 @@ def upgrade(owner_url: str) -> None:
     return None
 
 
-def run_migrations(revision: str, **attributes: object) -> None:
-    """Apply the migrations up to a revision, with what `migrations/env.py` is given."""
+def run(revision: str, **attributes: object) -> None:
+    """Apply the migrations up to a revision, or `head`; `attributes` are for `migrations/env.py`."""
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     config.attributes.update(attributes)

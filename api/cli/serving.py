@@ -1,0 +1,164 @@
+"""The service's process: API and worker on a socket that is taken already, until a signal."""
+
+import asyncio
+import select
+import signal
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from api.app import analyse_routes, make_app
+from api.cli.start_warnings import warn_of_surroundings
+from api.connections import uvicorn_options
+from graph.builder import build_graph
+from graph.turns.runner import TurnRunner
+from services.bootstrap import open_services
+from services.engines import migrate_if_owner, open_engines
+from services.llm.embeddings import Embedder
+from services.platform.heap import calm_garbage_collection, keep_giving_back
+from services.platform.settings import Settings
+from services.platform.tracing import TRACING
+from services.warm_up import warm_up
+
+_STREAMS_END_S = 2
+_LOOKS, _LOOK_AGAIN_S = 200, 0.005
+_GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
+"""Seconds for running turns to finish, by signal: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
+
+
+async def serve_until_stopped(
+    settings: Settings, listening: socket.socket, *, shared: bool, open_console: bool
+) -> bool:
+    """Serve until a signal or a defect; return whether to start again, with what was chosen meanwhile."""
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for number in _GRACE_S:
+        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
+    async with AsyncExitStack() as stack:
+        TRACING.start(content=settings.otel_content)
+        stack.push_async_callback(asyncio.to_thread, TRACING.stop)
+        engines = await stack.enter_async_context(open_engines(settings, alone=True))
+        await migrate_if_owner(engines)
+        services = await stack.enter_async_context(open_services(settings, engines))
+        await services.authenticator.check()
+        runner = TurnRunner(build_graph(services).compile(), services)
+        stack.push_async_callback(runner.close)
+        runner.open()
+        if settings.worker == "inline":
+            services.jobs.start_worker()
+        app = make_app(services, runner)
+        restart = asyncio.Event()
+        if not shared:  # of several processes each would have to
+            app.state.restart = restart.set
+        options = uvicorn_options(settings)
+        server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
+        rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
+        stack.callback(rebuilding.cancel)
+        await warn_of_surroundings(services)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        _greet(settings)
+        if open_console:
+            # A browser started in the foreground would block the service.
+            threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
+        finishing = asyncio.create_task(_finish_start(settings, services.embedder, app), name="end of the start")
+        stack.callback(finishing.cancel)
+        stopping, restarting = asyncio.create_task(signals.get()), asyncio.create_task(restart.wait())
+        stack.callback(restarting.cancel)
+        await asyncio.wait({serving, stopping, restarting}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            if not shared:  # otherwise other processes accept what waits
+                await _accept_what_waits(listening)
+            server.refuse_new_connections()
+            await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
+        server.should_exit = True
+        await serving
+    return restart.is_set() and not stopping.done()
+
+
+async def _finish_start(settings: Settings, embedder: Embedder, app: FastAPI) -> None:
+    """Finish the start after the service listens, then keep the process small."""
+    await warm_up(settings, embedder)
+    await asyncio.to_thread(analyse_routes, app)
+    calm_garbage_collection()
+    await keep_giving_back()
+
+
+async def _accept_what_waits(listening: socket.socket) -> None:
+    """Let the event loop accept the connections that the system has made.
+
+    To close the socket would reset them, and a balancer could not tell whether their requests were carried out.
+    While its queue admits none, the system makes no further ones: they are refused once the socket is closed.
+    """
+    listening.listen(0)
+    waiting = select.poll()
+    waiting.register(listening, select.POLLIN)
+    for _ in range(_LOOKS):
+        if not waiting.poll(0):
+            return
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+async def _drain(runner: TurnRunner, grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
+    """Let running turns finish; on a second signal end them at once."""
+    finishing = asyncio.create_task(runner.close(grace_s))
+    again = asyncio.create_task(signals.get())
+    await asyncio.wait({finishing, again}, return_when=asyncio.FIRST_COMPLETED)
+    if again.done():
+        await runner.close(0)
+    again.cancel()
+    await finishing
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
+
+    def refuse_new_connections(self) -> None:
+        """Stop listening; open connections are still served."""
+        for listener in self.servers:
+            listener.close()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _address(settings: Settings) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}"
+
+
+def _greet(settings: Settings) -> None:
+    """Print the addresses of the service, what it runs on, and how to talk to it."""
+    address = _address(settings)
+    embedded = [
+        name
+        for name, url in (
+            ("PostgreSQL", settings.database_url),
+            ("Milvus Lite", settings.milvus_uri),
+            ("in-process Redis", settings.redis_url),
+        )
+        if url is None
+    ]
+    model = (
+        settings.llm_model or "built-in offline model, which only quotes; set ANAMNESIS_LLM_MODEL for a real one"
+    )
+    body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
+    lines = [
+        f"Anamnesis is ready at {address}",
+        f"  console    {address}/console",
+        f"  embedded   {', '.join(embedded) + f'; data in {settings.data_dir}' if embedded else 'nothing'}",
+        f"  model      {model}",
+        f"  API docs   {address}/docs",
+        f"  chat       {sys.argv[0]} chat",
+        "  or",
+        f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
+        *([] if settings.auth == "none" else ['      -H "Authorization: Bearer $KEY" \\']),
+        f"      -d '{body}'",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,43 @@
+"""The worker's process: background jobs until a signal."""
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+
+import typer
+
+from api.cli.shell import fail
+from api.cli.start_warnings import warn_of_surroundings
+from services.bootstrap import open_services
+from services.engines import migrate_if_owner, open_engines
+from services.platform.settings import Settings
+from services.platform.tracing import TRACING
+from services.warm_up import warm_up
+
+
+async def work(settings: Settings) -> None:
+    """Work until a signal.
+
+    Raises:
+        AnamnesisError: a store does not answer, or a setting is wrong.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    TRACING.start(content=settings.otel_content)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, TRACING.stop)
+        engines = await stack.enter_async_context(open_engines(settings))
+        await migrate_if_owner(engines)
+        async with open_services(settings, engines) as services:
+            await warm_up(settings, services.embedder)
+            rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
+            await warn_of_surroundings(services)
+            services.jobs.start_worker()
+            typer.echo("The worker is ready.")
+            stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
+            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+            if failed.done():
+                fail("the worker stopped; its log says why")
+            failed.cancel()
+            rebuilding.cancel()

@@ -1,0 +1,91 @@
+"""Documents of one conversation, which its user adds and removes."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect
+
+from api.access import Chatter, ServicesOf
+from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
+from api.knowledge_schemas import DocumentView, IngestedView
+from api.problems import documented
+from api.request_bodies import JsonRoute
+from services.conversations.values import Id
+
+router = APIRouter(
+    route_class=JsonRoute,
+    prefix="/api/v1/users/{user_id}/sessions/{session_id}/documents",
+    tags=["conversations"],
+    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+class ConversationDocumentList(BaseModel):
+    """Documents of a conversation, by name."""
+
+    items: list[DocumentView]
+
+
+@router.get("", response_model=ConversationDocumentList)
+async def documents(
+    user_id: Annotated[Id, Path()], session_id: Annotated[Id, Path()], services: ServicesOf, caller: Chatter
+) -> Any:
+    """Documents of a conversation."""
+    caller.act_for(user_id)
+    return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
+
+
+@router.post(
+    "",
+    response_model=IngestedView,
+    status_code=HTTPStatus.CREATED,
+    responses=documented(
+        HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    ),
+    openapi_extra=OF_DOCUMENT,
+)
+async def add(
+    user_id: Annotated[Id, Path()],
+    session_id: Annotated[Id, Path()],
+    source: Source,
+    request: Request,
+    services: ServicesOf,
+    caller: Chatter,
+) -> Any:
+    """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
+    caller.act_for(user_id)
+    try:
+        data = await body_of(request, services)
+    except ClientDisconnect:
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
+    await services.users.make(caller.tenant_id, user_id)
+    with readable():
+        return await services.knowledge.of_conversations.add(
+            caller.tenant_id,
+            user_id,
+            session_id,
+            storable("source", source),
+            data,
+            content_type=request.headers.get("content-type", ""),
+        )
+
+
+@router.delete(
+    "/{document_id}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+    responses=documented(HTTPStatus.NOT_FOUND),
+)
+async def remove(
+    user_id: Annotated[Id, Path()],
+    session_id: Annotated[Id, Path()],
+    document_id: UUID,
+    services: ServicesOf,
+    caller: Chatter,
+) -> None:
+    """Remove a document of a conversation."""
+    caller.act_for(user_id)
+    await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

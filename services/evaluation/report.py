@@ -1,0 +1,53 @@
+"""The figures of an evaluation, for people and programs."""
+
+from dataclasses import asdict
+from typing import Any
+
+from services.evaluation.dataset import Dataset
+from services.evaluation.evaluation import Evaluated
+from services.evaluation.metrics import figure, summarise
+from services.platform.settings import Settings
+
+
+def report_of(settings: Settings, dataset: Dataset, found: Evaluated, left_out: set[str]) -> dict[str, Any]:
+    """Compute the figures of each system, by category.
+
+    Args:
+        settings: of the service.
+        dataset: that was asked.
+        found: what was found.
+        left_out: categories that do not count in `all`.
+    """
+    systems: dict[str, Any] = {}
+    for system, scores in found.scores.items():
+        if scores:
+            categories = sorted({each.category for each in scores})
+            counted = [each for each in scores if each.category not in left_out]
+            groups = {
+                "all": counted or scores,
+                **{name: [s for s in scores if s.category == name] for name in categories},
+            }
+            systems[system] = {
+                name: {
+                    "questions": len(group),
+                    **{key: asdict(value) for key, value in summarise(group).items()},
+                }
+                for name, group in groups.items()
+            }
+    ordered = sorted(found.milliseconds)
+    return {
+        "set": dataset.name,
+        "embedding": settings.embedding_model or "built-in sentence encoder",
+        "messages": found.messages,
+        "refused": found.refused,
+        "questions": len(dataset.questions),
+        "questions_without_evidence": dataset.skipped,
+        "systems": systems,
+        "of_the_named_day": asdict(figure(found.of_the_day)) if found.of_the_day else None,
+        "recall_ms": {
+            "p50": round(ordered[len(ordered) // 2], 1),
+            "p95": round(ordered[int(len(ordered) * 0.95)], 1),
+        }
+        if ordered
+        else None,
+    }

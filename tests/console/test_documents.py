@@ -1,0 +1,62 @@
+"""A document given in a chat: the answer names it, a click opens its passage, and it can be taken out again."""
+
+import httpx
+import pytest
+from playwright.async_api import Browser, FilePayload, expect
+
+from tests.console.browser import watched
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = [pytest.mark.anyio, pytest.mark.in_clear]
+
+_LEASE: FilePayload = {
+    "name": "lease.md",
+    "mimeType": "text/markdown",
+    "buffer": b"# Lease\n\nThe rent of the flat is 912 euros a month.\n",
+}
+_UNREADABLE: FilePayload = {"name": "a.bin", "mimeType": "", "buffer": b"\x00\x01"}
+
+
+async def test_a_document_is_given_in_a_new_chat_and_its_passage_opened(
+    browser: Browser, url: str, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["It costs 912 euros [1]."])
+    async with watched(browser, url) as seen:
+        page = seen.page
+        await seen.open()
+        async with page.expect_file_chooser() as choosing:
+            await page.get_by_role("button", name="Add pictures or documents").click()
+        await (await choosing.value).set_files([_LEASE])
+        await expect(page.locator(".given .chip.good")).to_have_text("lease.md")
+        await seen.ask("What does the flat cost?")
+        await page.locator(".sources").get_by_role("button", name="lease.md").click()
+        await expect(page.get_by_role("dialog", name="lease.md")).to_contain_text(
+            "The rent of the flat is 912 euros"
+        )
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Source 1").click()
+        await expect(page.get_by_role("dialog", name="lease.md")).to_contain_text("912 euros")
+        await page.keyboard.press("Escape")
+        await page.reload()
+        await page.get_by_role("button", name="1 document").click()
+        dialog = page.get_by_role("dialog", name="Documents of this chat")
+        await dialog.get_by_role("button", name="Remove").click()
+        await expect(dialog).not_to_contain_text("lease.md")
+    (stored,) = (await client.get("/api/v1/conversations")).json()["items"]
+    path = f"/api/v1/users/me/sessions/{stored['session_id']}/documents"
+    assert (await client.get(path)).json() == {"items": []}
+
+
+async def test_a_file_that_cannot_be_read_is_told_and_a_temporary_chat_takes_none(
+    browser: Browser, url: str
+) -> None:
+    async with watched(browser, url, language="zh") as seen:
+        page = seen.page
+        await seen.open()
+        file = page.locator(".composer input[type=file]")
+        await file.set_input_files([_UNREADABLE])
+        await expect(page.locator(".toast.bad")).to_contain_text("无法读取这类文件")
+        await page.get_by_role("button", name="临时对话").click()
+        await file.set_input_files([_LEASE])
+        await expect(page.locator(".toast.bad").last).to_have_text("临时对话不保存文档。")
+        seen.expect_faults("415")
