@@ -69,6 +69,8 @@ class TurnRun:
     written: ConversationState = field(default_factory=ConversationState)
     """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
+    now: datetime | None = None
+    """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
     place: Place | None = None
     """Place in the gate of beginning turns, until everything that the prompt needs has been read."""
@@ -171,7 +173,7 @@ class TurnDriver:
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         stream = self._graph.astream(
-            initial_state(run.turn, run.request, datetime.now(UTC), run.degraded),
+            initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded),
             context=turn_context(
                 run.turn,
                 debug=run.request.get("debug", False),

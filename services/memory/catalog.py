@@ -144,11 +144,7 @@ class EpisodeCatalog:
     async def page(
         self, tenant_id: UUID, user: str, wanted: EpisodeFilter, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[CatalogEntry]:
-        """Episodes of a user, by the caller's name for them, newest first.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Episodes of a user, by the caller's name for them, newest first."""
         after_at, after_id = after or (None, None)
         values = {
             **vars(wanted),

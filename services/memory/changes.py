@@ -26,6 +26,8 @@ from state.memory import MemoryChange, PlannedChange
 
 _MOST_ATTEMPTS = 60
 _USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
+_SPOKEN = {"用户": "我"}
+"""Models write of the user in the third person."""
 
 _LAST_OPERATION = """
 SELECT id FROM memory_operations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -59,9 +61,10 @@ class Changes:
 
         Raises:
             InvalidInput: it cannot be stored.
-            NotFound: the user was erased.
         """
-        forms = plain_forms(_USER.sub(_spoken, text))  # models write of the user in the third person
+        forms = plain_forms(
+            _USER.sub(lambda user: "我" if user[0] == "用户" else "me", text)
+        )  # models write of the user in the third person
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
 
         async def plan() -> PlannedChange:
@@ -81,7 +84,6 @@ class Changes:
 
         Raises:
             InvalidInput: the text cannot be stored.
-            NotFound: the user was erased.
         """
 
         async def plan() -> PlannedChange:
@@ -97,9 +99,6 @@ class Changes:
         """Hide what ids or words name from memory; messages stay to be read, and it can be undone.
 
         Without `operation_id` in the result nothing was changed; `candidates` are what may be meant.
-
-        Raises:
-            NotFound: the user was erased.
         """
         return await self._change(request, lambda: self.planner.plan_named(request, what, ids=ids))
 
@@ -138,7 +137,3 @@ class Changes:
                         await self._hiding.commit(connection, owner, planned, request.trigger)
                         return planned["change"]
         raise Conflict("Memory is being changed by others; try again.")
-
-
-def _spoken(user: re.Match[str]) -> str:
-    return "我" if user[0] == "用户" else "me"

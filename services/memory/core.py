@@ -187,7 +187,6 @@ class CoreMemory:
 
         Raises:
             InvalidInput: the section has filled up since.
-            NotFound: the owner was erased.
         """
         old, new = changed
         changing = await self._locked(connection, owner, section)
@@ -198,11 +197,7 @@ class CoreMemory:
         return is_whole
 
     async def locked_content(self, connection: Connection, owner: Owner, section: str) -> dict[str, Any]:
-        """Return a section's content, which nobody else changes until the end of the caller's transaction.
-
-        Raises:
-            NotFound: the owner was erased.
-        """
+        """Return a section's content, which nobody else changes until the end of the caller's transaction."""
         return (await self._locked(connection, owner, section)).content or {}
 
     @again_if_contended

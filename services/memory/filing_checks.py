@@ -142,7 +142,8 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
         evidence: what else was said.
     """
     own, foreign = folded("\n".join([*evidence.said, *evidence.known])), folded("\n".join(evidence.foreign))
-    exact = [each for each in _EXACT.findall(text) if _digits(each) >= _FEWEST_DIGITS or not each[0].isdigit()]
+    figures = _EXACT.findall(text)
+    exact = [each for each in figures if sum(map(str.isdigit, each)) >= _FEWEST_DIGITS or not each[0].isdigit()]
     if any(folded(each) in foreign and folded(each) not in own for each in exact):
         return True
     own_terms, foreign_terms = _terms([*evidence.said, *evidence.known]), _terms(evidence.foreign)
@@ -170,7 +171,3 @@ def stands_in(quote: str, texts: Sequence[str]) -> bool:
 
 def _terms(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(term for text in texts for term in informative_terms(text))
-
-
-def _digits(text: str) -> int:
-    return sum(character.isdigit() for character in text)

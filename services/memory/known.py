@@ -69,9 +69,6 @@ class KnownMemories:
 
         Args:
             after: time and id of the last statement of the page before.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         asked = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
         values = await self._values.read(tenant_id, asked["user_id"])

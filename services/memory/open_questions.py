@@ -14,9 +14,9 @@ from psycopg.rows import class_row, tuple_row
 from services.memory import proposals_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core_values import CoreValues
-from services.memory.quotes import folded
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.text.compare import folded
 
 ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
 State = Literal["waiting", "accepted", "rejected", "undone", "expired"]

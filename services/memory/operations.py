@@ -170,8 +170,10 @@ class OperationLog:
             "results": words_in_json(operation.results, clear=_CLEAR),
             "trigger": words_in_json(why, clear=_CLEAR),
         }
+        kinds = (kind for ending, kind in _SPANS.items() if operation.type.endswith(ending))
+        kind = next(kinds, "update_memory")
         about = {
-            names.OPERATION: (kind := _span_kind(operation)),
+            names.OPERATION: kind,
             names.MEMORY_RECORD: str(operation_id),
             names.MEMORY_ACTOR: trigger.actor,
             names.MEMORY_OPERATION: operation.type,
@@ -200,9 +202,6 @@ class OperationLog:
         """Operations on what all spaces of a user share, and on one space, newest first.
 
         `user` is the caller's own name for the user, `space` that of the space.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         at, operation_id = after or (None, None)
@@ -221,10 +220,6 @@ _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkey
     ("_delete", "_supersede", "_archive", "_remove"), "delete_memory"
 )
 """Which of the conventions' operations on memory a type is, by its ending; all others change something."""
-
-
-def _span_kind(operation: Operation) -> str:
-    return next((kind for ending, kind in _SPANS.items() if operation.type.endswith(ending)), "update_memory")
 
 
 def logged_value(kind: str, value: Any) -> WordsJson | WordsInJson | None:

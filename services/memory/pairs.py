@@ -64,7 +64,7 @@ class Pairs:
             for name, side in (("kept_value", kept), ("dropped_value", dropped))
             if side.digest is not None
         }
-        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id}
+        values = vars(owner)
         async with self._database.tenant(owner.tenant_id) as connection:
             await connection.execute(LOCK_USER, values)
             rows = await (await connection.execute(sql.PAIRS, values)).fetchall()

@@ -96,8 +96,7 @@ class Pins:
             what = f"field {field!r}" if text is None else f"value {text!r} in the field {field!r}"
             raise NotFound(f"The section {section} has no {what}.")
         values = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "block_id": block.id,
             "digests": [WordsDigest(digest_of_value(block.id, *each)) for each in named],
         }

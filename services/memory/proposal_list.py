@@ -78,9 +78,6 @@ class ProposalList:
         """Proposals that wait, or were settled in a way, newest first.
 
         One about two memories waits for as long as both are remembered, and the one that would go is not pinned.
-
-        Raises:
-            NotFound: the tenant has no such user.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         found: list[Proposal] = []

@@ -133,7 +133,7 @@ class Proposals(ProposalList):
             NotFound: the user has no such proposal.
             Conflict: it was settled before, or no earlier turn has asked the user.
         """
-        values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": proposal_id}
+        values = {**vars(owner), "id": proposal_id}
         change = await self._accept(values, request.trigger)
         if change is None:
             raise Conflict(
@@ -168,7 +168,7 @@ class Proposals(ProposalList):
         owner, closed = request.owner, []
         for each in ids:
             try:
-                values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "id": UUID(each)}
+                values = {**vars(owner), "id": UUID(each)}
                 await self._settle(values, "rejected")
             except (ValueError, NotFound, Conflict):
                 continue

@@ -51,9 +51,9 @@ def rests_on_user(text: str, read: Read) -> bool:
     only_theirs = [term for term in sought if term not in own and term in others]
     if not any(read.foreign) and AN_IMAGE not in read.remembered:
         return 3 * len(only_theirs) < len(sought)
-    said = " ".join(read.said)
+    said = " ".join(read.said).casefold()
     if only_theirs and (
-        len(only_theirs) >= len(sought) / 3 or any(_is_theirs(each, said) for each in _EXACT.findall(text))
+        len(only_theirs) >= len(sought) / 3 or any(each.casefold() not in said for each in _EXACT.findall(text))
     ):
         return False
     if _NEGATION.search(text) and not _NEGATION.search(read.said[-1] if read.said else ""):
@@ -78,10 +78,6 @@ def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
         (sum(term in own for term in informative_terms(text)), len(informative_terms(text))) for text in texts
     ]
     return all(count > 0 and count >= share * most for count, most in named)
-
-
-def _is_theirs(exact: str, said: str) -> bool:
-    return exact.casefold() not in said.casefold()
 
 
 def _common_in_order(sought: Sequence[str], own: Sequence[str]) -> int:

@@ -1,25 +1,12 @@
-"""Digests by which words are known again that are kept nowhere: 16 bytes each, of one kind of text."""
+"""Digests by which words are known again that are kept nowhere."""
 
 import hashlib
+from typing import Literal
 
 _BYTES = 16
 
 
-def episode_digest(content: str) -> bytes:
-    """Return the digest of a written memory."""
-    return _digest("episode", content)
-
-
-def value_digest(field: str, text: str) -> bytes:
-    """Return the digest of a value of core memory, in whichever section its field is."""
-    return _digest("value", field, text)
-
-
-def title_digest(title: str) -> bytes:
-    """Return the digest of a conversation's title."""
-    return _digest("title", title)
-
-
-def _digest(*parts: str) -> bytes:
-    said = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(said, digest_size=_BYTES).digest()
+def word_digest(kind: Literal["episode", "value", "title"], *said: str) -> bytes:
+    """Return the digest of a written memory, of a value of core memory with its field, or of a title."""
+    text = "\0".join((kind, *said)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=_BYTES).digest()

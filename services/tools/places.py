@@ -86,7 +86,7 @@ def may_be_chinese_place(name: str) -> bool:
     return len(name) > 1 and dictionary().kind(name) in _KINDS_OF_NAMES
 
 
-def warm() -> None:
+def load_cities() -> None:
     """Load the list of cities before the first message needs it."""
     _zones()
 

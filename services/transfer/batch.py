@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.conversations.messages import title_of
 from services.memory.items import values_of
-from services.memory.word_digests import episode_digest, title_digest
+from services.memory.word_digests import word_digest
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
 from services.transfer.forgotten import Forgotten, ForgottenWords, digest_of_line
@@ -110,9 +110,9 @@ class Batch:
         """Return a line without words that were forgotten; of messages, which keep their place, in memory only."""
         forgotten, user_id = self._forgotten, self._users[line.user_id].id
         match line:
-            case EpisodeLine() if forgotten.deleted(user_id, episode_digest(line.content)) is not None:
+            case EpisodeLine() if forgotten.deleted(user_id, word_digest("episode", line.content)) is not None:
                 return None
-            case SessionLine() if forgotten.deleted(user_id, title_digest(line.title)) is not None:
+            case SessionLine() if forgotten.deleted(user_id, word_digest("title", line.title)) is not None:
                 return line.model_copy(update={"title": ""})
             case CoreMemoryLine():
                 content = forgotten.without_forgotten(user_id, line.content)

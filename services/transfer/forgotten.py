@@ -8,7 +8,7 @@ from uuid import UUID
 from services.conversations.messages import message_digest
 from services.encryption.marks import WordsDigest
 from services.memory.items import values_of
-from services.memory.word_digests import episode_digest, title_digest, value_digest
+from services.memory.word_digests import word_digest
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, MessageLine, SessionLine
 from services.transfer.statements import BatchStatements
 
@@ -48,7 +48,7 @@ class Forgotten:
             return None if gone(prefix, value) else value
 
         def gone(name: str, item: Any) -> bool:
-            return self.deleted(user_id, value_digest(name, str(item))) is not None
+            return self.deleted(user_id, word_digest("value", name, str(item))) is not None
 
         return kept("", content) if self.digests else content
 
@@ -74,9 +74,9 @@ def _digests(line: Known) -> Iterable[bytes]:
         case MessageLine():
             yield digest_of_line(line)
         case EpisodeLine():
-            yield episode_digest(line.content)
+            yield word_digest("episode", line.content)
         case SessionLine():
-            yield title_digest(line.title)
+            yield word_digest("title", line.title)
         case CoreMemoryLine():
             for name, text in values_of(line.content):
-                yield value_digest(name, text)
+                yield word_digest("value", name, text)

@@ -1,17 +1,13 @@
 """`anamnesis kb` beside the running service."""
 
 import json
-import os
 import subprocess
-import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.support.command import run_command
 from tests.support.knowledge import pdf, word
-from tests.support.service_process import ServiceProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
@@ -117,34 +113,3 @@ def test_documents_and_bases_are_removed(beside: dict[str, str], folder: Path) -
     assert json.loads(_anamnesis(beside, "list", "--json").stdout)[0]["documents"] == 0
     assert _anamnesis(beside, "remove", "handbook", "--yes").returncode == 0
     assert json.loads(_anamnesis(beside, "list", "--json").stdout) == []
-
-
-def test_what_is_taken_in_beside_the_service_is_answered_from_and_indexed(
-    service: ServiceProcess, folder: Path
-) -> None:
-    beside = {"ANAMNESIS_URL": service.url}
-    assert _anamnesis(beside, "add", "handbook", "--description", "Ours.").returncode == 0
-    assert _anamnesis(beside, "ingest", "handbook", str(folder / "zh")).returncode == 0
-    ask = {"user_id": "u-1", "session_id": "s-1", "message": "年假有几天？", "kb_prefix": "handbook"}
-    answer = httpx.post(f"{service.url}/api/v1/chat", json=ask, timeout=30).json()
-    assert [(each["document"], each["page"]) for each in answer["sources"]] == [("手册.pdf", 1)]
-    ends = time.monotonic() + 40
-    while httpx.get(f"{service.url}/api/v1/knowledge-bases/handbook").json()["waiting"]:
-        assert time.monotonic() < ends, service.text
-        time.sleep(0.2)
-    found = httpx.post(
-        f"{service.url}/api/v1/knowledge-bases/handbook/search",
-        json={"query": "年假有几天？", "agent_type": "naive_rag_agent"},
-    ).json()
-    assert (found["items"][0]["document"], found["degraded"]) == ("手册.pdf", [])
-
-
-def test_name_in_gbk_is_read_as_such(beside: dict[str, str], tmp_path: Path) -> None:
-    name = os.fsencode(tmp_path) + b"/" + "新建文档.txt".encode("gbk")
-    Path(os.fsdecode(name)).write_text("忘记打卡可以补签。")
-    assert _anamnesis(beside, "add", "names", "--description", "Ours.").returncode == 0
-
-    done = _anamnesis(beside, "ingest", "names", str(tmp_path))
-
-    assert done.returncode == 0, done.stderr
-    assert "新建文档.txt" in _anamnesis(beside, "list", "names").stdout

@@ -1,13 +1,9 @@
 """Upkeep over HTTP: the tenant's policy, previews, runs, reports, and bringing back."""
 
-import asyncio
-import json
-
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from tests.support.command import run_command
 from tests.support.model_server import ModelServer
 from tests.support.transfer import export, send
 from tests.support.upkeep import everything, judging, someone, write, written_before
@@ -138,40 +134,6 @@ async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_u
     (undone,) = (await client.get(proposals, params={"state": "undone"})).json()["items"]
     assert undone["id"] == waits["id"]
     assert (await client.get(proposals, params={"state": "lost"})).status_code == 422
-
-
-@pytest.mark.slow
-@pytest.mark.in_clear
-async def test_the_commands_do_the_same(url: str, services: Services) -> None:
-    owner = await someone(services)
-    (old,) = await written_before(services, owner, "Owns a red kettle")
-    await write(services, owner, "The user lives in Lisbon", "the user lives in Lisbon.")
-
-    async def told(*arguments: str) -> str:
-        ended = await asyncio.to_thread(run_command, *arguments, variables={"ANAMNESIS_URL": url})
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
-    assert "archive (unimportant is below 0.3, unused is 60 days)" in await told(
-        "upkeep", "policy", "--fading", "archive", "--days", "60"
-    )
-    preview = await told("upkeep", "preview", "u-1")
-    assert "1 memory would be merged." in preview
-    assert "1 memory would be archived." in preview
-    await told("memory", "pin", "u-1", str(old))
-    assert "archived" not in await told("upkeep", "preview", "u-1")
-    await told("memory", "unpin", "u-1", str(old))
-    assert "Proposed: 1." in await told("proposals", "find", "u-1")
-    shown = await told("proposals", "list", "u-1")
-    assert "+ the user lives in Lisbon." in shown
-    assert "- The user lives in Lisbon" in shown
-    (waits,) = json.loads(await told("proposals", "list", "u-1", "--json"))
-    await told("proposals", "accept", "u-1", waits["id"])
-    await told("proposals", "undo", "u-1", waits["id"])
-    assert await told("proposals", "list", "u-1") == "Nothing waits.\n"
-    run = json.loads(await told("upkeep", "run", "u-1", "--json"))
-    assert run["faded_ids"] == [str(old)]
-    await told("upkeep", "undo", "u-1", run["id"])
 
 
 async def test_archived_and_pinned_memories_are_exported_and_imported_as_such(

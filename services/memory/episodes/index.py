@@ -62,7 +62,7 @@ class UnitHit:
 
 
 class EpisodeIndex:
-    """Adds, finds and removes units."""
+    """Adds, finds and removes units; `Unavailable` where Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int, key_of: KeyOfUser | None = None) -> None:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
@@ -82,11 +82,7 @@ class EpisodeIndex:
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """Check whether the index was made with this embedding model and by this version.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Check whether the index was made with this embedding model and by this version."""
         await self._vectors.check()
 
     async def search(
@@ -126,11 +122,7 @@ class EpisodeIndex:
         return _hits(words), _hits(meaning)
 
     async def shards(self) -> int:
-        """Return the number of collections.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Return the number of collections."""
         if self._shards is None:
             self._shards = await shards_in(self._milvus)
         return self._shards
@@ -160,7 +152,6 @@ class EpisodeIndex:
 
         Raises:
             CollectionMissing: the user's shard is not there.
-            Unavailable: Milvus does not answer.
         """
         name = await self._name_within(scope.user_id, within_s)
         fields = ["id", "terms", *(["embedding"] if vectors else [])]
@@ -188,11 +179,7 @@ class EpisodeIndex:
         return await asyncio.to_thread(read) if len(found) > _MANY_ROWS else read()
 
     async def terms_of(self, user_id: UUID) -> list[tuple[UUID, str]]:
-        """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard."""
         name = await self._name(user_id)
 
         def read(client: "MilvusClient") -> list[tuple[UUID, str]]:
@@ -253,19 +240,11 @@ class EpisodeIndex:
         return await self._key_of(tenant_id, user_id=user_id) if self._key_of else None
 
     async def flush(self, shard: int) -> None:
-        """Flush a shard's newest rows into its indexes.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Flush a shard's newest rows into its indexes."""
         await self._vectors.flush(collection_name(shard, await self.shards()))
 
     async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
-        """Remove a user's units: those of the episodes given, or all; return how many.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Remove a user's units: those of the episodes given, or all; return how many."""
         mine = f'user_id == "{user_id}"'
         filters = (
             [mine]
@@ -275,15 +254,11 @@ class EpisodeIndex:
         return await self._vectors.delete(await self._name(user_id), filters)
 
     async def begin_again(self, shard: int) -> NewCollection:
-        """Create an empty collection beside a shard's current one, to be filled and then to replace it.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Create an empty collection beside a shard's current one, to be filled and then to replace it."""
         return await self._vectors.begin_again(collection_name(shard, await self.shards()))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove an empty shard; raises as `begin_again`."""
+        """Remove an empty shard."""
         await remove(self._milvus, collection_name(shard, await self.shards()))
 
     async def rewrite(self) -> int:
@@ -301,9 +276,6 @@ class EpisodeIndex:
         """Remove what an interrupted rebuild of the user's shard left; nobody searches it.
 
         Only for the holder of the lock `WRITING`.
-
-        Raises:
-            Unavailable: Milvus does not answer.
         """
         await remove_leftovers(self._milvus, await self._name(user_id))
 

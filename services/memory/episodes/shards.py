@@ -16,11 +16,7 @@ def shard_of(user_id: UUID) -> int:
 
 
 async def shards_in(milvus: Milvus) -> int:
-    """Return the number of collections that hold the units of a Milvus.
-
-    Raises:
-        Unavailable: Milvus does not answer.
-    """
+    """Return the number of collections that hold the units of a Milvus."""
     return SHARDS if await milvus.is_lite() else 1
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -46,7 +45,7 @@ class EpisodeStore:
 
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
         """Return units not indexed yet, of the newest 100 episodes, oldest first."""
-        values = {**_scope(scope), "most": _MOST_UNINDEXED}
+        values = {**vars(scope), "most": _MOST_UNINDEXED}
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
 
     async def found(self, scope: Scope, units: Iterable[tuple[UUID, UUID]]) -> dict[UUID, StoredUnit]:
@@ -58,7 +57,7 @@ class EpisodeStore:
         if not pairs:
             return {}
         values = {
-            **_scope(scope),
+            **vars(scope),
             # As text: the driver takes five times as long for a list of ids.
             "unit_ids": _array(unit_id for unit_id, _ in pairs),
             "episode_ids": _array(episode_id for _, episode_id in pairs),
@@ -155,17 +154,3 @@ def checked_content(content: str) -> str:
 
 def _array(ids: Iterable[UUID]) -> str:
     return f"{{{','.join(map(str, ids))}}}"
-
-
-def _scope(scope: Scope) -> dict[str, Any]:
-    return {
-        "tenant_id": scope.tenant_id,
-        "user_id": scope.user_id,
-        "expert_id": scope.expert_id,
-        "space_id": scope.space_id,
-        "conversation_id": scope.conversation_id,
-        "episode_type": scope.episode_type,
-        "since": scope.since,
-        "until": scope.until,
-        "as_of": scope.as_of,
-    }

@@ -60,11 +60,7 @@ class LineageAudit:
         jobs.periodic(AUDIT, _NIGHTLY)(self._job)
 
     async def audit(self, tenant_id: UUID, user: str | None = None) -> AuditReport:
-        """Audit one user, or all users of a tenant.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Audit one user, or all users of a tenant."""
         report = AuditReport()
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "after": None, "limit": _USERS_AT_ONCE}
         while users := await self._database.fetch(tenant_id, sql.USERS, values, tuple_row):

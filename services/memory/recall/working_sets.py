@@ -191,7 +191,7 @@ class WorkingSets:
         the same moment, until the user's memory changes.
         """
         begun = perf_counter()
-        values = {**_values(scope), "as_of": scope.as_of, "most": _MOST_AT_ONCE}
+        values = {**vars(scope), "most": _MOST_AT_ONCE}
         async with self._loads:
             # Read first: what changes while the set is made is not in a set of this generation.
             states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(_State))
@@ -256,7 +256,7 @@ class WorkingSets:
     async def _renew(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
         """Read what has changed, or everything."""
         entry.read_at = monotonic()
-        values = _values(scope)
+        values = vars(scope)
         before = entry.state
         if before is not None and entry.units is not None:
             found = await self._database.read(
@@ -304,7 +304,7 @@ class WorkingSets:
 
     async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
         """Read everything remembered; return whether it was at most `most` units."""
-        values = _values(scope)
+        values = vars(scope)
         async with self._loads:
             states, rows = await self._database.fetch_each(
                 scope.tenant_id,
@@ -391,12 +391,3 @@ class WorkingSets:
 
 def _key(scope: Scope) -> Owned:
     return scope.user_id, scope.expert_id, scope.space_id
-
-
-def _values(scope: Scope) -> dict[str, Any]:
-    return {
-        "tenant_id": scope.tenant_id,
-        "user_id": scope.user_id,
-        "expert_id": scope.expert_id,
-        "space_id": scope.space_id,
-    }

@@ -50,11 +50,7 @@ class BranchMemory:
         message_ids: Sequence[UUID],
         turn_ids: Sequence[UUID],
     ) -> None:
-        """Withdraw what was made of messages that have just been put on a branch.
-
-        Raises:
-            NotFound: the owner was erased.
-        """
+        """Withdraw what was made of messages that have just been put on a branch."""
         values = self._values(owner, branch_id, message_ids)
         values |= {"conversation_id": conversation_id, "turn_ids": list(turn_ids)}
         await connection.execute(sql.LOCK_USER, values)
@@ -98,8 +94,7 @@ class BranchMemory:
     @staticmethod
     def _values(owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> dict[str, Any]:
         return {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "operation_id": branch_id,
             "message_ids": list(message_ids),
             "episode_ids": [],

@@ -120,7 +120,10 @@ class Retention:
             counts = await self._remove(tenant_id, kind, before, until)
             done.append(Expired(kind, days, before, counts))
         report = RetentionReport(now, done, complete=time.monotonic() < until)
-        written = {"kinds": [_written(each) for each in done], "complete": report.complete}
+        written = {
+            "kinds": [{**asdict(each), "before": each.before.isoformat()} for each in done],
+            "complete": report.complete,
+        }
         values = {"id": uuid7(), "tenant_id": tenant_id, "begun_at": now, "report": Jsonb(written)}
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(sql.KEEP_REPORT, values)
@@ -181,7 +184,3 @@ class Retention:
             except Conflict:
                 continue
         await self._jobs.forget_older_runs(APPLY_RETENTION, context)
-
-
-def _written(expired: Expired) -> dict[str, Any]:
-    return {**asdict(expired), "before": expired.before.isoformat()}

@@ -78,7 +78,6 @@ class Hiding:
         `exchange` is the turn that asked for it, which is stored in this very transaction.
 
         Raises:
-            NotFound: the owner was erased.
             InvalidInput: an item of core memory is not accepted.
         """
         operation_id = planned["change"]["operation_id"]
@@ -94,8 +93,7 @@ class Hiding:
         if planned["own"] == "off the record":
             off_record |= own.keys()
         values: dict[str, Any] = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
             "texts": all_words(
@@ -141,8 +139,7 @@ class Hiding:
         `but`: its epoch was made without them already.
         """
         values: dict[str, Any] = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "message_ids": list(message_ids),
             "everywhere": everywhere,
             "but": but,
@@ -185,8 +182,7 @@ class Hiding:
     ) -> None:
         """Bring back what an operation withdrew of what was made of messages, which have come back already."""
         values: dict[str, Any] = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
+            **vars(owner),
             "operation_id": operation_id,
             "message_ids": list(message_ids),
             "unmerged": Jsonb(list(unmerged)),

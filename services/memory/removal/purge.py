@@ -12,7 +12,7 @@ from services.memory.model import Memory
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.conversation_sql import SCRUB_COMMANDS_ABOUT
 from services.memory.removal.targets import TargetPlan, without_topic
-from services.memory.word_digests import episode_digest, title_digest, value_digest
+from services.memory.word_digests import word_digest
 from services.memory.words import Words, words_of
 from services.platform.connections import Connection
 
@@ -84,9 +84,9 @@ class Purge:
     async def _keep_away(self, purged: Purged, *, delete_messages: bool) -> None:
         """Note digests of what is gone, by which an import knows it."""
         await self._run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
-        digests = [episode_digest(text) for _, text in purged.episodes if text]
-        digests += [value_digest(name, text) for _, name, text in purged.values]
-        digests += [title_digest(title) for title in purged.titles]
+        digests = [word_digest("episode", text) for _, text in purged.episodes if text]
+        digests += [word_digest("value", name, text) for _, name, text in purged.values]
+        digests += [word_digest("title", title) for title in purged.titles]
         gone = [WordsDigest(each) for each in dict.fromkeys(digests)]
         if gone:
             await self._run(sql.KEEP_AWAY, digests=gone)

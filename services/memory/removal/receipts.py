@@ -146,7 +146,6 @@ class Receipts:
 
         Raises:
             ConfigurationError: there is no key that can be read.
-            NotFound: the user was erased in the meantime.
         """
         text = canonical(document)
         values = {
@@ -166,11 +165,7 @@ class Receipts:
     async def list(
         self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int
     ) -> list[SignedReceipt]:
-        """A user's receipts, newest first.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """A user's receipts, newest first."""
         user_id = await user_id_of(self._database, tenant_id, user)
         at, receipt_id = after or (None, None)
         values = {

@@ -5,7 +5,7 @@ one takes the older one's place; without one they stay as they are.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -194,16 +194,12 @@ def _likest(
     found = []
     for newer in range(1, len(group)):
         likeness = unit[:newer] @ unit[newer]
-        for older in _at_least(likeness, floor):
+        for older in np.flatnonzero(likeness >= floor).tolist():
             pair = group[older], group[newer]
             near = compare(pair[0].content, pair[1].content, float(likeness[older]), floor=floor) != "apart"
             if near and not (pair[0].is_pinned and pair[1].is_pinned) and _are_compared(*pair, since, before):
                 found.append((float(likeness[older]), pair))
     return found
-
-
-def _at_least(likeness: NDArray[np.float32], floor: float) -> Iterator[int]:
-    yield from (int(place) for place in np.flatnonzero(likeness >= floor))
 
 
 def _settled(pairs: Sequence[Candidate], verdicts: dict[int, str]) -> list[Pair]:

@@ -50,11 +50,7 @@ class PairProposer:
         self._proposals = proposals
 
     async def look(self, tenant_id: UUID, user: str) -> Found:
-        """Look through all of a user's memory for pairs, and propose or apply what is found, as the policy says.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Look through all of a user's memory for pairs, and propose or apply them, as the policy says."""
         user_id = await user_id_of(self._database, tenant_id, user)
         policy = await self._policies.of(tenant_id)
         pairs = await self.pairs(tenant_id, user_id, None)

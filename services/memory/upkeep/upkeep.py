@@ -53,11 +53,7 @@ class Upkeep:
     async def preview(
         self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
     ) -> UpkeepPreview:
-        """Return what a run by request would do now, by a policy or the tenant's own.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Return what a run by request would do now, by a policy or the tenant's own."""
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = now or datetime.now(UTC)
@@ -119,11 +115,7 @@ class Upkeep:
         after: tuple[datetime, UUID] | None = None,
         limit: int = 1,
     ) -> Sequence[UpkeepRun]:
-        """Reports of a user's runs, newest first, or of the one with this id.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Reports of a user's runs, newest first, or of the one with this id."""
         at, last = after or (None, None)
         values = {
             "tenant_id": tenant_id,

@@ -1,16 +1,384 @@
-"""`get_weather`: the weather in a city, from the server that the operator configured."""
+"""`get_weather`: the weather in a city, from an Open-Meteo server, and the questions that ask for it."""
 
-from typing import Annotated
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.tools import BaseTool, ToolException
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from services.text.language import language_of
-from services.tools import places
+from services.platform.outgoing import OutgoingFailed, OutgoingHttp
+from services.text.language import Language, language_of
+from services.tools.places import load_cities, may_be_chinese_place, zone_of
+from services.tools.quick import QuickMatch
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from services.tools.weather.open_meteo import OpenMeteo, WeatherUnavailable
-from services.tools.weather.questions import WEATHER_QUESTIONS
-from services.tools.weather.wording import weather_text
+
+WITHIN_S = 6.0
+"""Seconds for both requests together."""
+_MOST_BYTES = 256 * 1024
+_DAYS = 3
+_SHORTEST = 2
+"""Characters of a name of a place."""
+_SUFFIXES = ("特别行政区", "自治州", "自治区", "地区", "市", "省", "县", "区", " city")
+
+_CURRENT = "temperature_2m,apparent_temperature,relative_humidity_2m,weather_code,wind_speed_10m"
+_DAILY = "weather_code,temperature_2m_max,temperature_2m_min,precipitation_probability_max"
+
+Number = Annotated[float, Field(allow_inf_nan=False, strict=False)]
+Text = Annotated[str, Field(max_length=200)]
+
+
+class WeatherUnavailable(Exception):
+    """No weather is available; the message says why."""
+
+
+class Place(BaseModel):
+    """Where a city is."""
+
+    name: Text
+    latitude: Number
+    longitude: Number
+    country: Text | None = None
+    admin1: Text | None = None
+
+
+class Current(BaseModel):
+    """The weather now."""
+
+    time: Text
+    temperature_2m: Number
+    apparent_temperature: Number | None = None
+    relative_humidity_2m: Number | None = None
+    weather_code: int
+    wind_speed_10m: Number | None = None
+
+
+class Daily(BaseModel):
+    """The weather of some days: lists of one length."""
+
+    time: list[Text] = Field(min_length=1, max_length=16)
+    weather_code: list[int | None]
+    temperature_2m_max: list[Number | None]
+    temperature_2m_min: list[Number | None]
+    precipitation_probability_max: list[Number | None]
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> "Daily":
+        if any(len(values) != len(self.time) for values in vars(self).values()):
+            raise ValueError("lists of different lengths")
+        return self
+
+
+class Forecast(BaseModel):
+    """The weather somewhere, in local time."""
+
+    timezone: Text
+    current: Current
+    daily: Daily
+
+
+class _Found(BaseModel):
+    results: list[Place] = []
+
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class OpenMeteo:
+    """Asks a forecast server and a geocoding server."""
+
+    def __init__(self, http: OutgoingHttp, url: str, geocoding_url: str, *, within_s: float = WITHIN_S) -> None:
+        self._http = http
+        self._url = url.rstrip("/")
+        self._geocoding_url = geocoding_url.rstrip("/")
+        self._within_s = within_s
+
+    async def weather(self, city: str, language: str) -> tuple[Place, Forecast]:
+        """Where the city is, and the weather there.
+
+        Raises:
+            WeatherUnavailable: no such city is known, or a server does not answer as it should.
+        """
+        try:
+            async with asyncio.timeout(self._within_s):
+                place = await self._place(city, language)
+                return place, await self._forecast(place)
+        except TimeoutError as error:
+            raise WeatherUnavailable("The weather service did not answer in time.") from error
+
+    async def _place(self, city: str, language: str) -> Place:
+        for name in _variants(city):
+            params = {"name": name, "count": "1", "language": language, "format": "json"}
+            if found := (await self._get(f"{self._geocoding_url}/v1/search", params, _Found)).results:
+                return found[0]
+        raise WeatherUnavailable(f"The weather service knows no place named {city[:100]}.")
+
+    async def _forecast(self, place: Place) -> Forecast:
+        params = {
+            "latitude": f"{place.latitude:.4f}",
+            "longitude": f"{place.longitude:.4f}",
+            "current": _CURRENT,
+            "daily": _DAILY,
+            "timezone": "auto",
+            "forecast_days": str(_DAYS),
+        }
+        return await self._get(f"{self._url}/v1/forecast", params, Forecast)
+
+    async def _get(self, url: str, params: dict[str, str], form: type[Answer]) -> Answer:
+        try:
+            body = await self._http.get(url, params, within_s=self._within_s, most_bytes=_MOST_BYTES)
+            return form.model_validate_json(body)
+        except OutgoingFailed as error:
+            raise WeatherUnavailable(_REASONS[error.failure].format(status=error.status)) from error
+        except ValidationError as error:
+            raise WeatherUnavailable("The weather service's answer cannot be read.") from error
+
+
+_REASONS = {
+    "unreachable": "The weather service cannot be reached.",
+    "slow": "The weather service did not answer in time.",
+    "status": "The weather service answered with an error (HTTP {status}).",
+    "too_large": "The weather service's answer cannot be read: it is too long.",
+}
+
+
+def _variants(city: str) -> Iterator[str]:
+    """The name, then the name without its kind of place."""
+    yield city
+    for suffix in _SUFFIXES:
+        if city.lower().endswith(suffix) and len(short := city[: -len(suffix)]) >= _SHORTEST:
+            yield short
+            return
+
+
+# WMO weather interpretation codes (WW), as Open-Meteo gives them.
+_CODES: dict[int, tuple[str, str]] = {
+    0: ("晴", "clear sky"),
+    1: ("大致晴朗", "mainly clear"),
+    2: ("局部多云", "partly cloudy"),
+    3: ("阴", "overcast"),
+    45: ("雾", "fog"),
+    48: ("雾凇", "depositing rime fog"),
+    51: ("小毛毛雨", "light drizzle"),
+    53: ("毛毛雨", "moderate drizzle"),
+    55: ("浓毛毛雨", "dense drizzle"),
+    56: ("轻微冻毛毛雨", "light freezing drizzle"),
+    57: ("强冻毛毛雨", "dense freezing drizzle"),
+    61: ("小雨", "slight rain"),
+    63: ("中雨", "moderate rain"),
+    65: ("大雨", "heavy rain"),
+    66: ("轻微冻雨", "light freezing rain"),
+    67: ("强冻雨", "heavy freezing rain"),
+    71: ("小雪", "slight snow fall"),
+    73: ("中雪", "moderate snow fall"),
+    75: ("大雪", "heavy snow fall"),
+    77: ("米雪", "snow grains"),
+    80: ("小阵雨", "slight rain showers"),
+    81: ("阵雨", "moderate rain showers"),
+    82: ("强阵雨", "violent rain showers"),
+    85: ("小阵雪", "slight snow showers"),
+    86: ("大阵雪", "heavy snow showers"),
+    95: ("雷暴", "thunderstorm"),
+    96: ("雷暴伴小冰雹", "thunderstorm with slight hail"),
+    99: ("雷暴伴大冰雹", "thunderstorm with heavy hail"),
+}
+
+_WORDS = {
+    "zh": {
+        "head": "{place} 的天气，当地时间 {time}（{zone}）。",
+        "now": "现在：{sky}，{temperature}°C",
+        "feels": "，体感 {}°C",
+        "humidity": "，湿度 {}%",
+        "wind": "，风速 {} km/h",
+        "day": "{date}：{sky}，{low}～{high}°C",
+        "rain": "，降水概率 {}%",
+        "unknown": "天气代码 {}",
+        "end": "。",
+    },
+    "en": {
+        "head": "Weather in {place}, local time {time} ({zone}).",
+        "now": "Now: {sky}, {temperature}°C",
+        "feels": ", feels like {}°C",
+        "humidity": ", humidity {}%",
+        "wind": ", wind {} km/h",
+        "day": "{date}: {sky}, {low} to {high}°C",
+        "rain": ", precipitation probability {}%",
+        "unknown": "weather code {}",
+        "end": ".",
+    },
+}
+
+
+def weather_text(place: Place, forecast: Forecast, language: Language) -> str:
+    """Place, time, present weather and coming days; missing values are left out or a dash."""
+    words = _WORDS[language]
+    names = dict.fromkeys(_plain(name) for name in (place.name, place.admin1, place.country) if name)
+    time = _plain(forecast.current.time).replace("T", " ")
+    head = words["head"].format(place=", ".join(names), time=time, zone=_plain(forecast.timezone))
+    days = [_day(forecast.daily, day, language) for day in range(len(forecast.daily.time))]
+    return "\n".join([head, _now(forecast.current, language), *days])
+
+
+def _now(current: Current, language: Language) -> str:
+    words = _WORDS[language]
+    sky = _sky(current.weather_code, language)
+    parts = [words["now"].format(sky=sky, temperature=f"{current.temperature_2m:g}")]
+    measured = {
+        "feels": current.apparent_temperature,
+        "humidity": current.relative_humidity_2m,
+        "wind": current.wind_speed_10m,
+    }
+    parts += [words[name].format(f"{value:g}") for name, value in measured.items() if value is not None]
+    return "".join(parts) + words["end"]
+
+
+def _day(daily: Daily, day: int, language: Language) -> str:
+    words = _WORDS[language]
+    low, high = daily.temperature_2m_min[day], daily.temperature_2m_max[day]
+    text = words["day"].format(
+        date=_plain(daily.time[day]),
+        sky=_sky(daily.weather_code[day], language),
+        low=_shown(low),
+        high=_shown(high),
+    )
+    rain = daily.precipitation_probability_max[day]
+    return text + (words["rain"].format(f"{rain:g}") if rain is not None else "") + words["end"]
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+def _sky(code: int | None, language: Language) -> str:
+    if code is None:
+        return "–"
+    chinese, english = _CODES.get(code, ("", ""))
+    return (chinese if language == "zh" else english) or _WORDS[language]["unknown"].format(code)
+
+
+def _plain(text: str) -> str:
+    """Keep text from another server on one line."""
+    return " ".join(text.split())
+
+
+_MOST_WORDS = 4
+
+# A span names places only if nothing in it contradicts that.
+_NO_CHINESE_PLACE = re.compile(
+    "[我你您他她它谁咱哪这昨怎想说问讲写译了吗呢么很的第]|什么|为什|那[里边儿天时个]|喜欢|讨厌|聊天|聊聊|没有|不是|一[个下些]|有没|是否"
+    "|天气|气温|温度|今天|今日|明天|后天|现在|目前|当前|今晚|明晚|去年|今年|明年|前天|上周|上个|上月|下周|下个|下月|本周|周末|星期|最近|月份|年代"
+    "|恶劣|极端|室[内外]|[阴晴雨雪]天|阴雨|股|户外|外[面边]|里面|附近|当地|本地|城市|市区|郊区|那个|[春夏秋冬][天季日]|季节|春节|国庆|关于|火星|月球|太空|宇宙|地球|太阳|大海|世界|全球"
+    "|出差|旅[游行]|适合|记录|描述|形容|小说|电影|游戏|故事|^[去到在飞看跟]"
+)
+_NO_ENGLISH_PLACE = """
+a an the my our your his her their its this that these those there here it is was were in on at for with when if
+like as by than to from about and or but what how why who where which do does did will be not no any some
+yesterday today tomorrow now last next past week weekend month year day night morning afternoon evening summer
+winter spring autumn fall season january february march april may june july august september october november
+december monday tuesday wednesday thursday friday saturday sunday christmas easter general particular detail
+space mars moon sun earth world universe hell heaven oven fridge freezer room house home office kitchen bedroom
+outside inside indoors outdoors minecraft game movie book novel song poem story history celsius fahrenheit
+kelvin english french german spanish chinese japanese degrees
+"""
+_WITHIN_NAMES = frozenset({"of", "de", "la", "le", "del", "di", "do", "da", "am", "sur", "upon"})
+"""Words of names that are not capitalised; others are, unless the city is well known."""
+
+_CHINESE = "[\u3400-\u9fff]"
+_LIST_ZH = re.compile("、|,|以及|还有|和|与|跟|及")
+_LIST_EN = re.compile(r",? and | & ", re.IGNORECASE)
+
+_WHEN_ZH = (
+    "(?:(?:今天|今日|今儿|明天|明日|后天)(?:早上|上午|中午|下午|晚上|夜里)?|现在|目前|当前|此刻|这会儿|今晚|明晚|今早|明早"
+    "|这[两几]天|近几天|(?:未来|接下来)[两三几]天)"
+)
+_ZH = f"(?:{_WHEN_ZH}的?)?(?P<places>[\u3400-\u9fffA-Za-z'、, -]{{2,60}}?) ?(?:{_WHEN_ZH})?的?"
+_MORE_ZH = "(?:,(?P<more>[\u3400-\u9fffA-Za-z' -]{2,20}?)呢)?"
+_TOPIC_ZH = "天气(?:预报|情况|状况)?"
+_COLD_ZH = "热不热|冷不冷|热吗|冷吗"
+_ASKED_ZH = f"怎么样|怎样|如何|咋样|好不好|好吗|什么样|什么情况|{_COLD_ZH}|会下雨吗|多少度?|几度"
+_HOW_ZH = f"(?:{_WHEN_ZH})?[会是]?(?:{_ASKED_ZH})[了呢]?"
+_FALLS_ZH = "(?:下雨|下雪|有雨|有雪|刮风)"
+
+_WHEN_EN = (
+    "(?:today|tonight|(?:right |just )?now|currently|at the moment|(?:this|tomorrow) (?:morning|afternoon|evening)"
+    "|tomorrow|these days|(?:the )?day after tomorrow|(?:for|over|in) the next (?:few|two|three|2|3) days)"
+)
+_THEN_EN = f"(?:,? {_WHEN_EN})?"
+_EN = "(?P<places>[a-z\u00c0-\u024f][a-z\u00c0-\u024f', -]{0,60}?)"
+_AT_EN = f"{_THEN_EN} (?:in|at) {_EN}{_THEN_EN}"
+_THE_EN = "(?:the )?(?:current |today's |tomorrow's )?"
+_WHAT_EN = f"(?:what(?:'s| is| are|s|'ll| will)|how(?:'s| is|s|'ll| will)) {_THE_EN}"
+_TOPIC_EN = "weather(?: forecast| report| conditions?)?"
+_BE_EN = "(?: going to be| gonna be| be)?(?: like)?"
+
+_ANYWHERE = (
+    f"{_ZH}(?:{_TOPIC_ZH}|气温){_HOW_ZH}{_MORE_ZH}",
+    f"{_ZH}(?:天气预报|(?:会?是)?什么天气)",
+    f"{_ZH}(?:会不会|有没有|是不是(?:要|在)?|是否会?)(?:要|在)?{_FALLS_ZH}",
+    f"{_ZH}[会要在]?{_FALLS_ZH}了?(?:吗|么|没有?)",
+    f"{_WHAT_EN}{_TOPIC_EN}{_BE_EN}{_THEN_EN} (?:in|for|at) {_EN}{_THEN_EN}(?: like)?{_THEN_EN}",
+    f"{_THE_EN}{_TOPIC_EN}{_THEN_EN} (?:in|for) {_EN}{_THEN_EN}",
+    f"{_WHAT_EN}temperature{_BE_EN}{_AT_EN}",
+    f"(?:is it|will it|is it going to|does it) (?:be )?(?:rain|raining|rainy|snow|snowing){_AT_EN}",
+    f"(?:do|will|should) i (?:need|take|bring)(?: to take| to bring)? an umbrella{_AT_EN}",
+)
+"""Valid with any word that may be a place."""
+_KNOWN = (
+    f"{_ZH}(?:{_TOPIC_ZH}|气温|温度)(?:{_HOW_ZH})?{_MORE_ZH}",
+    f"{_ZH}(?:多少度|几度|多热|多冷|{_COLD_ZH}|(?:需要|要不要|用不用|要|用)带雨?伞吗?)了?",
+    f"(?:{_WHAT_EN}|{_THE_EN})forecast{_BE_EN}{_THEN_EN} (?:in|for) {_EN}{_THEN_EN}",
+    f"how (?:hot|cold|warm|humid|windy) (?:is it|will it be|is it going to be){_AT_EN}",
+    f"(?:is it|will it be|is it going to be) (?:hot|cold|warm|sunny|cloudy|windy|humid){_AT_EN}",
+    f"{_EN}(?:'s)? weather(?: forecast| report)?{_THEN_EN}",
+    f"{_WHAT_EN}{_EN}(?:'s)? (?:weather|temperature){_BE_EN}{_THEN_EN}",
+)
+"""Valid only with well-known cities: with another word it would be another question."""
+
+
+def _cities(match: re.Match[str]) -> list[dict[str, Any]]:
+    places = [place for span in match.groupdict().values() if span for place in _places(span)]
+    fits = zone_of if match.re.pattern in _KNOWN else _may_be_place
+    return [{"city": place} for place in places] if all(map(fits, places)) else []
+
+
+def _places(span: str) -> list[str]:
+    """The places that a span lists; “Paris, France” is one."""
+    if re.search(_CHINESE, span):
+        return _chinese_places(span)
+    listed = _LIST_EN.split(span)
+    if len(listed) > 1:
+        listed = [place for part in listed for place in part.split(",")]
+    return [place.strip(" ,") for place in listed if place.strip(" ,")]
+
+
+def _chinese_places(span: str) -> list[str]:
+    """Split between places, but not inside a name such as 呼和浩特."""
+    parts = _LIST_ZH.split(span)
+    found: list[str] = []
+    start, end = 0, 0
+    for part in parts:
+        end = span.index(part, end) + len(part)
+        name = span[start:end].strip(" 、,")
+        if len(name) < _SHORTEST and end < len(span):
+            continue
+        found.append(name)
+        rest = _LIST_ZH.match(span, end)
+        start = end = rest.end() if rest else end
+    return found
+
+
+def _may_be_place(place: str) -> bool:
+    if re.search(_CHINESE, place):
+        return not _NO_CHINESE_PLACE.search(place) and may_be_chinese_place(place)
+    words = re.findall(r"[^\W\d_]+(?:'[a-z]+)?", place)
+    named = all(word[0].isupper() or word in _WITHIN_NAMES for word in words)
+    wrong = {word.lower() for word in words}.intersection(_NO_ENGLISH_PLACE.split())
+    return 1 <= len(words) <= _MOST_WORDS and not wrong and (named or zone_of(place) is not None)
+
+
+WEATHER_QUESTIONS = QuickMatch((*_ANYWHERE, *_KNOWN), _cities)
+
 
 City = Annotated[str, Field(min_length=1, max_length=100, description="Its name alone, as the user wrote it")]
 
@@ -19,7 +387,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if a weather server is configured."""
     if services.http is None or not services.weather_url:
         return None
-    places.warm()
+    load_cities()
     geocoding_url = services.weather_geocoding_url or services.weather_url
     weather = OpenMeteo(services.http, services.weather_url, geocoding_url)
     return RegisteredTool(_over(weather), timeout_s=8.0, quick=WEATHER_QUESTIONS, priority=20)

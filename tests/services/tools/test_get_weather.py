@@ -10,10 +10,10 @@ from aiohttp import web
 from langchain_core.messages import ToolCall
 
 from services.platform.outgoing import OutgoingHttp
+from services.tools.builtin.get_weather import OpenMeteo, WeatherUnavailable
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
-from services.tools.weather.open_meteo import OpenMeteo, WeatherUnavailable
 from state.context import TurnContext
 from tests.conftest import free_port
 from tests.support.weather_server import BEIJING, FORECAST, WeatherServer
