@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from api.chat_schemas import MemoryChangeView, SourceView
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
+from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import TurnStatus
 from services.conversations.values import (
     no_nul,
@@ -17,10 +18,9 @@ from services.conversations.values import (
 Comment = Annotated[
     str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
 ]
-MAX_TITLE_CHARACTERS = 200
 Title = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE_CHARACTERS),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TITLE),
     AfterValidator(no_nul),
 ]
 Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
@@ -147,7 +147,7 @@ class ConversationView(BaseModel):
     expert: str
     space: str | None = Field(description="The space that it belongs to; null = none.")
     title: str = Field(
-        description="The user's own, or the beginning of the first message; empty where that was forgotten since."
+        description="The user's own, or the beginning of what memory keeps of the first message; empty = nothing."
     )
     pinned: bool
     created_at: datetime
@@ -158,7 +158,7 @@ class ConversationRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"title": "Bread", "pinned": True}]})
 
-    title: Title | None = Field(None, description=f"1 to {MAX_TITLE_CHARACTERS} characters.")
+    title: Title | None = Field(None, description=f"1 to {LONGEST_TITLE} characters.")
     pinned: bool | None = None
 
 

@@ -1,15 +1,11 @@
 """`anamnesis demo`: load a month of made-up conversations, or remove them."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from anamnesis_client import Anamnesis
-from api.cli.erase import remove_user, show_erased
 from api.cli.service import over_http
-from api.cli.shell import FAILED
-from api.console.demo import DEMO_USER, demo_lines
 
 
 @over_http
@@ -22,10 +18,9 @@ def demo(
     Example: `anamnesis demo`, and afterwards `anamnesis demo --remove`
     """
     if remove:
-        show_erased(remove_user(service, DEMO_USER), scrubbed=False)
+        service.request("DELETE", "demo")
+        typer.echo("The demo is removed.")
         return
-    report = service.import_lines([demo_lines(datetime.now(UTC))])
-    typer.echo(f"{report.imported} lines imported, {report.skipped} there already, for the user {DEMO_USER}.")
-    typer.echo("Choose that user in the console. `anamnesis demo --remove` removes all of it.")
-    if report.refused:
-        raise typer.Exit(FAILED)
+    loaded = service.request("POST", "demo")
+    typer.echo(f"{loaded['turns']} turns of the user {loaded['user_id']}: choose that user in the console.")
+    typer.echo("`anamnesis demo --remove` removes all of it.")

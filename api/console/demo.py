@@ -1,83 +1,261 @@
-"""The demo: a month of conversations of a made-up user, up to yesterday, as lines of an import."""
+"""The demo: a month of a made-up user, up to yesterday, played through turns with a recorded model.
+
+Every answer has all that an answer has: what its prompt showed, what was recalled, what it changed. A turn is
+played with the moment at which it is said to have been as its present, and its rows are dated back to it.
+"""
 
 import tomllib
-from collections.abc import Iterator
-from datetime import datetime, time, timedelta
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import orjson
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
+
+from graph.builder import build_graph
+from graph.turns.log import TurnLog
+from graph.turns.requests import TurnRequest, new_turn
+from graph.turns.run import TurnDriver, TurnRun
+from graph.turns.turn_queue import TurnQueue
+from services.bootstrap import Services
+from services.conversations.experts import NewExpert
+from services.conversations.turn import OpenTurn
+from services.errors import Conflict, NotFound, Unavailable
+from services.experiments.experiments import NewExperiment
+from services.knowledge.base import NewBase
+from services.llm.chat_models import ChatModels
+from services.llm.message_form import OnText
+from services.memory.blocks import Owner
+from services.memory.episodes.episode import NewEpisode
+from services.memory.items import ItemChange
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
+from state.conversation import Sampling, TurnInput
+
+DEMO_USER = "demo:lin"
+"""User of the demo."""
 
 _FILE = Path(__file__).with_name("demo.toml")
 _ANSWERS_AFTER = timedelta(seconds=9)
 _GOES_ON_AFTER = timedelta(minutes=2)
+_WINDOW = 32_000
+_IMPORTANCE = 0.7
 
-DEMO_USER = "demo:lin"
-"""User of the demo: erasing this user removes all of it."""
+# The rows of a turn, dated back to when it is said to have been.
+_DATED: Sequence[LiteralString] = (
+    "UPDATE messages SET created_at = CASE role WHEN 'user' THEN %(asked)s ELSE %(answered)s END "
+    "WHERE turn_id = %(turn_id)s AND tenant_id = %(tenant_id)s",
+    "UPDATE turns SET accepted_at = %(asked)s, started_at = %(asked)s, finished_at = %(answered)s "
+    "WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s",
+    "UPDATE episodes e SET created_at = %(answered)s, learned_at = %(answered)s, indexed_at = NULL FROM turns t "
+    "WHERE t.id = %(turn_id)s AND e.tenant_id = %(tenant_id)s "
+    "AND t.user_message_id = ANY(e.source_message_ids)",
+    "UPDATE core_memory_history h SET at = %(answered)s FROM turns t "
+    "WHERE t.id = %(turn_id)s AND h.trigger_message_id = t.user_message_id AND h.tenant_id = %(tenant_id)s",
+    "UPDATE memory_operations SET at = %(answered)s WHERE turn_id = %(turn_id)s AND tenant_id = %(tenant_id)s",
+)
+_CONVERSATION_DATED: Sequence[LiteralString] = (
+    "UPDATE conversations SET created_at = %(began)s WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s",
+    "UPDATE visits SET started_at = %(began)s, last_active_at = %(ended)s, daily_due_at = now() "
+    "WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s",
+)
+
+_MEMORY_DATED: LiteralString = """
+UPDATE episodes SET created_at = %(at)s, learned_at = %(at)s, indexed_at = NULL
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s
+"""
 
 
-def demo_lines(now: datetime) -> bytes:
-    """Return the demo as JSON Lines; the month ends the day before `now`, which has a time zone."""
-    return b"\n".join(map(orjson.dumps, _lines(tomllib.loads(_FILE.read_text("utf-8")), now)))
+class RecordedModels(ChatModels):
+    """Answers each message as it was written down."""
+
+    answers: Mapping[str, str]
+
+    async def answer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        on_text: OnText,
+        model: str | None = None,
+        tools: Sequence[BaseTool] = (),
+        sampling: Sampling | None = None,
+        most_tokens: int | None = None,
+    ) -> AIMessage:
+        """Stream the answer of the message that the prompt ends with."""
+        asked = messages[-1].text
+        text = next(answer for said, answer in self.answers.items() if asked.endswith(said))
+        on_text(text)
+        return AIMessage(text)
 
 
-def _lines(demo: dict[str, Any], now: datetime) -> Iterator[dict[str, Any]]:
-    zone = ZoneInfo(demo["timezone"])
-    today = now.astimezone(zone).date()
+class Demo:
+    """Loads the demo for a tenant, and removes it."""
 
-    def at(days_ago: int, clock: str) -> datetime:
-        return datetime.combine(today - timedelta(days=days_ago), time.fromisoformat(clock), zone)
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._demo: dict[str, Any] = tomllib.loads(_FILE.read_text("utf-8"))
 
-    begun = at(30, "09:00").isoformat()
-    yield {
-        "kind": "user",
-        "user_id": DEMO_USER,
-        "timezone": demo["timezone"],
-        "locale": "en",
-        "display_name": demo["name"],
-        "created_at": begun,
-    }
-    for conversation in demo["conversation"]:
-        session = f"demo-{conversation['id']}"
-        moment = at(conversation["days_ago"], conversation["at"])
-        yield {
-            "kind": "session",
-            "user_id": DEMO_USER,
-            "session_id": session,
-            "expert": "default",
-            "title": conversation["title"],
-            "created_at": moment.isoformat(),
-        }
-        for place, said in enumerate(conversation["said"]):
-            yield {
-                "user_id": DEMO_USER,
-                "session_id": session,
-                "role": "assistant" if place % 2 else "user",
-                "content": said,
-                "created_at": moment.isoformat(),
-                "external_id": f"{session}-{place}",
+    async def load(self, tenant_id: UUID, now: datetime) -> int:
+        """Play the month that ends the day before `now`, which has a time zone; return how many turns it has.
+
+        Raises:
+            Conflict: the demo is loaded already.
+            DatabaseUnavailable: the database does not answer; what was played stays until it is removed.
+        """
+        services, demo = self._services, self._demo
+        with suppress(NotFound):
+            await services.users.get(tenant_id, DEMO_USER)
+            raise Conflict("The demo is loaded already; remove it first.")
+        await services.users.make(tenant_id, DEMO_USER)
+        about = {"timezone": demo["timezone"], "locale": "en", "display_name": demo["name"]}
+        await services.users.change(tenant_id, DEMO_USER, about)
+        await self._set_up(tenant_id)
+        player = _Player(services, tenant_id, demo)
+        today = now.astimezone(ZoneInfo(demo["timezone"])).date()
+        for conversation in sorted(demo["conversation"], key=lambda each: (-each["days_ago"], each["at"])):
+            day, clock = today - timedelta(days=conversation["days_ago"]), time.fromisoformat(conversation["at"])
+            await player.play(conversation, datetime.combine(day, clock, ZoneInfo(demo["timezone"])))
+        await services.experiments.change(tenant_id, demo["experiment"]["name"], {"status": "stopped"})
+        await self._remember(tenant_id, now)
+        return player.turns
+
+    async def remove(self, tenant_id: UUID) -> None:
+        """Remove all of it.
+
+        Raises:
+            NotFound: it is not loaded.
+            DatabaseUnavailable: the database does not answer.
+        """
+        services, demo = self._services, self._demo
+        await services.erasure.user(tenant_id, DEMO_USER)
+        with suppress(NotFound, Conflict):
+            await services.experiments.change(tenant_id, demo["experiment"]["name"], {"status": "stopped"})
+        for remove, name in (
+            (services.experiments.delete, demo["experiment"]["name"]),
+            (services.experts.delete, demo["expert"]["name"]),
+            (services.knowledge.bases.delete, demo["base"]["prefix"]),
+        ):
+            with suppress(NotFound, Conflict):
+                await remove(tenant_id, name)
+
+    async def _set_up(self, tenant_id: UUID) -> None:
+        """Make who answers, from what, and what is compared; what a load that was cut off has left stays."""
+        services, demo = self._services, self._demo
+        base, expert, experiment = demo["base"], demo["expert"], demo["experiment"]
+        with suppress(Conflict):
+            await services.knowledge.bases.create(
+                tenant_id, NewBase(base["prefix"], base["description"], handler="cited")
+            )
+        base_id = await services.knowledge.documents.base_id(tenant_id, base["prefix"])
+        await services.knowledge.documents.ingest(tenant_id, base_id, base["source"], base["text"].encode())
+        with suppress(Conflict):
+            new = NewExpert(
+                expert["name"], expert["system_prompt"], "", None, "summary", _WINDOW, None, None, False
+            )
+            await services.experts.create(tenant_id, new)
+        variants = [
+            {"name": "five", "weight": 1.0, "settings": {}},
+            {"name": "ten", "weight": 1.0, "settings": {"recall_items": 10}},
+        ]
+        with suppress(Conflict):
+            await services.experiments.create(
+                tenant_id,
+                NewExperiment(experiment["name"], variants, experiment["description"], [expert["name"]]),  # type: ignore[arg-type]
+            )
+        with suppress(Conflict):
+            await services.experiments.change(tenant_id, experiment["name"], {"status": "running"})
+
+    async def _remember(self, tenant_id: UUID, now: datetime) -> None:
+        """Add what was written down by hand, and a change that waits for the user."""
+        memory = self._services.memory
+        owner = await memory.core.owner(tenant_id, DEMO_USER, "default")
+        await memory.core.update(owner, "persona", self._demo["persona"], Trigger("user"))
+        for each in self._demo["memory"]:
+            new = NewEpisode(each["text"], each["type"], _IMPORTANCE, "user_said")
+            values = {
+                "id": await memory.archive.insert(owner, new, Trigger("user")),
+                "tenant_id": tenant_id,
+                "at": now - timedelta(days=each["days_ago"]),
             }
-            moment += _GOES_ON_AFTER if place % 2 else _ANSWERS_AFTER
-    for section, content in demo["core_memory"].items():
-        yield {
-            "kind": "core_memory",
-            "user_id": DEMO_USER,
-            "expert": "default",
-            "section": section,
-            "content": content,
-            "updated_at": at(5, "12:00").isoformat(),
+            async with self._services.database.tenant(tenant_id) as connection:
+                await connection.execute(_MEMORY_DATED, values)
+        request = ChangeRequest.outside_of_turns(owner, Trigger("model"))
+        await memory.proposals.add(request, "remember", self._demo["proposal"]["text"])
+
+
+class _Player:
+    """Plays conversations through turns, in the order in which they are given."""
+
+    def __init__(self, services: Services, tenant_id: UUID, demo: Mapping[str, Any]) -> None:
+        models = RecordedModels(services.settings)
+        models.answers = {
+            said: answer
+            for each in demo["conversation"]
+            for said, answer in zip(each["said"][::2], each["said"][1::2], strict=True)
         }
-    for memory in demo["memory"]:
-        yield {
-            "kind": "episode",
-            "user_id": DEMO_USER,
-            "expert": "default",
-            "session_id": None,
-            "episode_type": memory["type"],
-            "content": memory["text"],
-            "importance": 0.7,
-            "origin": "derived",
-            "created_at": at(memory["days_ago"], "23:30").isoformat(),
-            "sources": [],
+        self._services, self._tenant_id = services, tenant_id
+        self._driver = TurnDriver(
+            build_graph(replace(services, models=models)).compile(),
+            services.turns,
+            TurnQueue(services.leases),
+            services.usage.meter,
+            services.memory.changes,
+        )
+        self.turns = 0
+
+    async def play(self, conversation: Mapping[str, Any], began: datetime) -> None:
+        """Play a conversation that began at a moment."""
+        moment, turn, learned = began, None, conversation.get("learned", [])
+        for number, message in enumerate(conversation["said"][::2]):
+            turn = await self._turn(conversation, message, moment)
+            for field, text, of in learned:
+                if of == number:
+                    await self._learn(turn, field, text)
+            await self._dated(_DATED, turn, asked=moment, answered=moment + _ANSWERS_AFTER)
+            ended = moment + _ANSWERS_AFTER
+            moment = ended + _GOES_ON_AFTER
+        if turn is not None:
+            await self._dated(_CONVERSATION_DATED, turn, began=began, ended=ended)
+            await self._services.transcript.change(
+                self._tenant_id, turn.conversation_id, title=conversation["title"]
+            )
+
+    async def _turn(self, conversation: Mapping[str, Any], message: str, moment: datetime) -> OpenTurn:
+        asked = TurnInput(
+            user_id=DEMO_USER,
+            session_id=f"demo-{conversation['id']}",
+            message=message,
+            expert=conversation.get("expert"),
+            requested_kb_prefix=conversation.get("base"),
+        )
+        turn = await self._services.turns.open_or_find(new_turn(TurnRequest(self._tenant_id, asked)))
+        if not isinstance(turn, OpenTurn):
+            raise Conflict("The demo is being loaded already.")
+        run = TurnRun(turn, asked, TurnLog(), now=moment.astimezone(UTC))
+        await self._driver.run(run)
+        if run.log.last.status != "done":
+            raise Unavailable(f"A turn of the demo did not end: {run.log.last.content}")
+        self.turns += 1
+        return run.turn
+
+    async def _learn(self, turn: OpenTurn, field: str, text: str) -> None:
+        """File what a message says, as the memory agent does with a model."""
+        by = Trigger("filing", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
+        owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+        await self._services.memory.core.change_items(owner, [ItemChange("add", "human", field, text)], by)
+
+    async def _dated(self, statements: Sequence[LiteralString], turn: OpenTurn, **moments: datetime) -> None:
+        values = {
+            "tenant_id": turn.tenant_id,
+            "turn_id": turn.turn_id,
+            "conversation_id": turn.conversation_id,
+            **moments,
         }
+        async with self._services.database.tenant(turn.tenant_id) as connection:
+            for statement in statements:
+                await connection.execute(statement, values)

@@ -1,6 +1,5 @@
 """The files of the console, with the headers that keep everything else out of its pages."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from api.console.demo import demo_lines
 from api.request_bodies import JsonRoute
 
 FILES = Path(__file__).parent / "static"
@@ -53,12 +51,6 @@ async def guide() -> RedirectResponse:
 async def console() -> FileResponse:
     """The console's only page; its address after `#` names the screen."""
     return FileResponse(FILES / "index.html", headers=_HEADERS)
-
-
-@router.get("/console/demo.jsonl")
-async def demo() -> Response:
-    """The demo as lines for the import."""
-    return Response(demo_lines(datetime.now(UTC)), media_type="application/x-ndjson", headers=_HEADERS)
 
 
 class ConsoleFiles(StaticFiles):

@@ -1,24 +1,27 @@
 """Reads conversations and their messages."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
+from services.conversations.messages import title_of
 from services.encryption.marks import Words
 from services.errors import NotFound
 from services.platform.postgres import Database
 
 SHOWN_TITLE: LiteralString = """
-CASE WHEN NOT c.renamed AND EXISTS (
-    SELECT FROM (SELECT * FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1) AS m
+CASE WHEN c.renamed THEN c.title ELSE coalesce((
+    SELECT CASE WHEN m.retracted_at IS NULL THEN coalesce(m.memory_text, '') ELSE '' END
+    FROM (SELECT * FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1) AS m
     WHERE m.retraction_id IS NOT NULL
       AND (m.retracted_at IS NOT NULL OR m.memory_text IS NOT NULL OR m.off_record)
-) THEN '' ELSE c.title END"""
-"""The title of a conversation `c`; none where it is the beginning of what was forgotten since."""
+), c.title) END"""
+"""The title of a conversation `c`; where something of its first message was forgotten since, what is left of that,
+to be shortened."""
 
 _CONVERSATIONS = f"""
 SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, s.name AS space,
@@ -60,6 +63,8 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND br
 ORDER BY created_at, id LIMIT %(limit)s
 """
 
+LONGEST_TITLE = 200
+"""Characters."""
 _SCANNED_AT_ONCE = 50
 _PART_BYTES = 1024 * 1024
 
@@ -113,7 +118,7 @@ class Conversation:
     space: str | None
     """Name of the space that it belongs to; None = none."""
     title: str
-    """Empty where it is the beginning of what was forgotten since."""
+    """Empty where all of the first message was forgotten since."""
     pinned: bool
     created_at: datetime
 
@@ -317,7 +322,8 @@ class Transcript:
             "limit": limit,
             **_place(after),
         }
-        return await self._database.fetch(tenant_id, _CONVERSATIONS, values, class_row(Conversation))
+        found = await self._database.fetch(tenant_id, _CONVERSATIONS, values, class_row(Conversation))
+        return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
 
 
 def _place(after: Cursor | None) -> dict[str, Any]:

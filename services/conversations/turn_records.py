@@ -1,11 +1,14 @@
 """Stored turns, as they are read."""
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
 from services.conversations import turn_sql
+from services.conversations.messages import title_of
+from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
 from services.errors import NotFound
 from services.platform.postgres import Database
@@ -63,7 +66,8 @@ class TurnRecords:
             "after_id": after_id,
             "limit": limit,
         }
-        return await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
+        found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
+        return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
 
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int

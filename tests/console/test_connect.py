@@ -1,31 +1,14 @@
 """The first start: a model is connected in the browser, and answers without a file edited."""
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.conftest import free_port
 from tests.console.browser import watched
-from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ServiceProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-
-@pytest.fixture
-def unconnected() -> Iterator[ServiceProcess]:
-    """A service on its first start, as a process that can start itself again."""
-    with new_folder() as folder:
-        process = ServiceProcess(
-            Path(folder) / "data", free_port(), program=(sys.executable, "-m", "api.cli.main")
-        )
-        yield process.start()
-        process.end()
 
 
 async def test_a_model_is_connected_without_a_file_edited(

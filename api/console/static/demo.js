@@ -1,6 +1,6 @@
 // The demo: a month of made-up conversations of a separate user, loaded and removed with one click.
 
-import { get, remove, send, userPath } from './api.js'
+import { post, remove } from './api.js'
 
 export const DEMO = 'demo:lin'
 const USER = 'anamnesis.user'
@@ -15,12 +15,11 @@ export function chooseUser(name, screen = 'chat') {
 }
 
 export async function loadDemo() {
-  const lines = await get('/console/demo.jsonl', {}, { raw: true })
-  await send('POST', '/api/v1/import', { body: await lines.blob() })
+  await post('/api/v1/demo')
   chooseUser(DEMO, 'timeline')
 }
 
 export async function removeDemo() {
-  await remove(userPath(DEMO))
+  await remove('/api/v1/demo')
   chooseUser('me')
 }
