@@ -69,10 +69,9 @@ from services.summaries.wiring import make_summaries
 from services.text.secrets import Secrets
 from services.tools.approvals import Approvals
 from services.tools.executor import ToolExecutor
-from services.tools.mcp_config import servers_of
 from services.tools.mcp_servers import McpServers
 from services.tools.registry import ToolRegistry
-from services.tools.tool import ToolServices
+from services.tools.wiring import make_tools
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
 from services.transfer.importer import Importer
@@ -176,13 +175,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         knowledge = make_knowledge(settings, database, connected.milvus, embedder, jobs)
         stack.push_async_callback(knowledge.search.close)
         days = PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
-        tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, _tool_services(settings, memory, http), settings.tools_offered
-        )
-        approvals = Approvals(database, patience_s=settings.tools_approval_s)
-        tool_executor = ToolExecutor(tools, approvals)
-        mcp_servers = _mcp_servers(settings, tools)
-        stack.push_async_callback(mcp_servers.close)
+        tools = await asyncio.to_thread(make_tools, settings, database, memory, http)
+        stack.push_async_callback(tools.servers.close)
         user_activity = UserActivityReader(database)
         find_days = summaries.daily_scheduler.find if summaries.daily_scheduler.is_on else None
         background = make_background(settings, database, memory, models, embedder, jobs, find_days)
@@ -224,10 +218,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             forgetting=removal.forgetting,
             experts=Experts(database),
             knowledge=knowledge,
-            tools=tools,
-            tool_executor=tool_executor,
-            approvals=approvals,
-            mcp_servers=mcp_servers,
+            tools=tools.registry,
+            tool_executor=tools.executor,
+            approvals=tools.approvals,
+            mcp_servers=tools.servers,
             estimators=TokenEstimators(),
             conversation=make_conversation(settings, database),
             sources=make_sources(settings, database, memory, user_activity, days),
@@ -267,29 +261,3 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )
-
-
-def _tool_services(settings: Settings, memory: Memory, http: OutgoingHttp) -> ToolServices:
-    return ToolServices(
-        core_memory=memory.core if settings.memory_core else None,
-        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
-        proposals=memory.proposals,
-        archive=memory.archive if settings.memory_episodes else None,
-        http=http,
-        weather_url=settings.weather_url,
-        weather_geocoding_url=settings.weather_geocoding_url,
-    )
-
-
-def _mcp_servers(settings: Settings, tools: ToolRegistry) -> McpServers:
-    """Make the servers whose tools the model may call.
-
-    Raises:
-        ConfigurationError: the setting is wrong.
-    """
-    configs = servers_of(settings.mcp_servers.get_secret_value() if settings.mcp_servers else None)
-    if not configs:
-        return McpServers()
-    from services.tools.mcp_connection import McpServer  # noqa: PLC0415 — the SDK takes half a second
-
-    return McpServers([McpServer(name, config, tools.put) for name, config in configs.items()])

@@ -6,27 +6,35 @@ below a field is its meaning, and its description is what it accepts.
 
 import ipaddress
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from services.errors import ConfigurationError
-from services.names import RULE, is_id
-from services.platform.chosen_model import key_of_endpoint, settings_of_choice
+from services.platform.chosen_model import settings_of_choice
 from services.platform.env_encoding import encoding_of
 from services.platform.machine import machine_locale
 from services.platform.machine_zone import machine_timezone
-from services.platform.redis_address import RedisAddress
-from services.time_reference.zones import time_zone
-from state.budget import WRITTEN, RequestBudget, parse_budget
+from services.platform.setting_values import (
+    Aliases,
+    Budget,
+    EndpointKey,
+    HttpUrl,
+    Names,
+    Origins,
+    PostgresUrl,
+    RedisUrl,
+    SigningSecret,
+    TimeZone,
+    UserName,
+)
+from state.budget import WRITTEN, RequestBudget
 
 PREFIX = "ANAMNESIS_"
-_SHORTEST_JWT_SECRET = 32
 _TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
 """Limits of a user and of a tenant, where callers are known and no others are set."""
 URL_VARIABLE, KEY_VARIABLE = f"{PREFIX}URL", f"{PREFIX}KEY"
@@ -113,7 +121,7 @@ class Settings(BaseSettings):
     OTEL_EXPORTER_OTLP_ENDPOINT says, and otherwise hold names, counts and times alone."""
 
     # Users of whom nothing else is known
-    default_timezone: str = Field(
+    default_timezone: TimeZone = Field(
         default_factory=machine_timezone,
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
@@ -166,18 +174,12 @@ class Settings(BaseSettings):
         None, ge=1, le=10**15, description="tokens of one tenant a day, 1 or more; unset = no budget"
     )
     """Limit what models read and write for all users of one tenant in the same way."""
-    request_budget: Annotated[RequestBudget, NoDecode] = Field(
-        RequestBudget(), description=f"{WRITTEN}; unset = no limits"
-    )
+    request_budget: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Give this budget to turns whose request names none. Near a limit a turn goes without tools, then with less
     context, then its answer is shortened, and `degraded` says request_budget."""
-    request_budget_max: Annotated[RequestBudget, NoDecode] = Field(
-        RequestBudget(), description=f"{WRITTEN}; unset = no limits"
-    )
+    request_budget_max: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Lower larger budgets of requests to this one."""
-    trusted_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="origins such as https://chat.example, separated by commas"
-    )
+    trusted_origins: Origins = Field((), description="origins such as https://chat.example, separated by commas")
     """Let web pages of these origins send what changes something; those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
@@ -214,11 +216,11 @@ class Settings(BaseSettings):
     """Limit one message over a WebSocket; larger ones close it with 1009 and can be sent by POST."""
 
     # OpenAI's clients
-    openai_model_aliases: Annotated[dict[str, str], NoDecode] = Field(
+    openai_model_aliases: Aliases = Field(
         {}, description="names of experts under other names, such as gpt-4o=default,gpt-4o-mini=default"
     )
     """Offer experts to OpenAI's clients under other names as well."""
-    openai_default_user: str | None = Field(
+    openai_default_user: UserName | None = Field(
         None,
         description="user of requests to /v1 that name none, while AUTH=none; unset = these are not remembered",
     )
@@ -235,27 +237,27 @@ class Settings(BaseSettings):
         1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
     )
     """Cut clients' system messages off beyond this length."""
-    openwebui_jwt_secret: SecretStr | None = Field(
+    openwebui_jwt_secret: SigningSecret | None = Field(
         None, description="Open WebUI's FORWARD_USER_INFO_HEADER_JWT_SECRET, 32 characters or more"
     )
     """Trust the user that Open WebUI names in its signed header."""
 
     # Stores; each unset = embedded
-    database_url: SecretStr | None = Field(None, description="postgresql://… of a role that owns nothing")
+    database_url: PostgresUrl | None = Field(None, description="postgresql://… of a role that owns nothing")
     """Use this PostgreSQL database."""
-    direct_database_url: SecretStr | None = Field(
+    direct_database_url: PostgresUrl | None = Field(
         None, description="postgresql://… of the same role, past the pooler"
     )
     """Listen and hold locks over this address, when DATABASE_URL leads through PgBouncer in transaction mode or a
     pooler like it. Statements are then not prepared."""
-    migration_database_url: SecretStr | None = Field(None, description="postgresql://… of the owner")
+    migration_database_url: PostgresUrl | None = Field(None, description="postgresql://… of the owner")
     """Migrate at each start as the tables' owner. Leave it out where the service should not know the owner's
     password, and run `anamnesis migrate`."""
-    milvus_uri: str | None = Field(None, description="http://host:port of a Milvus server")
+    milvus_uri: HttpUrl | None = Field(None, description="http://host:port of a Milvus server")
     """Use this Milvus server."""
     milvus_token: SecretStr | None = Field(None, description="user:password or token of that server")
     """Log in to that server."""
-    redis_url: SecretStr | None = Field(
+    redis_url: RedisUrl | None = Field(
         None,
         description="redis://host:port/0, redis+sentinel://host:port,…/service or redis+cluster://host:port,…; "
         "with TLS rediss",
@@ -265,11 +267,11 @@ class Settings(BaseSettings):
     # Language model; no model = the built-in offline model
     llm_model: str | None = Field(None, description="the model's name at the endpoint")
     """Answer with this model. Unset, the built-in offline model quotes what was said."""
-    llm_base_url: str | None = Field(
+    llm_base_url: HttpUrl | None = Field(
         None, validation_alias=_or_openai("BASE_URL"), description="http(s)://… of an OpenAI-compatible API"
     )
     """Ask the model at this address; unset, OPENAI_BASE_URL, else the provider's own."""
-    llm_api_key: SecretStr | None = Field(
+    llm_api_key: EndpointKey | None = Field(
         None, validation_alias=_or_openai("API_KEY"), description="the endpoint's key"
     )
     """Authenticate at the endpoint; unset, OPENAI_API_KEY."""
@@ -286,9 +288,7 @@ class Settings(BaseSettings):
     """Arrange messages as every chat template takes them, or with system messages wherever one applies."""
     small_llm_model: str | None = Field(None, description="model for background work; unset = LLM_MODEL")
     """Do background work with this model at the same endpoint."""
-    llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="names of models at the same endpoint, separated by commas"
-    )
+    llm_fallback_models: Names = Field((), description="names of models at the same endpoint, separated by commas")
     """Ask these models, in this order, when the model fails before its first text."""
     llm_answer_tokens: int | None = Field(
         None, ge=1, le=1_000_000, description="tokens of an answer, 1 to 1000000; unset = the model's own limit"
@@ -315,9 +315,9 @@ class Settings(BaseSettings):
     EmbeddingGemma, Jina and others are known by name."""
     embedding_document_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
     """Put this before a text that is searched. Unset, as above."""
-    embedding_base_url: str | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
+    embedding_base_url: HttpUrl | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
     """Ask for embeddings at this address; unset, that of the language model."""
-    embedding_api_key: SecretStr | None = Field(None, description="the endpoint's key")
+    embedding_api_key: EndpointKey | None = Field(None, description="the endpoint's key")
     """Authenticate at that endpoint; unset, the language model's key."""
     embedding_dim: int | None = Field(None, ge=2, le=32768, description="dimensions, 2 to 32768")
     """Dimensions of the embedding model."""
@@ -440,7 +440,7 @@ class Settings(BaseSettings):
     """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
     """Tell the client with the event filler that tools were started; a request may say otherwise."""
-    tools_offered: Annotated[tuple[str, ...], NoDecode] = Field(
+    tools_offered: Names = Field(
         (), description="names of tools that models are offered beside the usual ones, separated by commas"
     )
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
@@ -454,66 +454,14 @@ class Settings(BaseSettings):
     """Offer the model the tools of these servers of the Model Context Protocol; see docs/tools.md."""
     tools_approval_s: float = Field(120.0, gt=0, le=900, description="seconds, more than 0 and at most 900")
     """Wait so long for the user's agreement to a call that changes something; then it is not made."""
-    weather_url: str | None = Field(
+    weather_url: HttpUrl | None = Field(
         None, description="http(s)://… of an Open-Meteo forecast API; unset = no weather"
     )
     """Offer the tool get_weather from this forecast API."""
-    weather_geocoding_url: str | None = Field(
+    weather_geocoding_url: HttpUrl | None = Field(
         None, description="http(s)://… of an Open-Meteo geocoding API; unset = WEATHER_URL"
     )
     """Find places with this geocoding API."""
-
-    @field_validator("llm_fallback_models", "tools_offered", "trusted_origins", mode="before")
-    @classmethod
-    def _split_names(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
-
-    @field_validator("trusted_origins")
-    @classmethod
-    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for origin in value:
-            if not re.fullmatch(r"[a-z][a-z0-9+.-]{0,30}://[^/\s,]*", origin):
-                raise ValueError(f"{origin!r} is not of the form https://host or https://host:port")
-        return value
-
-    @field_validator("openai_model_aliases", mode="before")
-    @classmethod
-    def _split_aliases(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
-        if wrong := [name for name, _, expert in pairs if not name.strip() or not expert.strip()]:
-            raise ValueError(f"{wrong[0]!r} is not of the form name=expert")
-        return {name.strip(): expert.strip() for name, _, expert in pairs}
-
-    @field_validator("request_budget", "request_budget_max", mode="before")
-    @classmethod
-    def _read_budget(cls, value: Any) -> Any:
-        return parse_budget(value) if isinstance(value, str) else value
-
-    @field_validator("llm_api_key", "embedding_api_key")
-    @classmethod
-    def _can_be_a_key(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is None:
-            return None
-        key = key_of_endpoint(value.get_secret_value())
-        return SecretStr(key)
-
-    @field_validator("openai_default_user")
-    @classmethod
-    def _is_user(cls, value: str | None) -> str | None:
-        if value is not None and not is_id(value):
-            raise ValueError(RULE)
-        return value
-
-    @field_validator("openwebui_jwt_secret")
-    @classmethod
-    def _is_long_enough(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and len(value.get_secret_value()) < _SHORTEST_JWT_SECRET:
-            raise ValueError(f"is shorter than {_SHORTEST_JWT_SECRET} characters")
-        return value
 
     @classmethod
     def settings_customise_sources(
@@ -527,33 +475,6 @@ class Settings(BaseSettings):
         """Read the model that was chosen in the console where nothing else names one."""
         named = (dotenv_settings, env_settings)
         return init_settings, _Choice(settings_cls, named), env_settings, dotenv_settings
-
-    @field_validator("database_url", "direct_database_url", "migration_database_url")
-    @classmethod
-    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not value.get_secret_value().startswith(("postgresql://", "postgres://")):
-            raise ValueError("not a postgresql:// address")
-        return value
-
-    @field_validator("default_timezone")
-    @classmethod
-    def _is_time_zone(cls, value: str) -> str:
-        time_zone(value)
-        return value
-
-    @field_validator("redis_url")
-    @classmethod
-    def _is_redis(cls, value: SecretStr | None) -> SecretStr | None:
-        if value:
-            RedisAddress.parse(value.get_secret_value())
-        return value
-
-    @field_validator("milvus_uri", "llm_base_url", "embedding_base_url", "weather_url", "weather_geocoding_url")
-    @classmethod
-    def _is_http(cls, value: str | None) -> str | None:
-        if value and not value.startswith(("http://", "https://")):
-            raise ValueError("not an http:// or https:// address")
-        return value
 
     @model_validator(mode="after")
     def _authentication_fits(self) -> Self:

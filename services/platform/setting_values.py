@@ -1,0 +1,93 @@
+"""Kinds of values of settings: how their text is read, and what is accepted."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic_settings import NoDecode
+
+from services.names import RULE, is_id
+from services.platform.chosen_model import key_of_endpoint
+from services.platform.redis_address import RedisAddress
+from services.time_reference.zones import time_zone
+from state.budget import RequestBudget, parse_budget
+
+_SHORTEST_JWT_SECRET = 32
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/\s,]*")
+
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    return value
+
+
+def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in value:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} is not of the form https://host or https://host:port")
+    return value
+
+
+def _aliases(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if wrong := [name for name, _, expert in pairs if not name.strip() or not expert.strip()]:
+        raise ValueError(f"{wrong[0]!r} is not of the form name=expert")
+    return {name.strip(): expert.strip() for name, _, expert in pairs}
+
+
+def _budget(value: Any) -> Any:
+    return parse_budget(value) if isinstance(value, str) else value
+
+
+def _key(value: SecretStr) -> SecretStr:
+    return SecretStr(key_of_endpoint(value.get_secret_value()))
+
+
+def _user(value: str) -> str:
+    if not is_id(value):
+        raise ValueError(RULE)
+    return value
+
+
+def _long_enough(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < _SHORTEST_JWT_SECRET:
+        raise ValueError(f"is shorter than {_SHORTEST_JWT_SECRET} characters")
+    return value
+
+
+def _postgres(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().startswith(("postgresql://", "postgres://")):
+        raise ValueError("not a postgresql:// address")
+    return value
+
+
+def _redis(value: SecretStr) -> SecretStr:
+    RedisAddress.parse(value.get_secret_value())
+    return value
+
+
+def _http(value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("not an http:// or https:// address")
+    return value
+
+
+def _zone(value: str) -> str:
+    time_zone(value)
+    return value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_origins)]
+Aliases = Annotated[dict[str, str], NoDecode, BeforeValidator(_aliases)]
+Budget = Annotated[RequestBudget, NoDecode, BeforeValidator(_budget)]
+EndpointKey = Annotated[SecretStr, AfterValidator(_key)]
+SigningSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
+UserName = Annotated[str, AfterValidator(_user)]
+TimeZone = Annotated[str, AfterValidator(_zone)]
+PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres)]
+RedisUrl = Annotated[SecretStr, AfterValidator(_redis)]
+HttpUrl = Annotated[str, AfterValidator(_http)]

@@ -1,0 +1,53 @@
+"""The tools that models may call, over services."""
+
+from dataclasses import dataclass
+
+from services.memory.wiring import Memory
+from services.platform.outgoing import OutgoingHttp
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+from services.tools.approvals import Approvals
+from services.tools.executor import ToolExecutor
+from services.tools.mcp_config import servers_of
+from services.tools.mcp_servers import McpServers
+from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The tools, and what runs them."""
+
+    registry: ToolRegistry
+    executor: ToolExecutor
+    approvals: Approvals
+    servers: McpServers
+
+
+def make_tools(settings: Settings, database: Database, memory: Memory, http: OutgoingHttp) -> Tools:
+    """Wire them.
+
+    Raises:
+        ConfigurationError: a setting names a tool that does not exist, or servers that cannot be read.
+    """
+    services = ToolServices(
+        core_memory=memory.core if settings.memory_core else None,
+        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
+        proposals=memory.proposals,
+        archive=memory.archive if settings.memory_episodes else None,
+        http=http,
+        weather_url=settings.weather_url,
+        weather_geocoding_url=settings.weather_geocoding_url,
+    )
+    registry = ToolRegistry.of_builtin_tools(services, settings.tools_offered)
+    approvals = Approvals(database, patience_s=settings.tools_approval_s)
+    return Tools(registry, ToolExecutor(registry, approvals), approvals, _servers(settings, registry))
+
+
+def _servers(settings: Settings, tools: ToolRegistry) -> McpServers:
+    configs = servers_of(settings.mcp_servers.get_secret_value() if settings.mcp_servers else None)
+    if not configs:
+        return McpServers()
+    from services.tools.mcp_connection import McpServer  # noqa: PLC0415 — the SDK takes half a second
+
+    return McpServers([McpServer(name, config, tools.put) for name, config in configs.items()])
