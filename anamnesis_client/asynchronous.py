@@ -23,7 +23,7 @@ from anamnesis_client.models import (
     WrittenMemory,
 )
 from anamnesis_client.retries import Tries
-from anamnesis_client.streams import Lines, TurnStream
+from anamnesis_client.streams import Lines, Parts, TurnStream
 
 Params = Mapping[str, Any] | None
 
@@ -240,22 +240,39 @@ class AsyncAnamnesis:
         except httpx.TransportError as error:
             raise Unreachable(f"The export broke off: {error}") from error
 
-    async def import_lines(self, lines: AsyncIterable[str | bytes]) -> ImportReport:
-        """Import JSON Lines; bytes may be cut anywhere. What is stored is skipped, so repeat what broke."""
+    async def import_lines(
+        self, lines: AsyncIterable[str | bytes], *, part_bytes: int = calls.IMPORT_BYTES
+    ) -> ImportReport:
+        """Import JSON Lines. What is stored already is skipped, so a broken import is simply repeated.
+
+        Args:
+            lines: each a text, or bytes that may be cut anywhere.
+            part_bytes: of one request; a longer import is sent in several.
+        """
+        parts, report, pieces, more = Parts(part_bytes), ImportReport(0, 0, 0), aiter(lines), True
 
         async def content() -> AsyncIterator[bytes]:
-            async for line in lines:
-                yield line if isinstance(line, bytes) else line.rstrip("\n").encode() + b"\n"
+            nonlocal more
+            if rest := parts.begin():
+                yield rest
+            async for piece in pieces:
+                yield parts.take(piece)
+                if parts.full:
+                    return
+            more = False
 
-        try:
-            response = await self._http.post(
-                "/api/v1/import", content=content(), headers={"Content-Type": calls.LINES}
-            )
-        except httpx.TransportError as error:
-            raise Unreachable(f"The import broke off: {error}") from error
-        if response.is_error:
-            raise calls.error_of(response)
-        return calls.import_report(response)
+        while more:
+            before = parts.lines
+            try:
+                response = await self._http.post(
+                    "/api/v1/import", content=content(), headers={"Content-Type": calls.LINES}
+                )
+            except httpx.TransportError as error:
+                raise Unreachable(f"The import broke off: {error}") from error
+            if response.is_error:
+                raise calls.error_of(response)
+            report = report.followed_by(calls.import_report(response), before=before)
+        return report
 
     async def _events(self, stream: TurnStream) -> AsyncIterator[Event]:
         tries = Tries(self._retries)

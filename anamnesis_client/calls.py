@@ -27,6 +27,8 @@ LINES = "application/x-ndjson"
 NOT_OURS = "not_ours"
 """Code of the error that what answers is not the service, but for example a proxy."""
 
+IMPORT_BYTES = 256 * 1024 * 1024
+"""Of one request of an import; the service takes at most four times as many."""
 PAGE = 200
 """Items that the service sends at once, at the most."""
 

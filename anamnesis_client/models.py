@@ -160,3 +160,10 @@ class ImportReport:
         """Read what the service sent."""
         errors = [LineError(each["line"], each["reason"]) for each in found["errors"]]
         return cls(found["imported"], found["skipped"], found["refused"], errors)
+
+    def followed_by(self, other: Self, *, before: int) -> Self:
+        """Return what became of these lines and others, of which `before` lines come first."""
+        errors = [*self.errors, *(LineError(before + each.line, each.reason) for each in other.errors)]
+        return type(self)(
+            self.imported + other.imported, self.skipped + other.skipped, self.refused + other.refused, errors
+        )

@@ -23,6 +23,40 @@ class Lines:
         return [line.decode().removesuffix("\r") for line in whole]
 
 
+class Parts:
+    """Cuts an import into requests, after a line that makes one large enough."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._size = 0
+        self._rest = b""
+        self.lines = 0
+        """That were passed on, in all requests."""
+
+    def begin(self) -> bytes:
+        """Begin a request; return what the one before had no room for."""
+        rest, self._rest, self._size = self._rest, b"", 0
+        return self._passed(rest)
+
+    def take(self, piece: str | bytes) -> bytes:
+        """Return what of a line, or of bytes that may be cut anywhere, belongs to the request."""
+        data = piece if isinstance(piece, bytes) else piece.rstrip("\n").encode() + b"\n"
+        if self._size + len(data) >= self._most and (end := data.rfind(b"\n") + 1):
+            data, self._rest = data[:end], data[end:]
+            self._size = self._most
+        return self._passed(data)
+
+    @property
+    def full(self) -> bool:
+        """Whether the request has enough, and ends with a line."""
+        return self._size >= self._most
+
+    def _passed(self, data: bytes) -> bytes:
+        self._size += len(data)
+        self.lines += data.count(b"\n")
+        return data
+
+
 @dataclass
 class TurnStream:
     """Where a stream is: what is asked next, what has come, and whether it has ended."""

@@ -24,7 +24,7 @@ from services.context.sources.knowledge import HANDLERS
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, GraphState, with_update
 
 
 class Node(Protocol):
@@ -35,19 +35,19 @@ class Node(Protocol):
     ) -> Awaitable[ConversationState]: ...
 
 
-NodeResult = ConversationState | Command[str]
+NodeResult = GraphState | Command[str]
 
 
 class MeasuredNode(Protocol):
     """A node as LangGraph calls it."""
 
-    def __call__(self, state: ConversationState, runtime: Runtime[TurnContext]) -> Awaitable[NodeResult]: ...
+    def __call__(self, state: GraphState, runtime: Runtime[TurnContext]) -> Awaitable[NodeResult]: ...
 
 
 Choice = Callable[[ConversationState], str]
 """Names the next node; its return type names all that it may choose."""
 
-TurnGraph = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+TurnGraph = StateGraph[GraphState, TurnContext, GraphState, GraphState]
 
 # The database may restart during a turn: reading and storing are retried for some seconds. Both may run
 # twice without harm; the model is never asked twice.
@@ -106,7 +106,7 @@ def build_graph(services: Services) -> TurnGraph:
         "generate_kb": after_generate,
         "tools": generation,
     }
-    graph = TurnGraph(ConversationState, context_schema=TurnContext)
+    graph = TurnGraph(GraphState, context_schema=TurnContext)
     for name, node in nodes.items():
         choice = choices.get(name)
         graph.add_node(
@@ -125,25 +125,26 @@ def build_graph(services: Services) -> TurnGraph:
 def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
     """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
 
-    With a `choice`, go on to what it names; it sees the state as the node leaves it, but for what reducers add up.
+    With a `choice`, go on to what it names; it sees the state as the node leaves it.
     """
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)
 
-    async def measured(state: ConversationState, runtime: Runtime[TurnContext]) -> NodeResult:
+    async def measured(state: GraphState, runtime: Runtime[TurnContext]) -> NodeResult:
+        before = state["turn"]
         begun = time.perf_counter()
-        update = await node(state, runtime)
+        update = await node(before, runtime)
         taken = time.perf_counter() - begun
         seconds.observe(taken)
         milliseconds = round(taken * 1000, 2)
-        before = state.get("timings", {}).get(f"{timed}_ms", 0.0)  # of earlier rounds of tools
-        update["timings"] = {**update.get("timings", {}), f"{timed}_ms": round(before + milliseconds, 2)}
+        earlier = before.get("timings", {}).get(f"{timed}_ms", 0.0)  # rounds of tools
+        update["timings"] = {**update.get("timings", {}), f"{timed}_ms": round(earlier + milliseconds, 2)}
         if runtime.context.debug:
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
             runtime.stream_writer({"status": "execution_log", "content": entry})
             update["execution_logs"] = [entry]
         if choice is None:
-            return update
-        return Command(update=update, goto=choice(ConversationState({**state, **update})))
+            return {"turn": update}
+        return Command(update={"turn": update}, goto=choice(with_update(before, update)))
 
     return measured

@@ -33,7 +33,7 @@ from services.platform.proxies import prepare_proxies
 from services.platform.settings import Settings, load_settings
 from services.warm_up import warm_up
 from state.context import TurnContext
-from state.conversation import ConversationState, TurnInput
+from state.conversation import GraphState, TurnInput
 
 STUDIO_USER = "studio"
 _INPUT = TypeAdapter(TurnInput)
@@ -53,7 +53,7 @@ class StudioGraph(CompiledTurnGraph):
 
     async def astream(
         self,
-        input: TurnInput | Command[Any] | None,
+        input: GraphState | TurnInput | Command[Any] | None,
         config: RunnableConfig | None = None,
         *,
         context: TurnContext | dict[str, Any] | None = None,
@@ -71,7 +71,8 @@ class StudioGraph(CompiledTurnGraph):
             turn = await self.turns.open(new_turn(request))
             opened = turn_context(turn, debug=given.debug)
             given = replace(opened, locale=given.locale or opened.locale)
-            state: Any = {**_FRESH, **initial_state(turn, request.input, datetime.now(UTC))}
+            # A Studio thread keeps its state from run to run; a turn starts from a fresh one.
+            state: Any = {"turn": Overwrite(initial_state(turn, request.input, datetime.now(UTC)))}
         else:
             state = input
         try:
@@ -95,30 +96,6 @@ class StudioGraph(CompiledTurnGraph):
                 uuid7(),
                 TurnOutcome(status="failed", error=error),
             )
-
-
-# A Studio thread keeps its state from run to run; a turn starts from a fresh one.
-_FRESH: dict[str, Any] = {
-    **dict.fromkeys(ConversationState.__annotations__),
-    "images": [],
-    "history": [],
-    "features_off": [],
-    "features": [],
-    "sections": [],
-    "quick_tools": [],
-    "plain_forms": [],
-    "memory_plan": [],
-    "not_recalled": [],
-    "without": [],
-    "memory_changes": [],
-    "retrieval_results": [],
-    "messages": Overwrite([]),
-    "tool_rounds": 0,
-    "answer": "",
-    "timings": Overwrite({}),
-    "degraded": Overwrite([]),
-    "execution_logs": Overwrite([]),
-}
 
 
 def _checked(given: object) -> TurnInput:

@@ -1,14 +1,15 @@
 """The state of one turn: what each node reads and writes.
 
 A turn starts from a fresh state. The transcript is the table `messages`, not a growing checkpoint.
-LangGraph silently drops unknown keys, so nodes are annotated to return `ConversationState`, which makes the type
-checker refuse a misspelt key.
+To LangGraph the state is one value, which takes in what each node returns: it looks at every channel of a graph in
+every step, and a channel for each key would be seventy. No schema is checked at run time, so nodes are annotated
+to return `ConversationState`, which makes the type checker refuse a misspelt key.
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -30,7 +31,7 @@ from state.prompt import (
 from state.section import Section
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
-RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
+RouteMethod = Literal["explicit", "similarity", "default"]
 """How a message was routed: named by the caller, by the passages nearest to it, or by default to none. Turns of
 earlier versions may have been routed by `keywords` or by the `model`."""
 Compose = Literal["single", "progressive"]
@@ -238,7 +239,7 @@ class ConversationState(TurnInput, total=False):
     retrieval_results: list[Passage]
 
     # generate, quick and tools (tool messages); quick also adds to `answer` and `usage`
-    messages: Annotated[list[AnyMessage], operator.add]
+    messages: list[AnyMessage]
     """What follows the prompt in this turn: the model's tool calls and the tools' results. Appended, never merged
     by id, because some endpoints give every message the same one."""
     tool_rounds: int
@@ -251,9 +252,34 @@ class ConversationState(TurnInput, total=False):
     assistant_message_id: str
 
     # every node
-    timings: Annotated[dict[str, float], operator.or_]
+    timings: dict[str, float]
     """Milliseconds per node, as `<node>_ms`; `first_token_ms` from the turn's beginning."""
-    degraded: Annotated[list[str], each_once]
+    degraded: list[str]
     """Sources of context that failed in this turn and were left out, without duplicates."""
-    execution_logs: Annotated[list[dict[str, Any]], operator.add]
+    execution_logs: list[dict[str, Any]]
     """One entry per node, only when `debug`."""
+
+
+_ADDED: dict[str, Callable[[Any, Any], Any]] = {
+    "messages": operator.add,
+    "timings": operator.or_,
+    "degraded": each_once,
+    "execution_logs": operator.add,
+}
+"""Keys whose values add up; of every other one the newest value holds."""
+
+
+def with_update(state: ConversationState, update: ConversationState) -> ConversationState:
+    """Return the state after a node's update."""
+    added = {
+        key: add(state[key], update[key])  # type: ignore[literal-required]
+        for key, add in _ADDED.items()
+        if key in state and key in update
+    }
+    return cast("ConversationState", {**state, **update, **added})
+
+
+class GraphState(TypedDict):
+    """What LangGraph keeps of a turn: the state as one value."""
+
+    turn: Annotated[ConversationState, with_update]

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from api.cli.service import AtUrl, WithKey
 from api.cli.shell import FAILED, AsJson, fail, open_services_on, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
@@ -43,10 +44,8 @@ def doctor(
         bool, typer.Option("--ask", help="Send each configured model a few tiny requests, billed as usual.")
     ] = False,
     as_json: AsJson = False,
-    url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
-    key: Annotated[
-        str | None, typer.Option(envvar=KEY_VARIABLE, help="An admin's API key, where the service asks for one.")
-    ] = None,
+    url: AtUrl = None,
+    key: WithKey = None,
 ) -> None:
     """Check every dependency and say what to do.
 

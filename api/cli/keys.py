@@ -1,30 +1,32 @@
 """`anamnesis keys`: create, list and revoke API keys."""
 
-import asyncio
-import json
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from api.cli.shell import AsJson, Named, fail, settings_or_exit
+from api.cli.shell import AsJson, Named, print_json, print_table, run
 from api.cli.tenants import named, named_or_all
 from services.engines import open_database
-from services.errors import AnamnesisError, NotFound
+from services.errors import NotFound
 from services.identity.api_keys import ApiKey, ApiKeys
-from services.identity.caller import SCOPES, Scope, known_scopes
+from services.identity.caller import SCOPES, known_scopes
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.", rich_markup_mode="markdown")
 
 _USUAL = [scope for scope in SCOPES if scope != "admin"]
-_Found = list[tuple[Tenant, ApiKey]]
+_COLUMNS = {
+    "id": "id",
+    "name": "name",
+    "tenant": "tenant",
+    "scopes": "scopes",
+    "created_at": "created",
+    "last_used_at": "last used",
+    "revoked_at": "revoked",
+}
 
 
 @app.command()
@@ -54,15 +56,18 @@ def create(
     """
     if unknown := set(scope or ()) - set(SCOPES):
         raise typer.BadParameter(f"{min(unknown)} is none of {', '.join(SCOPES)}", param_hint="--scope")
-    settings = settings_or_exit()
-    try:
-        scopes = known_scopes(scope or _USUAL)
-        creating = _create(settings, tenant or "default", name, scopes, acts_for_headers, default_user)
-        owner, record, key = asyncio.run(creating)
-    except AnamnesisError as error:
-        fail(error.message)
+
+    async def make(settings: Settings) -> tuple[Tenant, ApiKey, str]:
+        async with open_database(settings) as database:
+            owner = await named(Tenants(database), tenant or "default")
+            scopes = known_scopes(scope or _USUAL)
+            return owner, *await ApiKeys(database).create(
+                owner.id, name, scopes, acts_for_headers=acts_for_headers, default_user=default_user
+            )
+
+    owner, record, key = run(make)
     if as_json:
-        typer.echo(json.dumps({"key": key, **_as_dict(owner, record)}))
+        print_json({"key": key, **_shown(owner, record)})
         return
     typer.echo(key)
     may = ", ".join(record.scopes)
@@ -79,97 +84,42 @@ def list_(tenant: Named = None, as_json: AsJson = False) -> None:
 
     Example: `anamnesis keys list --tenant default --json`
     """
-    settings = settings_or_exit()
-    try:
-        found = asyncio.run(_list(settings, tenant))
-    except AnamnesisError as error:
-        fail(error.message)
+
+    async def read(settings: Settings) -> Sequence[dict[str, Any]]:
+        async with open_database(settings) as database:
+            keys = ApiKeys(database)
+            tenants = await named_or_all(Tenants(database), tenant)
+            return [_shown(owner, key) for owner in tenants for key in await keys.list(owner.id)]
+
+    found = run(read)
     if as_json:
-        typer.echo(json.dumps([_as_dict(owner, key) for owner, key in found], ensure_ascii=False))
+        print_json(found)
     else:
-        _show(found)
+        print_table(_COLUMNS, found)
 
 
 @app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")],
+    key_id: Annotated[UUID, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")],
 ) -> None:
     """Revoke a key at once, in every process.
 
     Example: `anamnesis keys revoke 01a1fd5b-5d9a-76af-bfbd-943965d02fdb`
     """
-    try:
-        wanted = UUID(key_id)
-    except ValueError:
-        raise typer.BadParameter("is not an id; see: anamnesis keys list", param_hint="ID") from None
-    settings = settings_or_exit()
-    try:
-        record = asyncio.run(_revoke(settings, wanted))
-    except AnamnesisError as error:
-        fail(error.message)
+
+    async def work(settings: Settings) -> ApiKey:
+        async with open_database(settings) as database:
+            for tenant_id in await database.tenants():
+                try:
+                    return await ApiKeys(database).revoke(tenant_id, key_id)
+                except NotFound:
+                    continue
+            raise NotFound(f"There is no key {key_id}.")
+
+    record = run(work)
     typer.echo(f"The key {record.id} ({record.name}) is revoked.")
 
 
-async def _create(
-    settings: Settings,
-    tenant: str,
-    name: str,
-    scopes: Iterable[Scope],
-    acts_for_headers: bool,
-    default_user: str | None,
-) -> tuple[Tenant, ApiKey, str]:
-    async with open_database(settings) as database:
-        owner = await named(Tenants(database), tenant)
-        keys = ApiKeys(database)
-        return owner, *await keys.create(
-            owner.id, name, scopes, acts_for_headers=acts_for_headers, default_user=default_user
-        )
-
-
-async def _list(settings: Settings, tenant: str | None) -> _Found:
-    async with open_database(settings) as database:
-        keys = ApiKeys(database)
-        tenants = await named_or_all(Tenants(database), tenant)
-        return [(owner, key) for owner in tenants for key in await keys.list(owner.id)]
-
-
-async def _revoke(settings: Settings, key_id: UUID) -> ApiKey:
-    async with open_database(settings) as database:
-        keys = ApiKeys(database)
-        for tenant_id in await database.tenants():
-            try:
-                return await keys.revoke(tenant_id, key_id)
-            except NotFound:
-                continue
-        raise NotFound(f"There is no key {key_id}.")
-
-
-def _as_dict(owner: Tenant, key: ApiKey) -> dict[str, Any]:
-    return {
-        "id": str(key.id),
-        "name": key.name,
-        "tenant": owner.name,
-        "scopes": key.scopes,
-        "acts_for_headers": key.acts_for_headers,
-        "default_user": key.default_user,
-        "created_at": _text(key.created_at),
-        "last_used_at": _text(key.last_used_at),
-        "revoked_at": _text(key.revoked_at),
-    }
-
-
-def _text(at: datetime | None) -> str | None:
-    return at.isoformat() if at else None
-
-
-def _show(found: _Found) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("id", no_wrap=True)
-    for heading in ("name", "tenant", "scopes", "created", "last used", ""):
-        table.add_column(heading)
-    for owner, key in found:
-        last = f"{key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never"
-        state = "revoked" if key.revoked_at else ""
-        created = f"{key.created_at:%Y-%m-%d}"
-        table.add_row(str(key.id), escape(key.name), owner.name, " ".join(key.scopes), created, last, state)
-    Console().print(table)
+def _shown(owner: Tenant, key: ApiKey) -> dict[str, Any]:
+    """The key's metadata, with its tenant by name."""
+    return {name: value for name, value in vars(key).items() if name != "tenant_id"} | {"tenant": owner.name}

@@ -1,17 +1,13 @@
 """`anamnesis tenants`: create and list tenants."""
 
-import asyncio
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from api.cli.shell import AsJson, fail, settings_or_exit
+from api.cli.shell import AsJson, print_json, print_table, run
 from services.engines import open_database
-from services.errors import AnamnesisError, NotFound
+from services.errors import NotFound
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
@@ -24,11 +20,12 @@ def create(name: Annotated[str, typer.Argument(help="1 to 128 of letters, digits
 
     Example: `anamnesis tenants create web-shop`
     """
-    settings = settings_or_exit()
-    try:
-        tenant = asyncio.run(_create(settings, name))
-    except AnamnesisError as error:
-        fail(error.message)
+
+    async def work(settings: Settings) -> Tenant:
+        async with open_database(settings) as database:
+            return await Tenants(database).create(name)
+
+    tenant = run(work)
     typer.echo(f"Created the tenant {tenant.name} with the id {tenant.id}.")
 
 
@@ -38,19 +35,16 @@ def list_(as_json: AsJson = False) -> None:
 
     Example: `anamnesis tenants list --json`
     """
-    settings = settings_or_exit()
-    try:
-        found = asyncio.run(_list(settings))
-    except AnamnesisError as error:
-        fail(error.message)
+
+    async def work(settings: Settings) -> Sequence[Tenant]:
+        async with open_database(settings) as database:
+            return await Tenants(database).list()
+
+    found = run(work)
     if as_json:
-        rows = [{"id": str(t.id), "name": t.name, "created_at": t.created_at.isoformat()} for t in found]
-        typer.echo(json.dumps(rows))
-        return
-    table = Table("id", "name", "created", box=None, pad_edge=False)
-    for tenant in found:
-        table.add_row(str(tenant.id), tenant.name, f"{tenant.created_at:%Y-%m-%d}")
-    Console().print(table)
+        print_json(found)
+    else:
+        print_table({"id": "id", "name": "name", "created_at": "created"}, found)
 
 
 async def named(tenants: Tenants, name: str) -> Tenant:
@@ -71,13 +65,3 @@ async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
         NotFound: there is none of this name.
     """
     return [await named(tenants, name)] if name else await tenants.list()
-
-
-async def _create(settings: Settings, name: str) -> Tenant:
-    async with open_database(settings) as database:
-        return await Tenants(database).create(name)
-
-
-async def _list(settings: Settings) -> Sequence[Tenant]:
-    async with open_database(settings) as database:
-        return await Tenants(database).list()

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from api.cli.service import WithKey
 from api.cli.shell import fail, settings_or_exit
-from services.platform.settings import KEY_VARIABLE
+from services.platform.settings import URL_VARIABLE
 
 _PATIENCE_S = 5.0
 _BUCKETS = "anamnesis_first_token_seconds_bucket"
@@ -83,11 +84,10 @@ def rows(now: Reading, before: Reading) -> Iterator[Row]:
 
 def top(
     url: Annotated[
-        list[str] | None, typer.Option(help="Address of a process; give one for each of several.")
+        list[str] | None,
+        typer.Option(envvar=URL_VARIABLE, help="Address of a process; give one for each of several."),
     ] = None,
-    key: Annotated[
-        str | None, typer.Option(envvar=KEY_VARIABLE, help="An admin's API key, if the service requires one.")
-    ] = None,
+    key: WithKey = None,
     every: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds between two readings.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Read twice, print, and end.")] = False,
 ) -> None:

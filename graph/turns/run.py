@@ -34,12 +34,12 @@ from services.platform.tracing import Attributes, confidential, mark_failed, spa
 from services.tools.foreign_words import foreign_origin, reads_days, reads_note
 from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
-from state.conversation import ConversationState, TurnInput, each_once
+from state.conversation import ConversationState, GraphState, TurnInput, each_once, with_update
 from state.memory import MemoryChange, PlannedChange
 
 log = structlog.get_logger(__name__)
 
-CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+CompiledTurnGraph = CompiledStateGraph[GraphState, TurnContext, GraphState, GraphState]
 
 Stop = StopReason | Literal["stopping", "handed_over"]
 """Why a turn's task is cancelled: a caller or a newer message asked for it; the process ends; it ends, and another
@@ -173,7 +173,7 @@ class TurnDriver:
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         stream = self._graph.astream(
-            initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded),
+            {"turn": initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded)},
             context=turn_context(
                 run.turn,
                 debug=run.request.get("debug", False),
@@ -192,7 +192,7 @@ class TurnDriver:
                 if "history" in content:
                     run.has_begun()
                 for update in content.values():
-                    _merge(run.written, update)
+                    run.written = with_update(run.written, update["turn"])
         if run.log.uncopied and "redis" not in run.degraded:
             run.degraded.append("redis")
         run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
@@ -315,11 +315,3 @@ def _observe_first_token(run: TurnRun) -> None:
 
 def _error(code: str, message: str, *, retryable: bool) -> dict[str, Any]:
     return {"code": code, "message": message, "retryable": retryable}
-
-
-def _merge(written: ConversationState, update: ConversationState) -> None:
-    """Add a node's update as the graph's reducers do."""
-    timings = {**written.get("timings", {}), **update.get("timings", {})}
-    degraded = each_once(written.get("degraded", []), update.get("degraded", []))
-    written.update(update)
-    written["timings"], written["degraded"] = timings, degraded

@@ -143,7 +143,7 @@ class Turns(TurnRecords):
         while True:
             try:
                 found = await self._database.fetch(
-                    new.tenant_id, turn_sql.OPEN, values, class_row(OpeningRow), lock=lock
+                    new.tenant_id, turn_sql.OPEN, values, class_row(OpeningRow), lock=lock, generic=True
                 )
             except BrokenReference:  # the user was erased at this moment, and is created again
                 continue
@@ -311,7 +311,8 @@ class Turns(TurnRecords):
         """End a turn in one round trip; False = nothing was changed: it causes a job, or cannot be ended now."""
         values = {**values, "alone": True}
         try:
-            return bool(await self._database.fetch(tenant_id, turn_sql.END, values, class_row(_Ended)))
+            ended = await self._database.fetch(tenant_id, turn_sql.END, values, class_row(_Ended), generic=True)
+            return bool(ended)
         except DatabaseContended:
             return False
 

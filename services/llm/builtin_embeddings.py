@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from services.text.caches import text_cache
+from services.text.caches import Found
 
 NAME = "builtin: universal sentence encoder, multilingual 3"
 DIMENSIONS = 512
@@ -45,10 +45,12 @@ def missing() -> str | None:
     return None
 
 
-@text_cache(_KEPT)
-def _kept(text: str) -> NDArray[np.float32]:
-    [vector] = BuiltinEncoder._model.encode([text])
-    return np.asarray(vector, dtype=np.float32)
+def _encoded(texts: list[str]) -> list[NDArray[np.float32]]:
+    # Copies: a part of the batch's array would keep all of it.
+    return [np.array(vector, dtype=np.float32) for vector in BuiltinEncoder._model.encode(texts)]
+
+
+_kept = Found(_KEPT, _encoded)
 
 
 class BuiltinEncoder:
@@ -86,7 +88,7 @@ class BuiltinEncoder:
     def encode_again(self, texts: list[str]) -> list[list[float]]:
         """Return the same for texts of a conversation, most of which were encoded a turn ago."""
         self.load()
-        return [_kept(text[:MOST_CHARACTERS]).tolist() for text in texts]
+        return [vector.tolist() for vector in _kept.of([text[:MOST_CHARACTERS] for text in texts])]
 
     def _share(self, backend: Any) -> None:
         if self._folder is None:

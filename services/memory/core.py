@@ -327,7 +327,7 @@ class CoreMemory:
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "shares_human": self._shares_human, "visible": visible, "as_of": at}
         statement = as_of(core_sql.READ) if at else core_sql.READ
-        return await self._database.fetch(owner.tenant_id, statement, values, tuple_row)
+        return await self._database.fetch(owner.tenant_id, statement, values, tuple_row, generic=at is None)
 
     async def _stored_with(self, owner: Owner, section: str) -> Owner:
         """With whom a section is stored."""

@@ -126,15 +126,12 @@ class WaitingTurns:
 
 
 @dataclass(frozen=True)
-class StoredMessage:
+class StoredMessage(Said):
     """A message as memory keeps it."""
 
     id: UUID
     turn_id: UUID | None
     conversation_id: UUID
-    role: Any
-    content: str
-    created_at: datetime
     origin: ForeignOrigin | None
     has_images: bool
     timezone: str
@@ -149,13 +146,9 @@ class StoredMessage:
         """Whether an answer was made from words that may instruct the model: only what it asks is shown."""
         return self.is_foreign and self.origin != "operator"
 
-    def as_said(self) -> Said:
-        """Return it as the model is shown it."""
-        return Said(self.role, self.content, self.created_at, self.is_hidden)
 
-
-@dataclass(frozen=True)
-class StoredBatch:
+@dataclass(frozen=True, kw_only=True)
+class StoredBatch(Batch):
     """What one call covers, with the ids of what it shows."""
 
     owner: Owner
@@ -163,30 +156,12 @@ class StoredBatch:
     conversations: Sequence[UUID]
     """In order; the last is where a story may go on."""
     messages: Mapping[str, StoredMessage]
-    """The new ones by their short ids."""
     earlier: Sequence[StoredMessage]
-    done: Sequence[str]
-    in_story: bool
-
-    @property
-    def said(self) -> list[str]:
-        """Return what the user said."""
-        return [each.content for each in self.messages.values() if each.role == "user"]
 
     @property
     def last(self) -> StoredMessage:
         """Return the newest message."""
         return list(self.messages.values())[-1]
-
-    def shown(self) -> Batch:
-        """Return it as the model is shown it, without memories."""
-        return Batch(
-            next(iter(self.messages.values())).timezone,
-            {key: each.as_said() for key, each in self.messages.items()},
-            [each.as_said() for each in self.earlier],
-            self.done,
-            in_story=self.in_story,
-        )
 
 
 class FilingStore:
@@ -241,13 +216,14 @@ class FilingStore:
         story = {**values, "conversation_id": conversations[-1]}
         rows = await self.database.fetch(owner.tenant_id, _STORY, story, tuple_row)
         return StoredBatch(
-            owner,
-            taken,
-            conversations,
-            messages,
-            earlier,
-            [f"{kind}: {'; '.join(items or [])}" for kind, items in done],
-            bool(rows and rows[0][0] is True),
+            timezone=next((each.timezone for each in messages.values()), "UTC"),
+            owner=owner,
+            turn_ids=taken,
+            conversations=conversations,
+            messages=messages,
+            earlier=earlier,
+            done=[f"{kind}: {'; '.join(items or [])}" for kind, items in done],
+            in_story=bool(rows and rows[0][0] is True),
         )
 
     async def last_change(self, owner: Owner, connection: Connection | None = None) -> UUID | None:

@@ -1,6 +1,8 @@
 """Upgrades the schema as the tables' owner, and grants the service's role its rights."""
 
 import re
+import subprocess
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +59,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
                     f"{newest_revision()} and older. Run the version that made it, or a newer one."
                 )
             if before != newest_revision():
-                _migrations().upgrade(owner_url)
+                _upgrade(owner_url)
             grant_to_service(connection, service_role)
             # DDL takes no parameters.
             connection.execute(
@@ -133,14 +135,21 @@ def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> Non
 
 def upgrade_within(transaction: "Connection", revision: str) -> None:
     """Apply the migrations up to a revision, or `head`, within a transaction of the caller's."""
-    _migrations().run(revision, connection=transaction)
+    from services.platform import migration_run  # noqa: PLC0415 — half a second, and only for a restore
+
+    migration_run.run(revision, connection=transaction)
 
 
-def _migrations() -> Any:
-    """Return what runs migrations; its libraries take half a second, and most starts have nothing to do."""
-    from services.platform import migration_run  # noqa: PLC0415
+def _upgrade(owner_url: str) -> None:
+    """Apply the migrations in a process of their own, which takes SQLAlchemy and Alembic with it when it ends.
 
-    return migration_run
+    Raises:
+        RuntimeError: a migration failed; with what it wrote.
+    """
+    arguments = [sys.executable, "-m", "services.platform.migration_run"]
+    done = subprocess.run(arguments, input=owner_url, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"The schema could not be upgraded.\n{done.stderr.strip()}")
 
 
 def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:

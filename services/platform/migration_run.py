@@ -1,5 +1,9 @@
-"""Runs Alembic's migrations."""
+"""Runs Alembic's migrations: `python -m services.platform.migration_run`, the owner's address on its input.
 
+A service runs it as a process of its own, so as not to keep SQLAlchemy and Alembic in memory.
+"""
+
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -39,3 +43,7 @@ def run(revision: str, **attributes: object) -> None:
     config.set_main_option("script_location", str(_FOLDER))
     config.attributes.update(attributes)
     command.upgrade(config, revision)
+
+
+if __name__ == "__main__":
+    upgrade(sys.stdin.read())

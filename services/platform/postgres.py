@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncCursor, AsyncRawCursor, sql
 from psycopg.pq import ExecStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
+from services.encryption.data_key import DataKey
 from services.encryption.state import check_encryption
+from services.encryption.vault import LookUp, Vault
 from services.errors import DatabaseUnavailable
 from services.platform.connections import LIMITS, STATEMENT_S, WAIT_FOR_CONNECTION_S, Connection, Connections
 from services.platform.database_away import why_away
@@ -24,10 +26,6 @@ from services.platform.database_checks import (
 )
 from services.platform.database_errors import despite_contention, driver_errors_made_ours
 from services.platform.shared_reads import Query, SharedReads, positional
-
-if TYPE_CHECKING:
-    from services.encryption.data_key import DataKey
-    from services.encryption.vault import LookUp, Vault
 
 Row = TypeVar("Row")
 One = TypeVar("One")
@@ -42,6 +40,8 @@ _SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for nam
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
 _TENANTS = "SELECT id FROM tenants ORDER BY id"
+# A plan for any values, made once for a connection: planning takes longer than running the statements of a turn.
+_GENERIC = ", set_config('plan_cache_mode', 'force_generic_plan', true)"
 _AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 # Statements that belong together see the same state.
@@ -57,7 +57,7 @@ class Database(Connections):
         *,
         direct_url: str | None = None,
         statement_s: float = STATEMENT_S,
-        vault: "Vault | None" = None,
+        vault: Vault | None = None,
     ) -> None:
         """Take the addresses.
 
@@ -74,7 +74,7 @@ class Database(Connections):
         self.vault = vault
         self._set_tenant: LiteralString = _SET_TENANT + (_SET_LIMITS_LOCALLY if self._pooled else "")
         self._under_way: set[asyncio.Task[Any]] = set()
-        self._shared_reads = SharedReads(self._run_each)
+        self._shared_reads = SharedReads(self._run_generic)
 
     async def open(self) -> None:
         """Connect.
@@ -187,11 +187,13 @@ class Database(Connections):
         row_factory: AsyncRowFactory[Row],
         *,
         lock: str | None = None,
+        generic: bool = False,
     ) -> list[Row]:
         """Run one statement in such a transaction and return its rows, in one round trip.
 
         With `lock`, only one transaction at a time runs under that name; the statement sees what earlier ones have
-        committed.
+        committed. A `generic` statement has one plan for any values: it must find its rows by indexes whatever
+        they are.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -203,11 +205,12 @@ class Database(Connections):
             async with self._connection() as connection:
                 cursor = AsyncRawCursor(connection, row_factory=row_factory)
                 async with self._transaction_at_once(connection):
+                    begin = self._set_tenant + (_GENERIC if generic else "")
                     if lock is None:
-                        await connection.execute(self._set_tenant, [str(tenant_id)])
+                        await connection.execute(begin, [str(tenant_id)])
                     else:
-                        await connection.execute(self._set_tenant + _AND_LOCK, [str(tenant_id), lock])
-                    await cursor.execute(*positional(statement, values))
+                        await connection.execute(begin + _AND_LOCK, [str(tenant_id), lock])
+                    await cursor.execute(*positional(statement, values), prepare=generic or None)
                 return await _all_rows(cursor)
 
         return await despite_contention(lambda: self._to_its_end(fetched()))
@@ -229,7 +232,8 @@ class Database(Connections):
     async def read(self, tenant_id: UUID, query: Query[Row]) -> list[Row]:
         """Run a statement that only reads, with what else is read at this moment: all share one round trip.
 
-        It is for statements of about the same, short duration, since each waits for all of them.
+        It is for statements of about the same, short duration, since each waits for all of them. They are
+        `generic`, as in `fetch`.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -251,20 +255,25 @@ class Database(Connections):
         self, tenant_id: UUID, queries: Sequence[Query[Any]], *, of_one_moment: bool
     ) -> list[list[Any]]:
         if self._pooled:  # nothing shares a round trip, so that separate connections are faster
-            return await self._to_its_end(self._run_each(tenant_id, queries, of_one_moment))
+            return await self._to_its_end(self._run_generic(tenant_id, queries, of_one_moment))
         return await self._shared_reads.rows(tenant_id, queries, of_one_moment=of_one_moment)
 
-    async def _run_each(
+    async def _run_generic(
         self, tenant_id: UUID, queries: Sequence[Query[Any]], of_one_moment: bool
+    ) -> list[list[Any]]:
+        return await self._run_each(tenant_id, queries, of_one_moment, generic=True)
+
+    async def _run_each(
+        self, tenant_id: UUID, queries: Sequence[Query[Any]], of_one_moment: bool, *, generic: bool = False
     ) -> list[list[Any]]:
         """Run statements in one transaction and one round trip, and return the rows of each."""
         sealed = [await self._sealed(tenant_id, query.values) for query in queries]
         async with self._connection() as connection:
             cursors = [AsyncRawCursor(connection, row_factory=query.row_factory) for query in queries]
             async with self._transaction_at_once(connection, begin=_BEGIN_READING if of_one_moment else None):
-                await connection.execute(self._set_tenant, [str(tenant_id)])
+                await connection.execute(self._set_tenant + (_GENERIC if generic else ""), [str(tenant_id)])
                 for cursor, query, values in zip(cursors, queries, sealed, strict=True):
-                    await cursor.execute(*positional(query.statement, values))
+                    await cursor.execute(*positional(query.statement, values), prepare=generic or None)
             return [await _all_rows(cursor) for cursor in cursors]
 
     @asynccontextmanager
@@ -281,7 +290,7 @@ class Database(Connections):
             if begin:
                 await connection.execute("COMMIT")
 
-    async def user_key(self, tenant_id: UUID, **named: UUID | str) -> "DataKey | None":
+    async def user_key(self, tenant_id: UUID, **named: UUID | str) -> DataKey | None:
         """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
 
         Raises:
@@ -299,7 +308,7 @@ class Database(Connections):
             raise DatabaseUnavailable
         return await self.vault.seal({"tenant_id": tenant_id, **values}, self._look_up(tenant_id))
 
-    def _look_up(self, tenant_id: UUID) -> "LookUp":
+    def _look_up(self, tenant_id: UUID) -> LookUp:
         async def look_up(statement: LiteralString, values: Mapping[str, Any]) -> TupleRow | None:
             rows = await self.fetch(tenant_id, statement, values, tuple_row)
             return rows[0] if rows else None

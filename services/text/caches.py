@@ -1,8 +1,10 @@
 """Caches of what was found in texts. They hold the texts themselves, so they can be dropped as a whole."""
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import ParamSpec, TypeVar
+from threading import Lock
+from typing import Generic, ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -19,6 +21,36 @@ def text_cache(size: int) -> Callable[[Callable[Parameters, Result]], Callable[P
         return cached  # type: ignore[return-value]  # typeshed's form of it loses the parameters
 
     return keep
+
+
+class Found(Generic[Result]):
+    """Keeps what was found in texts that are looked through together, the `size` used last."""
+
+    def __init__(self, size: int, find: Callable[[list[str]], Sequence[Result]]) -> None:
+        """Take what finds something in each of several texts."""
+        self._size = size
+        self._find = find
+        self._kept: OrderedDict[str, Result] = OrderedDict()
+        self._alone = Lock()
+        _CLEAR.append(self._drop)
+
+    def of(self, texts: Sequence[str]) -> list[Result]:
+        """Return what is found in each text; those that are not kept are looked through at once."""
+        with self._alone:
+            known = {text: self._kept[text] for text in texts if text in self._kept}
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(missing, self._find(missing), strict=True) if missing else ())
+        with self._alone:
+            for text, found in known.items():
+                self._kept[text] = found
+                self._kept.move_to_end(text)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+        return [known[text] for text in texts]
+
+    def _drop(self) -> None:
+        with self._alone:
+            self._kept.clear()
 
 
 def drop_texts() -> None:

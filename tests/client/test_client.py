@@ -145,6 +145,8 @@ async def test_what_is_exported_is_imported_elsewhere_and_known_the_second_time(
     assert (first.imported, second.imported) == (len(lines), 0)
     assert (second.skipped, second.refused) == (len(lines), 1)
     assert second.errors[0].line == len(lines) + 1
+    cut = await client.import_lines(of_another_user(), part_bytes=100)
+    assert (cut.imported, cut.skipped, cut.refused, cut.errors) == (0, len(lines), 1, second.errors)
     assert "Hamburg" in str(await client.recall("Hamburg", user="u-2"))
 
 

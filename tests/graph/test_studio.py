@@ -63,7 +63,7 @@ async def _run(client: Any, thread_id: str, message: str, **context: Any) -> dic
     ):
         assert part.event != "error", part.data
         if part.event == "updates":
-            updates.update(part.data)
+            updates.update({node: update["turn"] for node, update in part.data.items()})
     return updates
 
 
@@ -87,7 +87,8 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         )
         assert updates["history"]["history"][0]["content"] == "My dog is called Bruno."
         assert "Bruno" in updates["generate_rag"]["answer"]
-        values: Any = (await client.threads.get_state(thread["thread_id"]))["values"]
+        stored: Any = await client.threads.get_state(thread["thread_id"])
+        values = stored["values"]["turn"]
         assert values["answer"] == updates["generate_rag"]["answer"]
         assert len(values["messages"]) == 1
         assert len(values["execution_logs"]) == 4

@@ -15,6 +15,7 @@ _NAMES = {
     "AsyncIterator": "Iterator",
     "asyncio": "time",
     "aclose": "close",
+    "aiter": "iter",
     "aread": "read",
     "aiter_bytes": "iter_bytes",
 }

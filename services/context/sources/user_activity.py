@@ -17,7 +17,7 @@ _NEWEST_VISITS = 10
 """Number of visits in which the last topic is searched for."""
 
 # Nothing here grows with a user's history: visits are counted up to a limit, in an index.
-_KNOWN: LiteralString = """
+KNOWN: LiteralString = """
 SELECT (SELECT count(*) FROM (
             SELECT FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
             AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)
@@ -62,7 +62,7 @@ class UserActivityReader:
             DatabaseUnavailable: the database does not answer.
         """
         values = {**vars(owner), "most_visits": _MOST_VISITS, "newest_visits": _NEWEST_VISITS}
-        return (await self._database.read(owner.tenant_id, Query(_KNOWN, values, class_row(UserActivity))))[0]
+        return (await self._database.read(owner.tenant_id, Query(KNOWN, values, class_row(UserActivity))))[0]
 
 
 class UserActivitySource(Source[UserActivity]):

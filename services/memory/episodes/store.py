@@ -63,7 +63,9 @@ class EpisodeStore:
             "episode_ids": _array(episode_id for _, episode_id in pairs),
         }
         statement = as_of(sql.FOUND) if scope.as_of else sql.FOUND
-        rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(StoredUnit))
+        rows = await self._database.fetch(
+            scope.tenant_id, statement, values, class_row(StoredUnit), generic=not scope.as_of
+        )
         return {row.unit_id: row for row in rows}
 
     async def sources(self, scope: Scope, message_ids: Sequence[UUID]) -> dict[UUID, Source]:

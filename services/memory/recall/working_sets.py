@@ -323,11 +323,15 @@ class WorkingSets:
         return True
 
     def _waiting(self, rows: Sequence[UnitRow]) -> dict[UUID, Found]:
-        """Embed the newest units that are not indexed yet."""
+        """Embed what users said last and is not indexed yet: most of it was sought a moment ago.
+
+        Answers are found by their words until they are indexed, together and so at less cost.
+        """
         found: dict[UUID, Found] = {}
         if self._embed_now is None:
             return found
-        for row in [row for row in rows if row.text and not row.indexed][-_EMBEDDED_AT_ONCE:]:
+        said = [row for row in rows if row.text and row.role == "user" and not row.indexed]
+        for row in said[-_EMBEDDED_AT_ONCE:]:
             if vectors := self._embed_now([embedded_text(row.role, row.speaker, row.text or "")]):
                 found[row.unit_id] = ("", vectors[0])
         return found

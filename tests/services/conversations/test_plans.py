@@ -10,7 +10,9 @@ import pytest
 
 from services.context import conversation
 from services.context.prompt_prefix import BEGINNING
+from services.context.sources import user_activity
 from services.conversations import turn_sql
+from services.memory import core_sql
 from services.memory.episodes import statements
 from services.memory.removal import hiding_sql
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
@@ -22,6 +24,9 @@ _STATEMENTS: dict[str, LiteralString] = {
     "open": turn_sql.OPEN,
     "beginning": BEGINNING,
     "history": conversation.HISTORY,
+    "activity": user_activity.KNOWN,
+    "core memory": core_sql.READ,
+    "changes of memory": statements.GENERATION_AND_CHANGED,
     "memories": statements.FOUND,
     "end": turn_sql.END,
     "usage": ledger.WRITE,
