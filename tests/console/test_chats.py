@@ -85,6 +85,8 @@ async def test_settings_are_kept(browser: Browser, url: str, client: httpx.Async
         await seen.open("settings")
         await page.get_by_role("combobox", name="Language", exact=True).select_option("zh")
         await expect(page.locator("h1:visible")).to_have_text("设置")
-        await expect(page.get_by_role("link", name="使用指南")).to_have_attribute("href", re.compile(r"/guide/$"))
+        await expect(page.get_by_role("link", name="使用指南")).to_have_attribute(
+            "href", re.compile(r"/guide/zh/$")
+        )
     user = (await client.get("/api/v1/users/me")).json()
     assert (user["display_name"], user["timezone"], user["locale"]) == ("Robin", "Asia/Tokyo", "zh-CN")
