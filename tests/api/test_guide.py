@@ -57,6 +57,14 @@ async def test_what_it_does_not_hold_is_not_found(guide: httpx.AsyncClient, tmp_
     assert (await guide.post("/guide/")).status_code == 405
 
 
+async def test_a_folder_is_answered_by_its_first_page(guide: httpx.AsyncClient, tmp_path: Path) -> None:
+    (tmp_path / "pages" / "zh").mkdir(parents=True)
+    (tmp_path / "pages" / "zh" / "index.html").write_text("<h1>概览</h1>")
+    _build(tmp_path, index="<h1>Anamnesis</h1>")
+    assert (await guide.get("/guide/zh/")).text == "<h1>概览</h1>"
+    assert (await guide.get("/guide/en/")).status_code == 404
+
+
 @pytest.mark.parametrize(("path", "up"), [("nothing.html", "./"), ("zh/nothing.html", "../"), ("a/b/c", "../../")])
 async def test_the_page_for_missing_pages_finds_its_style_below_any_prefix(
     guide: httpx.AsyncClient, tmp_path: Path, path: str, up: str
