@@ -5,12 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from anamnesis_client import ImportReport
 from api.cli.service import connected
-from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, print_json, told
+from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, print_json, progress_bar, told
 from services.errors import AnamnesisError, InvalidInput
 from services.names import RULE, is_id
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
@@ -57,9 +55,8 @@ def import_vendor(
 
 
 def _lines(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]:
-    columns = (TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=size)
+    with progress_bar(in_bytes=True) as progress:
+        bar = progress.add_task("import", total=size)
         yield from export.lines(read, lambda count: progress.advance(bar, count))
 
 
