@@ -14,7 +14,7 @@ from api.cli.service import AtUrl, WithKey, connected, over_http
 from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfUser, fail, print_json, progress_bar
 from api.cli.vendor_import import import_vendor
 
-KEPT = " Lines stored so far are kept; run the command again for the rest."
+_KEPT = "Lines stored so far are kept; run the command again for the rest."
 _CHUNK = 64 * 1024
 
 
@@ -58,7 +58,7 @@ def import_(
         return
     if user or expert or dry_run:
         fail("--user, --expert and --dry-run need --from; lines name their users themselves", WRONG_USE)
-    with _opened(file) as source, connected(url, key, after_failure=KEPT) as service:
+    with _opened(file) as source, connected(url, key, after_failure=_KEPT) as service:
         report = service.import_lines(_chunks(source))
     _show(report, as_json=as_json)
     if report.refused:

@@ -9,12 +9,12 @@ import typer
 from anamnesis_client import ImportReport
 from api.cli.service import connected
 from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, print_json, progress_bar, told
-from services.errors import AnamnesisError, InvalidInput
+from services.errors import InvalidInput
 from services.names import RULE, is_id
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 
 _MOST_NAMES = 10
-_KEPT = " What was imported so far is kept; run the command again for the rest."
+_KEPT = "What was imported so far is kept; run the command again for the rest."
 
 
 def import_vendor(
@@ -40,15 +40,13 @@ def import_vendor(
         if dry_run:
             for _ in lines:
                 pass
-        else:
-            with connected(url, key, after_failure=_KEPT) as service:
-                report = service.import_lines(lines)
     except InvalidInput as error:
-        fail(told(error) if dry_run else f"{told(error)}.{_KEPT}", WRONG_USE)
-    except AnamnesisError as error:
-        fail(f"{error.message}{_KEPT}")
+        fail(told(error), WRONG_USE)
     except KeyboardInterrupt:
         fail("stopped.")
+    if not dry_run:
+        with connected(url, key, after_failure=_KEPT) as service:
+            report = service.import_lines(lines)
     _show(read, report, export.other_files(), as_json=as_json)
     if read.unread or (report and report.refused):
         raise typer.Exit(FAILED)

@@ -118,8 +118,14 @@ async def test_a_browser_reads_it_in_both_languages_and_finds_words_without_anot
         page = watched.page
         await page.goto(f"{url}/guide/")
         await page.get_by_role("heading", name="Anamnesis", exact=False).first.wait_for()
-        await page.goto(f"{url}/guide/zh/deploy.html")
+        await page.goto(f"{url}/guide/deploy.html")
+        await page.get_by_role("link", name="中文", exact=True).click()
+        await page.wait_for_url(f"{url}/guide/zh/deploy.html")
         assert "部署" in await page.title()
+        assert await page.locator("html").get_attribute("lang") == "zh"
+        assert await page.get_by_role("link", name="Operations", exact=True).count() == 0
+        await page.get_by_role("link", name="English", exact=True).click()
+        await page.wait_for_url(f"{url}/guide/deploy.html")
         for words, found in (("记忆", "zh/"), ("exemplars", "metrics.html")):
             await page.goto(f"{url}/guide/")
             await _search(page, words, found)
