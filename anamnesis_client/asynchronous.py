@@ -231,7 +231,7 @@ class AsyncAnamnesis:
         lines = Lines()
         try:
             async with self._http.stream("GET", path, params=params) as response:
-                if response.is_error:
+                if not response.is_success:
                     await response.aread()
                     raise calls.error_of(response)
                 async for data in response.aiter_bytes():
@@ -269,7 +269,7 @@ class AsyncAnamnesis:
                 )
             except httpx.TransportError as error:
                 raise Unreachable(f"The import broke off: {error}") from error
-            if response.is_error:
+            if not response.is_success:
                 raise calls.error_of(response)
             report = report.followed_by(calls.import_report(response), before=before)
         return report
@@ -282,7 +282,7 @@ class AsyncAnamnesis:
             asked_s: float | None = None
             try:
                 async with self._http.stream(method, path, headers=headers, json=body) as response:
-                    if response.is_error:
+                    if not response.is_success:
                         await response.aread()
                         refusal = calls.error_of(response)
                         if not calls.may_come_back(refusal):
@@ -319,7 +319,7 @@ class AsyncAnamnesis:
                 if not call.repeatable:
                     raise failure from error
             else:
-                if not response.is_error:
+                if response.is_success:
                     return call.read(calls.content_of(response))
                 refusal = calls.error_of(response)
                 if not calls.may_come_back(refusal):

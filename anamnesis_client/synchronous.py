@@ -224,7 +224,7 @@ class Anamnesis:
         lines = Lines()
         try:
             with self._http.stream("GET", path, params=params) as response:
-                if response.is_error:
+                if not response.is_success:
                     response.read()
                     raise calls.error_of(response)
                 for data in response.iter_bytes():
@@ -259,7 +259,7 @@ class Anamnesis:
                 )
             except httpx.TransportError as error:
                 raise Unreachable(f"The import broke off: {error}") from error
-            if response.is_error:
+            if not response.is_success:
                 raise calls.error_of(response)
             report = report.followed_by(calls.import_report(response), before=before)
         return report
@@ -272,7 +272,7 @@ class Anamnesis:
             asked_s: float | None = None
             try:
                 with self._http.stream(method, path, headers=headers, json=body) as response:
-                    if response.is_error:
+                    if not response.is_success:
                         response.read()
                         refusal = calls.error_of(response)
                         if not calls.may_come_back(refusal):
@@ -309,7 +309,7 @@ class Anamnesis:
                 if not call.repeatable:
                     raise failure from error
             else:
-                if not response.is_error:
+                if response.is_success:
                     return call.read(calls.content_of(response))
                 refusal = calls.error_of(response)
                 if not calls.may_come_back(refusal):

@@ -27,6 +27,7 @@ from services.conversations.transcript import Message
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.summaries.store import StoredSummary
+from services.usage.meter import Spender
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -83,6 +84,14 @@ async def change(
     return await services.transcript.change(
         caller.tenant_id, conversation_id, user_id=caller.user_id, title=body.title, pinned=body.pinned
     )
+
+
+@router.post("/conversations/{conversation_id}/name", response_model=ConversationView)
+async def name(conversation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Have the small model name a conversation by its first exchange, unless somebody has named it."""
+    spender = Spender(caller.tenant_id, "conversation_name", conversation_id=conversation_id)
+    with services.usage.meter.spending(spender):
+        return await services.conversation_names.name(caller.tenant_id, conversation_id, user_id=caller.user_id)
 
 
 @router.delete("/conversations/{conversation_id}", response_model=ErasedConversationView)

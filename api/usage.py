@@ -28,7 +28,9 @@ class UsageView(BaseModel):
     day: date | None
     user: str | None
     expert: str | None
-    purpose: str | None = Field(description="`turn`, `memory_ask`, or the name of a background task.")
+    purpose: str | None = Field(
+        description="`turn`, `memory_ask`, `conversation_name`, or the name of a background task."
+    )
     model: str | None
     calls: int
     input_tokens: int

@@ -19,6 +19,7 @@ from services.conversations.explanation import Explanations
 from services.conversations.feedback import TurnFeedback
 from services.conversations.known_conversations import KnownConversations
 from services.conversations.leases import TurnLeases
+from services.conversations.naming import ConversationNames
 from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
@@ -103,6 +104,7 @@ class Services:
     feedback: TurnFeedback
     events: EventLog
     transcript: Transcript
+    conversation_names: ConversationNames
     branches: Branches
     known_conversations: KnownConversations
     explanations: Explanations
@@ -209,6 +211,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             feedback=TurnFeedback(database),
             events=events,
             transcript=Transcript(database),
+            conversation_names=ConversationNames(database, Transcript(database), models),
             branches=Branches(database, memory.branching),
             known_conversations=KnownConversations(database),
             explanations=Explanations(database),

@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import structlog
 
 from services.errors import Unavailable
+from services.knowledge.wiring import Knowledge
+from services.memory.wiring import Memory
 from services.platform.postgres import Database
-
-if TYPE_CHECKING:
-    from services.knowledge.wiring import Knowledge
-    from services.memory.wiring import Memory
 
 _REBUILDING = "rebuild_indexes"
 """Lock of the process that rebuilds them."""
@@ -36,7 +33,7 @@ class IndexRebuild:
     Until a new index is complete, recall searches the old one by words alone.
     """
 
-    def __init__(self, database: Database, memory: "Memory", knowledge: "Knowledge", *, episodes: bool) -> None:
+    def __init__(self, database: Database, memory: Memory, knowledge: Knowledge, *, episodes: bool) -> None:
         """Take the services; `episodes` tells whether memories are indexed at all."""
         self._database = database
         self._memory = memory

@@ -31,7 +31,7 @@ from state.prompt import (
 from state.section import Section
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
-RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
+RouteMethod = Literal["explicit", "similarity", "default"]
 """How a message was routed: named by the caller, by the passages nearest to it, or by default to none. Turns of
 earlier versions may have been routed by `keywords` or by the `model`."""
 Compose = Literal["single", "progressive"]

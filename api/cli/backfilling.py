@@ -6,10 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED
+from api.cli.shell import FAILED, progress_bar
 from services.errors import AnamnesisError, DatabaseUnavailable
 
 _AT_ONCE = 2
@@ -49,7 +47,7 @@ async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
     Raises:
         DatabaseUnavailable: the database does not answer; what was made stays.
     """
-    with _progress() as progress:
+    with progress_bar() as progress:
         bar = progress.add_task("made", total=len(pieces))
         waiting = iter(pieces)
         works = (_one_after_another(waiting, outcome, lambda: progress.advance(bar)) for _ in range(_AT_ONCE))
@@ -90,8 +88,3 @@ async def _one_after_another(
             outcome.failed.append(Failure(piece.tenant, piece.name, error.message))
         advance()
     return None
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from api.cli.reindex import rebuild_indexes
 from api.cli.shell import (
@@ -21,6 +19,7 @@ from api.cli.shell import (
     fail,
     open_all_services,
     print_json,
+    progress_bar,
     quiet_settings,
     told,
 )
@@ -50,7 +49,7 @@ def backup(
     with (
         _one_line_errors(f"there is no {file}"),
         _postgres(settings) as (database_url, _),
-        _progress() as progress,
+        progress_bar() as progress,
     ):
         bar = progress.add_task("backup", total=None)
         manifest = write_backup(
@@ -102,12 +101,12 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
     with Archive.open(file) as archive:
         manifest = archive.manifest
         rows = sum(table.rows for table in manifest.tables)
-        with _progress() as progress:
+        with progress_bar() as progress:
             checked = progress.add_task("check", total=rows)
             archive.verify(lambda more: progress.advance(checked, more))
         if replace:
             confirm(f"Permanently replace everything with the backup of {manifest.made_at}?", yes=yes)
-        with _postgres(settings) as (database_url, owner_url), _progress() as progress:
+        with _postgres(settings) as (database_url, owner_url), progress_bar() as progress:
             if owner_url is None:
                 fail("set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner", WRONG_USE)
             restored = progress.add_task("restore", total=rows)
@@ -136,7 +135,7 @@ async def _rebuild(settings: Settings) -> tuple[int, int]:
             raise
         except Unavailable:
             typer.echo("Redis does not answer; its copies of core memory expire within an hour.", err=True)
-        with _progress() as progress:
+        with progress_bar() as progress:
             return await rebuild_indexes(services, progress)
 
 
@@ -172,8 +171,3 @@ def _rows(manifest: Manifest) -> dict[str, int]:
 def _summary(manifest: Manifest) -> dict[str, object]:
     about = {"made_at": manifest.made_at, "schema": manifest.revision, "service": manifest.service}
     return {**about, "rows": {table.name: table.rows for table in manifest.tables}}
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))

@@ -6,11 +6,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from anamnesis_client import Anamnesis, ServiceError
-from api.cli.shell import WRONG_USE, fail
+from api.cli.shell import WRONG_USE, fail, progress_bar
 
 _OF_THE_FILE = frozenset(
     {
@@ -58,9 +55,8 @@ def ingest_files(
         Unreachable: the service does not answer.
     """
     service.request("GET", "knowledge-bases", prefix)
-    columns = (TextColumn("ingest"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=len(files))
+    with progress_bar() as progress:
+        bar = progress.add_task("ingest", total=len(files))
         for file in files:
             try:
                 taken = service.add_document(prefix, file.source, _read(file.path))

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, open_services_on, quiet_settings, told
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, open_services_on, progress_bar, quiet_settings, told
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, InvalidInput
 from services.evaluation.dataset import Dataset, load
@@ -63,7 +61,7 @@ async def _evaluate(settings: Settings, dataset: Dataset) -> "Evaluated":
             evaluation = make_evaluation(
                 settings, services.database, services.jobs, services.memory, services.embedder
             )
-            with _progress() as progress:
+            with progress_bar() as progress:
                 bars: dict[str, Any] = {}
 
                 def on_step(step: str, done: int, total: int) -> None:
@@ -96,8 +94,3 @@ def _show(report: dict[str, Any]) -> None:
 def _cell(figure: dict[str, float]) -> str:
     half = (figure["high"] - figure["low"]) / 2
     return f"{figure['mean']:.3f}±{half:.2f}".replace("0.", ".").rjust(10)
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))

@@ -1,17 +1,15 @@
 """`anamnesis verify-receipt`: check a receipt of forgetting."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, quiet_settings, told
 from services.errors import AnamnesisError
 from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def verify_receipt(
@@ -43,7 +41,7 @@ def verify_receipt(
     )
 
 
-def _read(file: Path) -> "Mapping[str, Any]":
+def _read(file: Path) -> Mapping[str, Any]:
     try:
         text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
         signed = json.loads(text)

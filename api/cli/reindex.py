@@ -4,10 +4,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
-from api.cli.shell import as_counts, fail, open_all_services, quiet_settings
+from api.cli.shell import as_counts, fail, open_all_services, progress_bar, quiet_settings
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
 
@@ -34,7 +33,7 @@ def reindex() -> None:
 
 async def _reindex(settings: Settings) -> tuple[int, int]:
     async with open_all_services(settings) as services:
-        with _progress() as progress:
+        with progress_bar() as progress:
             return await rebuild_indexes(services, progress)
 
 
@@ -51,8 +50,3 @@ async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int
     return await services.index_rebuild.rebuild(
         lambda more: progress.advance(episodes, more), lambda more: progress.advance(passages, more)
     )
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))

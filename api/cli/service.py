@@ -12,6 +12,8 @@ import typer
 from anamnesis_client import Anamnesis, ClientError, ServiceError, Unreachable
 from anamnesis_client.calls import NOT_OURS, is_loopback
 from api.cli.shell import FAILED, WRONG_USE, fail, quiet_settings
+from api.cli.shell import told as said
+from services.errors import AnamnesisError, InvalidInput
 from services.platform.settings import KEY_VARIABLE, URL_VARIABLE
 
 AtUrl = Annotated[
@@ -61,7 +63,7 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
     Args:
         url: its address; None = as the settings of this machine say.
         key: an API key or token, if the service requires one.
-        after_failure: text after the reason, such as what to do next; begins with a space.
+        after_failure: text after the reason, such as what to do next.
     """
     settings = quiet_settings()
     address = (url or f"http://{settings.host}:{settings.port}").rstrip("/")
@@ -79,16 +81,22 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
         fail(f"No service is running at {address}; start one with: anamnesis serve")
     except (httpx.TransportError, httpx.InvalidURL, Unreachable) as error:
         reason = str(error) or type(error).__name__
-        fail(f"The service at {address} does not answer ({reason}).{after_failure}")
+        fail(_then(f"The service at {address} does not answer ({reason}).", after_failure))
     except ServiceError as error:
         wrong_use = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
-        fail(f"{told(error)}{after_failure}", WRONG_USE if wrong_use else FAILED)
+        fail(_then(told(error), after_failure), WRONG_USE if wrong_use else FAILED)
     except Refused as error:
         fail(error.message, WRONG_USE if error.wrong_use else FAILED)
+    except AnamnesisError as error:
+        fail(_then(said(error), after_failure), WRONG_USE if isinstance(error, InvalidInput) else FAILED)
     except UnicodeEncodeError:
         fail("what is given is not UTF-8", WRONG_USE)
     except KeyboardInterrupt:
-        fail(f"stopped.{after_failure}")
+        fail(_then("stopped.", after_failure))
+
+
+def _then(reason: str, after_failure: str) -> str:
+    return f"{reason.removesuffix('.')}. {after_failure}" if after_failure else reason
 
 
 def told(error: ClientError) -> str:

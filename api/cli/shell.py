@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from services.conversations.values import space_name
@@ -159,6 +160,13 @@ async def wait_for_milvus(services: "Services") -> None:
 def given(**values: Any) -> dict[str, Any]:
     """Return the values that are given: all but None."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def progress_bar(*, in_bytes: bool = False) -> Progress:
+    """Return a bar for each task on standard error, counted in pieces or in bytes."""
+    count = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))
 
 
 def confirm(question: str, *, yes: bool) -> None:

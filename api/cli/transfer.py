@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from anamnesis_client import Anamnesis, ImportReport
 from api.cli.service import AtUrl, WithKey, connected, over_http
-from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfUser, fail, print_json
+from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfUser, fail, print_json, progress_bar
 from api.cli.vendor_import import import_vendor
 
-KEPT = " Lines stored so far are kept; run the command again for the rest."
+_KEPT = "Lines stored so far are kept; run the command again for the rest."
 _CHUNK = 64 * 1024
 
 
@@ -60,7 +58,7 @@ def import_(
         return
     if user or expert or dry_run:
         fail("--user, --expert and --dry-run need --from; lines name their users themselves", WRONG_USE)
-    with _opened(file) as source, connected(url, key, after_failure=KEPT) as service:
+    with _opened(file) as source, connected(url, key, after_failure=_KEPT) as service:
         report = service.import_lines(_chunks(source))
     _show(report, as_json=as_json)
     if report.refused:
@@ -100,8 +98,8 @@ def _opened(file: Path) -> BinaryIO:
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
-        bar = progress.add_task("", total=_size(source))
+    with progress_bar(in_bytes=True) as progress:
+        bar = progress.add_task("import", total=_size(source))
         while chunk := source.read(_CHUNK):
             yield chunk
             progress.advance(bar, len(chunk))
@@ -144,15 +142,9 @@ def _export(service: Anamnesis, user: str, space: str | None, target: BinaryIO) 
     first = next(lines, None)  # what can be refused is refused before anything is shown
     if first is None:
         return 0
-    with _progress(TextColumn("export"), MofNCompleteColumn()) as progress:
-        bar = progress.add_task("", total=None)
+    with progress_bar() as progress:
+        bar = progress.add_task("export", total=None)
         for count, line in enumerate(chain([first], lines), 1):
             target.write(f"{line}\n".encode())
             progress.update(bar, completed=count)
     return count
-
-
-def _progress(
-    *columns: TextColumn | BarColumn | DownloadColumn | MofNCompleteColumn | TimeRemainingColumn,
-) -> Progress:
-    return Progress(*columns, console=Console(stderr=True))

@@ -5,18 +5,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from anamnesis_client import ImportReport
 from api.cli.service import connected
-from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, print_json, told
-from services.errors import AnamnesisError, InvalidInput
+from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, print_json, progress_bar, told
+from services.errors import InvalidInput
 from services.names import RULE, is_id
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 
 _MOST_NAMES = 10
-_KEPT = " What was imported so far is kept; run the command again for the rest."
+_KEPT = "What was imported so far is kept; run the command again for the rest."
 
 
 def import_vendor(
@@ -42,24 +40,21 @@ def import_vendor(
         if dry_run:
             for _ in lines:
                 pass
-        else:
-            with connected(url, key, after_failure=_KEPT) as service:
-                report = service.import_lines(lines)
     except InvalidInput as error:
-        fail(told(error) if dry_run else f"{told(error)}.{_KEPT}", WRONG_USE)
-    except AnamnesisError as error:
-        fail(f"{error.message}{_KEPT}")
+        fail(told(error), WRONG_USE)
     except KeyboardInterrupt:
         fail("stopped.")
+    if not dry_run:
+        with connected(url, key, after_failure=_KEPT) as service:
+            report = service.import_lines(lines)
     _show(read, report, export.other_files(), as_json=as_json)
     if read.unread or (report and report.refused):
         raise typer.Exit(FAILED)
 
 
 def _lines(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]:
-    columns = (TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=size)
+    with progress_bar(in_bytes=True) as progress:
+        bar = progress.add_task("import", total=size)
         yield from export.lines(read, lambda count: progress.advance(bar, count))
 
 

@@ -118,6 +118,8 @@ class Demo:
         player = _Player(services, tenant_id, demo)
         today = now.astimezone(ZoneInfo(demo["timezone"])).date()
         for conversation in sorted(demo["conversation"], key=lambda each: (-each["days_ago"], each["at"])):
+            if "base" in conversation:  # earlier answers draw on no document
+                await self._give_documents(tenant_id)
             day, clock = today - timedelta(days=conversation["days_ago"]), time.fromisoformat(conversation["at"])
             await player.play(conversation, datetime.combine(day, clock, ZoneInfo(demo["timezone"])))
         await services.experiments.change(tenant_id, demo["experiment"]["name"], {"status": "stopped"})
@@ -146,13 +148,7 @@ class Demo:
     async def _set_up(self, tenant_id: UUID) -> None:
         """Make who answers, from what, and what is compared; what a load that was cut off has left stays."""
         services, demo = self._services, self._demo
-        base, expert, experiment = demo["base"], demo["expert"], demo["experiment"]
-        with suppress(Conflict):
-            await services.knowledge.bases.create(
-                tenant_id, NewBase(base["prefix"], base["description"], handler="cited")
-            )
-        base_id = await services.knowledge.documents.base_id(tenant_id, base["prefix"])
-        await services.knowledge.documents.ingest(tenant_id, base_id, base["source"], base["text"].encode())
+        expert, experiment = demo["expert"], demo["experiment"]
         with suppress(Conflict):
             new = NewExpert(
                 expert["name"], expert["system_prompt"], "", None, "summary", _WINDOW, None, None, False
@@ -169,6 +165,13 @@ class Demo:
             )
         with suppress(Conflict):
             await services.experiments.change(tenant_id, experiment["name"], {"status": "running"})
+
+    async def _give_documents(self, tenant_id: UUID) -> None:
+        knowledge, base = self._services.knowledge, self._demo["base"]
+        with suppress(Conflict):
+            await knowledge.bases.create(tenant_id, NewBase(base["prefix"], base["description"], handler="cited"))
+        base_id = await knowledge.documents.base_id(tenant_id, base["prefix"])
+        await knowledge.documents.ingest(tenant_id, base_id, base["source"], base["text"].encode())
 
     async def _remember(self, tenant_id: UUID, now: datetime) -> None:
         """Add what was written down by hand, and a change that waits for the user."""
@@ -210,20 +213,18 @@ class _Player:
 
     async def play(self, conversation: Mapping[str, Any], began: datetime) -> None:
         """Play a conversation that began at a moment."""
-        moment, turn, learned = began, None, conversation.get("learned", [])
+        moment, played, learned = began, [], conversation.get("learned", [])
         for number, message in enumerate(conversation["said"][::2]):
             turn = await self._turn(conversation, message, moment)
             for field, text, of in learned:
                 if of == number:
                     await self._learn(turn, field, text)
-            await self._dated(_DATED, turn, asked=moment, answered=moment + _ANSWERS_AFTER)
-            ended = moment + _ANSWERS_AFTER
-            moment = ended + _GOES_ON_AFTER
-        if turn is not None:
-            await self._dated(_CONVERSATION_DATED, turn, began=began, ended=ended)
-            await self._services.transcript.change(
-                self._tenant_id, turn.conversation_id, title=conversation["title"]
-            )
+            played.append((turn, moment))
+            moment += _ANSWERS_AFTER + _GOES_ON_AFTER
+        for turn, asked in played:  # all at once: a visit counts its messages by their times
+            await self._dated(_DATED, turn, asked=asked, answered=asked + _ANSWERS_AFTER)
+        await self._dated(_CONVERSATION_DATED, turn, began=began, ended=moment - _GOES_ON_AFTER)
+        await self._services.transcript.change(self._tenant_id, turn.conversation_id, title=conversation["title"])
 
     async def _turn(self, conversation: Mapping[str, Any], message: str, moment: datetime) -> OpenTurn:
         asked = TurnInput(

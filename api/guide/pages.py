@@ -91,7 +91,9 @@ class Guide:
             site = await self._current()
         if site is None:
             return HTMLResponse(_MISSING, HTTPStatus.NOT_FOUND, headers=_HEADERS)
-        name = path.removeprefix("/") or _FIRST
+        name = path.removeprefix("/")
+        if not name or name.endswith("/"):
+            name += _FIRST
         if name not in site.files:
             return HTMLResponse(_not_found(site, name), HTTPStatus.NOT_FOUND, headers=_HEADERS)
         headers = {**_HEADERS, "ETag": site.etag}

@@ -7,20 +7,18 @@ was presumed dead and goes on writing. Redis may lose all of it: the turn itself
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import orjson
 import structlog
 from redis.exceptions import RedisError, ResponseError
 
+from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.redis import RedisClient, is_away
 from state.events import TurnEvent
-
-if TYPE_CHECKING:
-    from services.encryption.vault import Vault
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +32,7 @@ class EventLog:
     """Writes and reads turns' events in Redis."""
 
     def __init__(
-        self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int, vault: "Vault | None" = None
+        self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int, vault: Vault | None = None
     ) -> None:
         """Take how many seconds events stay after a turn's end, and what encrypts them; None = nothing."""
         self._vault = vault

@@ -1,14 +1,12 @@
 """Whether a database is encrypted, and with which store of keys: checked before anything is read or written."""
 
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from services.encryption.vault import Vault
 from services.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from services.encryption.vault import Vault
 
 _STORE: LiteralString = "SELECT store_id FROM encryption"
 _TENANTS: LiteralString = "SELECT id FROM tenants"
@@ -17,7 +15,7 @@ _HAS_USERS: LiteralString = "SELECT EXISTS (SELECT FROM users)"
 _SWITCH_ON: LiteralString = "INSERT INTO encryption (store_id) VALUES (%s) ON CONFLICT DO NOTHING"
 
 
-async def check_encryption(connection: AsyncConnection[TupleRow], vault: "Vault | None") -> None:
+async def check_encryption(connection: AsyncConnection[TupleRow], vault: Vault | None) -> None:
     """Compare a database with the setting; switch encryption on for one that holds no users.
 
     Raises:

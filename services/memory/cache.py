@@ -8,20 +8,18 @@ change; and who asks names the generation that it must at least be, so that what
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import orjson
 from redis.exceptions import RedisError
 
+from services.encryption.data_key import DataKey
+from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemorySections
-
-if TYPE_CHECKING:
-    from services.encryption.data_key import DataKey
-    from services.encryption.vault import Vault
 
 KEEP_S = 3600
 _WITHIN_S = 0.2
@@ -53,7 +51,7 @@ class CoreMemoryCache:
         breaker: CircuitBreaker,
         *,
         shares_human: bool = False,
-        vault: "Vault | None" = None,
+        vault: Vault | None = None,
     ) -> None:
         """With `shares_human` generations count otherwise (`CoreMemory`), so that what is cached is kept apart."""
         self._vault = vault
@@ -83,7 +81,7 @@ class CoreMemoryCache:
         memory: StoredCoreMemory,
         space_id: UUID | None = None,
         *,
-        key: "DataKey | None" = None,
+        key: DataKey | None = None,
     ) -> bool:
         """Cache it, encrypted with the user's key if there is one, unless something newer is there.
 

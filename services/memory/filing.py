@@ -175,7 +175,7 @@ class Filing:
         Raises:
             ModelFailed: the model did not answer.
         """
-        if not any(own_text(each) for each in batch.said):
+        if not any(map(own_text, batch.said.values())):
             return _Decided("nothing said")
         shown, evidence = await self._evidence.of(batch)
         try:
@@ -190,7 +190,7 @@ class Filing:
             log.warning("nothing is filed", turns=len(batch.turn_ids), reason=error.message)
             return _Decided("model", in_story=batch.in_story)
         check = partial(checked, answer.operations, evidence)
-        found = await beside_the_loop(check, characters=sum(map(len, batch.said)), most=_LONG)
+        found = await beside_the_loop(check, characters=sum(map(len, batch.said.values())), most=_LONG)
         done = [
             (operation, batch.messages[source])
             for operation, verdict, source in found

@@ -36,14 +36,14 @@ class FilingEvidence:
                 foreign.append(foreign_text(each.content))
             else:
                 (foreign if each.is_foreign else answers).append(each.content)
-        shown = replace(batch.shown(), memories=memories)
+        shown = replace(batch, memories=memories)
         return shown, Evidence(
             shown.said, said, answers, known, [each for each in foreign if each.strip()], memories
         )
 
     async def _memories(self, batch: StoredBatch) -> tuple[dict[str, Memory], set[str]]:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""
-        owner, query = batch.owner, "\n".join(batch.said)[:_LONGEST_QUERY]
+        owner, query = batch.owner, "\n".join(batch.said.values())[:_LONGEST_QUERY]
         request = request_of(owner, batch.last)
         nearest = await self._finder.nearest(request, query)
         written = [each.id for each in nearest if each.kind == "written"]

@@ -90,10 +90,13 @@ class Said:
     """A message as the model is shown it."""
 
     role: Literal["user", "assistant"]
-    text: str
-    at: datetime
-    is_hidden: bool = False
-    """Whether an answer was made from words of others: then only what it asks is shown."""
+    content: str
+    created_at: datetime
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether an answer was made from words that may instruct the model: only what it asks is shown."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -113,14 +116,14 @@ class Batch:
     @property
     def said(self) -> dict[str, str]:
         """Return the user's new messages by their short ids."""
-        return {key: each.text for key, each in self.messages.items() if each.role == "user"}
+        return {key: each.content for key, each in self.messages.items() if each.role == "user"}
 
 
 def filing_prompt(batch: Batch) -> list[BaseMessage]:
     """Return the prompt that asks, as JSON, what to file of a batch."""
     language = language_of(list(batch.said.values()))
     names = _NAMES[language]
-    last = list(batch.messages.values())[-1].at
+    last = list(batch.messages.values())[-1].created_at
     sections = [(names["today"], _when(last, batch.timezone, language, weekday=True))]
     lines = [_memory(key, each, batch.timezone) for key, each in batch.memories.items()]
     sections.append((names["memories"], "\n".join(lines) or names["none"]))
@@ -132,7 +135,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     new = [names["story"]] if batch.in_story else []
     for key, each in batch.messages.items():
         most = _LONGEST_SAID if each.role == "user" else _LONGEST_ANSWER
-        head = f"[{key}] {names[each.role]}, {_when(each.at, batch.timezone, language)}:"
+        head = f"[{key}] {names[each.role]}, {_when(each.created_at, batch.timezone, language)}:"
         new += [head, *(f"> {line}" for line in _shown(each)[:most].splitlines())]
     sections.append((names["new"], "\n".join(new)))
     body = "\n\n".join(f"## {heading}\n{text}" for heading, text in sections)
@@ -144,14 +147,14 @@ def _shown(said: Said) -> str:
     """Return a message without the text of others: the model is not to read what may instruct it."""
     if said.role == "assistant":
         if not said.is_hidden:
-            return said.text
-        asked = [each.text for each in sentences(said.text) if each.asks]
+            return said.content
+        asked = [each.text for each in sentences(said.content) if each.asks]
         return f"[…] {asked[-1]}" if asked else "[…]"
     shown, end = "", 0
-    for span in foreign_spans(said.text):
-        shown += said.text[end : span.start] + "[…]"
+    for span in foreign_spans(said.content):
+        shown += said.content[end : span.start] + "[…]"
         end = span.end
-    return shown + said.text[end:]
+    return shown + said.content[end:]
 
 
 def _when(at: datetime, timezone: str, language: Language, *, weekday: bool = False) -> str:

@@ -19,6 +19,7 @@ from services.errors import BadModelOutput, ModelFailed
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
+from services.memory.archive import said_by
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValue, CoreValues
@@ -172,16 +173,8 @@ class MemoryInquiry:
 
     async def _written(self, owner: Owner) -> list[Record]:
         written = await self._episodes.written(owner, limit=_MOST_WRITTEN)
-        scope = Scope.of(owner)
-        units = await self._episodes.found(scope, [(each.id, each.id) for each in written])
         return [
-            Record(
-                "episode",
-                each.content,
-                each.said_at,
-                episode_id=each.id,
-                message_ids=tuple(units[each.id].source_message_ids) if each.id in units else (),
-            )
+            Record("episode", each.content, each.said_at, episode_id=each.id, message_ids=tuple(each.message_ids))
             for each in written
         ]
 
@@ -201,18 +194,9 @@ class MemoryInquiry:
         for recalled in selection.recalled:
             units = [result.units[ranked.unit.id] for ranked in recalled.units]
             messages = [unit.message_id for unit in units if unit.message_id] or units[0].source_message_ids
-            text = "\n".join(
-                f"{unit.speaker or unit.role}: {unit.text}" if unit.message_id else unit.text for unit in units
-            )
-            records.append(
-                Record(
-                    "episode",
-                    text,
-                    units[0].created_at,
-                    episode_id=units[0].episode_id,
-                    message_ids=tuple(messages),
-                )
-            )
+            text = "\n".join(map(said_by, units))
+            at, episode_id = units[0].created_at, units[0].episode_id
+            records.append(Record("episode", text, at, episode_id=episode_id, message_ids=tuple(messages)))
         return records, list(result.degraded)
 
     async def _worded(

@@ -1,9 +1,9 @@
 """Memory, made once: the services of this package with one another."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from services.encryption.vault import Vault
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
@@ -38,9 +38,6 @@ from services.platform.settings import Settings
 from services.text.caches import drop_texts
 from services.text.secrets import Secrets
 
-if TYPE_CHECKING:
-    from services.encryption.vault import Vault
-
 
 @dataclass(frozen=True)
 class Memory:
@@ -67,7 +64,7 @@ class Memory:
     questions: OpenQuestions
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
-    vault: "Vault | None" = None
+    vault: Vault | None = None
 
     def drop_cached(self, user_id: UUID) -> None:
         """Drop what this process holds of a user in memory, and every text that it has looked at lately."""

@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import SecretStr
+
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.pandas_placeholder import without_pandas
 from services.platform.proxies import is_loopback
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
     from pymilvus import AsyncMilvusClient, MilvusClient
 
 Result = TypeVar("Result")
@@ -46,7 +47,7 @@ class CollectionMissing(Unavailable):
 class Milvus:
     """The connection to one Milvus server, embedded or not."""
 
-    def __init__(self, uri: str, token: "SecretStr | None" = None) -> None:
+    def __init__(self, uri: str, token: SecretStr | None = None) -> None:
         self._uri = uri
         self._options = {**_CALM, "grpc.enable_http_proxy": 0} if is_loopback(uri) else _CALM
         self._token = token.get_secret_value() if token else ""

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncCursor, AsyncRawCursor, sql
 from psycopg.pq import ExecStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
+from services.encryption.data_key import DataKey
 from services.encryption.state import check_encryption
+from services.encryption.vault import LookUp, Vault
 from services.errors import DatabaseUnavailable
 from services.platform.connections import LIMITS, STATEMENT_S, WAIT_FOR_CONNECTION_S, Connection, Connections
 from services.platform.database_away import why_away
@@ -24,10 +26,6 @@ from services.platform.database_checks import (
 )
 from services.platform.database_errors import despite_contention, driver_errors_made_ours
 from services.platform.shared_reads import Query, SharedReads, positional
-
-if TYPE_CHECKING:
-    from services.encryption.data_key import DataKey
-    from services.encryption.vault import LookUp, Vault
 
 Row = TypeVar("Row")
 One = TypeVar("One")
@@ -59,7 +57,7 @@ class Database(Connections):
         *,
         direct_url: str | None = None,
         statement_s: float = STATEMENT_S,
-        vault: "Vault | None" = None,
+        vault: Vault | None = None,
     ) -> None:
         """Take the addresses.
 
@@ -292,7 +290,7 @@ class Database(Connections):
             if begin:
                 await connection.execute("COMMIT")
 
-    async def user_key(self, tenant_id: UUID, **named: UUID | str) -> "DataKey | None":
+    async def user_key(self, tenant_id: UUID, **named: UUID | str) -> DataKey | None:
         """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
 
         Raises:
@@ -310,7 +308,7 @@ class Database(Connections):
             raise DatabaseUnavailable
         return await self.vault.seal({"tenant_id": tenant_id, **values}, self._look_up(tenant_id))
 
-    def _look_up(self, tenant_id: UUID) -> "LookUp":
+    def _look_up(self, tenant_id: UUID) -> LookUp:
         async def look_up(statement: LiteralString, values: Mapping[str, Any]) -> TupleRow | None:
             rows = await self.fetch(tenant_id, statement, values, tuple_row)
             return rows[0] if rows else None

@@ -1,8 +1,9 @@
 """Redis: a cache and a mailbox, never authoritative. Everything in it may be lost at any time."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pydantic import SecretStr
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import SSLConnection, parse_url
@@ -14,10 +15,6 @@ from redis.exceptions import AuthenticationError, ClusterError, RedisError, Resp
 from services.errors import Unavailable
 from services.platform.redis_address import RedisAddress
 
-if TYPE_CHECKING:
-    from pydantic import SecretStr
-
-
 RedisClient = Redis | RedisCluster
 """Every operation of the service concerns one key, so that a cluster serves it like a single server."""
 
@@ -26,7 +23,7 @@ _REDIRECTIONS = 3
 _LONGEST_PAUSE_S = 0.2
 
 
-def connect(url: "SecretStr | None") -> RedisClient:
+def connect(url: SecretStr | None) -> RedisClient:
     """Return a client of the Redis at `url`, or of an in-process Redis that ends with this process."""
     if url is None:
         from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415 — only when embedded

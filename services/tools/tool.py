@@ -5,19 +5,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
-from typing import TYPE_CHECKING
 
 from langchain_core.tools import ArgsSchema, BaseTool, tool
 
+from services.memory.archive import Archive
+from services.memory.changes import Changes
+from services.memory.core import CoreMemory
+from services.memory.proposals import Proposals
 from services.platform.outgoing import OutgoingHttp
 from services.tools.quick import QuickMatch
 from state.prompt import Feature
-
-if TYPE_CHECKING:
-    from services.memory.archive import Archive
-    from services.memory.changes import Changes
-    from services.memory.core import CoreMemory
-    from services.memory.proposals import Proposals
 
 USUAL_PRIORITY = 100
 
@@ -26,13 +23,13 @@ USUAL_PRIORITY = 100
 class ToolServices:
     """Services that tools may use. The run's context says whose data they touch, never a tool's arguments."""
 
-    core_memory: "CoreMemory | None" = None
+    core_memory: CoreMemory | None = None
     """None = core memory is switched off."""
-    changes: "Changes | None" = None
+    changes: Changes | None = None
     """None = memory is switched off."""
-    proposals: "Proposals | None" = None
+    proposals: Proposals | None = None
     """None = changes never wait for the user."""
-    archive: "Archive | None" = None
+    archive: Archive | None = None
     """None = episodes are switched off."""
     http: OutgoingHttp | None = None
     """HTTP client for tools that call other servers; None = no such tools."""

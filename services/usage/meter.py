@@ -13,7 +13,7 @@ class Spender:
 
     tenant_id: UUID
     purpose: str
-    """`turn`, `memory_ask`, or a background task's name."""
+    """`turn`, `memory_ask`, `conversation_name`, or a background task's name."""
     user_id: UUID | None = None
     """None = that of the turn, conversation or visit, or nobody in particular."""
     expert_id: UUID | None = None

@@ -198,6 +198,7 @@ def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path
         (["memory", "show", "nobody"], 1, "There is no user 'nobody'."),
         (["memory", "show", "u-1", "--expert", "nobody"], 1, "There is no expert 'nobody'."),
         (["memory", "edit", "u-1", "home"], 2, "give one of: a value, --add, --remove, --replace with --by"),
+        (["memory", "edit", "u-1", "", "x"], 2, "field: names the field that is changed"),
         (["memory", "edit", "u-1", "a", "--replace", "b"], 2, "--replace names the old item and --by the new one"),
         (["memory", "edit", "u-1", "home", "x", "--importance", "1"], 2, "--importance is for a memory"),
         (["memory", "edit", "u-1", "01a1fd62-e395-7407-b7b8-45bfb81ca93b", "--add", "x"], 2, "of a memory"),

@@ -5,6 +5,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
+from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -220,3 +221,37 @@ async def test_a_title_goes_with_what_was_forgotten_unless_the_user_gave_it(
     assert (await client.get(path)).json()["title"] == "I live in Leipzig"
     await client.post("/api/v1/users/u-1/memory/forget", json={"what": memory})
     assert (await client.patch(path, json={"title": "Home"})).json()["title"] == "Home"
+
+
+@pytest.mark.parametrize("settings", [{"small_llm_model": "small"}], indirect=True)
+async def test_the_small_model_names_a_conversation_by_its_first_exchange(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "How does rye bread rise in a cold kitchen?", "In warmth.")
+    path = f"/api/v1/conversations/{turn.conversation_id}"
+    long = Reply(["A name that is much too long for any list of conversations, whoever reads it"])
+    model_server.script(long, Reply(["“Rye bread in the cold”."]), model="small")
+    named = await client.post(f"{path}/name")
+    assert named.json()["title"] == "Rye bread in the cold"
+    assert "How does rye bread rise" in str(model_server.requests[-1].prompt)
+    asked = len(model_server.requests)
+    assert (await client.post(f"{path}/name")).json() == named.json()
+    assert len(model_server.requests) == asked  # it has a name
+    await services.usage.write()
+    purposes = (await client.get("/api/v1/usage", params={"by": "purpose"})).json()
+    assert "conversation_name" in str(purposes)
+
+
+@pytest.mark.parametrize("settings", [{"small_llm_model": "small"}], indirect=True)
+async def test_a_conversation_keeps_its_title_where_no_model_names_it(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "Plan my week", "Gladly.")
+    path = f"/api/v1/conversations/{turn.conversation_id}"
+    model_server.script(Reply([""]), Reply([""]), model="small")
+    assert (await client.post(f"{path}/name")).json()["title"] == "Plan my week"
+    model_server.default = Reply(status=401)
+    failed = await client.post(f"{path}/name")
+    assert failed.status_code == 503
+    await client.patch(path, json={"title": "Mine"})
+    assert (await client.post(f"{path}/name")).json()["title"] == "Mine"

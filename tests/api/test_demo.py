@@ -34,6 +34,9 @@ async def test_the_demo_has_what_a_month_of_use_has_and_goes_without_a_trace(
         (turn,) = (await client.get(f"/api/v1/conversations/{glue['id']}/turns")).json()["items"]
         assert turn["sources"][0]["document"] == "glue-and-finish.md"
         assert turn["experiments"]
+    visits = (await client.get(f"{_USER}/visits", params={"limit": 100})).json()["items"]
+    assert len(visits) == len(found)
+    assert all(visit["message_count"] for visit in visits)
     known = (await client.get(f"{_USER}/memories")).json()["items"]
     allergy = next(each for each in known if "hazelnuts" in each["text"])
     assert "allergic to hazelnuts" in allergy["sources"][0]["content"]

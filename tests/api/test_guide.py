@@ -57,6 +57,14 @@ async def test_what_it_does_not_hold_is_not_found(guide: httpx.AsyncClient, tmp_
     assert (await guide.post("/guide/")).status_code == 405
 
 
+async def test_a_folder_is_answered_by_its_first_page(guide: httpx.AsyncClient, tmp_path: Path) -> None:
+    (tmp_path / "pages" / "zh").mkdir(parents=True)
+    (tmp_path / "pages" / "zh" / "index.html").write_text("<h1>概览</h1>")
+    _build(tmp_path, index="<h1>Anamnesis</h1>")
+    assert (await guide.get("/guide/zh/")).text == "<h1>概览</h1>"
+    assert (await guide.get("/guide/en/")).status_code == 404
+
+
 @pytest.mark.parametrize(("path", "up"), [("nothing.html", "./"), ("zh/nothing.html", "../"), ("a/b/c", "../../")])
 async def test_the_page_for_missing_pages_finds_its_style_below_any_prefix(
     guide: httpx.AsyncClient, tmp_path: Path, path: str, up: str
@@ -110,8 +118,14 @@ async def test_a_browser_reads_it_in_both_languages_and_finds_words_without_anot
         page = watched.page
         await page.goto(f"{url}/guide/")
         await page.get_by_role("heading", name="Anamnesis", exact=False).first.wait_for()
-        await page.goto(f"{url}/guide/zh/deploy.html")
+        await page.goto(f"{url}/guide/deploy.html")
+        await page.get_by_role("link", name="中文", exact=True).click()
+        await page.wait_for_url(f"{url}/guide/zh/deploy.html")
         assert "部署" in await page.title()
+        assert await page.locator("html").get_attribute("lang") == "zh"
+        assert await page.get_by_role("link", name="Operations", exact=True).count() == 0
+        await page.get_by_role("link", name="English", exact=True).click()
+        await page.wait_for_url(f"{url}/guide/deploy.html")
         for words, found in (("记忆", "zh/"), ("exemplars", "metrics.html")):
             await page.goto(f"{url}/guide/")
             await _search(page, words, found)

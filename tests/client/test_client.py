@@ -204,6 +204,7 @@ async def test_a_busy_service_is_asked_again_when_it_says() -> None:
         httpx.Response(503, json={"code": "busy", "detail": "full"}, headers={"Retry-After": "0"}),
         httpx.Response(200, json={"items": [], "next": None}),
         httpx.Response(502, text="<html>no gateway</html>"),
+        httpx.Response(301, headers={"Location": "https://elsewhere"}),
     ]
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -213,6 +214,8 @@ async def test_a_busy_service_is_asked_again_when_it_says() -> None:
         client = AsyncAnamnesis("http://x", user="u-1", http=http)
         assert await client.profile() == []
         with pytest.raises(ServiceError, match="no gateway"):
+            await client.profile()
+        with pytest.raises(ServiceError, match="301 not_ours: Moved Permanently"):
             await client.profile()
 
 

@@ -81,7 +81,7 @@ async def test_why_names_the_maker_of_each_value(browser: Browser, url: str, cli
         await seen.ask("What do I do for a living?")
         await page.get_by_role("button", name="Why?").click()
         core = page.locator(".item", has_text="Core memory")
-        await expect(core).to_contain_text("from an import")
+        await expect(core).to_contain_text("draws on an import")
         await core.get_by_role("button", name="Its values (1)").click()
         await expect(core.locator("dd")).to_have_text("baker by an import")
 

@@ -58,6 +58,7 @@ async def test_what_the_user_said_is_not_called_the_words_of_others(browser: Bro
         await seen.page.locator(".why-button").click()
         item = seen.page.locator(".item", has_text="Bruno").first
         await expect(item).to_contain_text("relevance")
+        await expect(item).to_contain_text("said by you")
         assert "words of the assistant" not in await item.inner_text()
 
 

@@ -12,18 +12,10 @@ from tests.docs.test_site import CODE, DOCS, FENCE, LINK, VARIABLE
 
 CHINESE = DOCS / "zh"
 ENGLISH_ALONE = {
-    *(
-        "api.md",
-        "schema.md",
-        "dependencies.md",
-        "architecture.md",
-        "benchmarks.md",
-        "evaluation.md",
-        "scenarios.md",
-    ),
+    *("schema.md", "dependencies.md", "architecture.md", "benchmarks.md", "evaluation.md", "scenarios.md"),
     "decisions",
 }
-"""What developers of the service or of programs look up, and the reasons."""
+"""What developers of the service look up, and the reasons."""
 
 PAGES = sorted(
     str(page.relative_to(DOCS))

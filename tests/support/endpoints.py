@@ -12,6 +12,7 @@ CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
 EXPERIMENTS = "/api/v1/experiments"
 BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
+CHAT_DOCUMENTS = "/api/v1/users/{user_id}/sessions/{session_id}/documents"
 EPISODES = "/api/v1/users/{user_id}/episodes"
 UPKEEP = "/api/v1/users/{user_id}/upkeep-runs"
 FEEDBACK = "/api/v1/turns/{turn_id}/feedback"
@@ -320,6 +321,31 @@ def _remove_document(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({**_base(me, ids, _, chance).path, "document_id": ids.pick("document", chance)})
 
 
+def _chat_documents(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    session = ids.pick("shared session" if _is_anothers(me, ids) else "session", chance)
+    return Ask({"user_id": ids.pick("user", chance), "session_id": session})
+
+
+def _add_chat_document(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    path = _chat_documents(me, ids, more, chance).path
+    return Ask(path, {"source": more.pick("expert place", chance)}, body={"a": 1})
+
+
+def _remove_chat_document(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    # Nobody has a document of a conversation's id.
+    path = _chat_documents(me, ids, more, chance).path
+    return Ask({**path, "document_id": ids.pick("conversation", chance)})
+
+
+def _import_archive(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    # Bodies are sent as JSON, of which each record is refused.
+    return Ask({"user_id": ids.pick("user", chance)}, {"vendor": "chatgpt"}, body={"a": 1})
+
+
+def _change_conversation(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_conversation(me, ids, more, chance).path, body={"pinned": True})
+
+
 def _search_base(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     body = {"query": more.pick("phrase", chance) or "tea", "top_k": 20}
     return Ask(_base(me, ids, more, chance).path, body=body)
@@ -584,6 +610,7 @@ TABLE: dict[Endpoint, Entry] = {
         _use_again, GONE, GONE, GONE
     ),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
+    ("PATCH", "/api/v1/conversations/{conversation_id}"): Entry(_change_conversation, OK, GONE, GONE),
     ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/branches"): Entry(_conversation, OK, GONE, GONE),
@@ -593,6 +620,11 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/conversations/{conversation_id}/turns"): Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/summary"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/topics"): Entry(_messages, OK, GONE, GONE),
+    # Names of users and sessions are each tenant's own.
+    ("GET", CHAT_DOCUMENTS): Entry(_chat_documents, OK, OK, GONE),
+    ("POST", CHAT_DOCUMENTS): Entry(_add_chat_document, UNREAD, UNREAD, GONE),
+    ("DELETE", f"{CHAT_DOCUMENTS}/{{document_id}}"): Entry(_remove_chat_document, GONE, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/archive-imports"): Entry(_import_archive, OK, OK, GONE),
     # A line for another user is an error of the line.
     ("POST", "/api/v1/import"): Entry(_import, OK, OK, OK),
     ("GET", "/api/v1/users/{user_id}/export"): Entry(_export, OK, GONE, GONE),

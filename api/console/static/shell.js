@@ -104,7 +104,7 @@ export function Shell({ service, onSignedOut }) {
       <${Conversations} user=${user} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} /></div>
       <div class="account">
         <button type="button" class="user" disabled=${service.user_id !== null} onClick=${() => setChoosing(true)}><span class="avatar">${user.slice(0, 1).toUpperCase()}</span><span>${user}<small>${t('user')}</small></span></button>
-        <a class="icon-button" href=${rooted('guide/')} target="_blank" rel="noopener" aria-label=${t('guide')} title=${t('guide')}><${Icon} name="help" /></a>
+        <a class="icon-button" href=${rooted(currentLanguage() === 'zh' ? 'guide/zh/' : 'guide/')} target="_blank" rel="noopener" aria-label=${t('guide')} title=${t('guide')}><${Icon} name="help" /></a>
         <a class="icon-button" href="#/settings" aria-label=${t('nav.settings')} title=${t('nav.settings')} aria-current=${at.screen === 'settings' ? 'page' : undefined}><${Icon} name="sliders" /></a>
         ${service.auth !== 'none' && html`<button type="button" class="link" onClick=${() => signOut(onSignedOut)}>${t('sign_out')}</button>`}
       </div>

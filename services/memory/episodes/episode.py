@@ -86,6 +86,8 @@ class WrittenEpisode:
     content: str
     said_at: datetime
     """Time of its first source message; without one, when it was written."""
+    message_ids: list[UUID]
+    """Messages that it comes from."""
 
 
 @dataclass(frozen=True)

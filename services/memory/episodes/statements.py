@@ -160,7 +160,8 @@ SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conver
 
 WRITTEN: LiteralString = """
 SELECT e.id, e.episode_type, e.content, coalesce(
-    (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at
+    (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at,
+    e.source_message_ids AS message_ids
 FROM remembered_episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
   AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR %(visible)s AND e.space_id IS NULL)

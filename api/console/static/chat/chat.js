@@ -1,6 +1,6 @@
 // The chat: a conversation, its answers as they come, and why each of them is as it is.
 
-import { patch, remove, saveAs } from '../api.js'
+import { patch, post, remove, saveAs } from '../api.js'
 import { bytes, dateTime, t } from '../i18n.js'
 import { attempt, Button, Chip, Confirm, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
@@ -90,9 +90,19 @@ export function Screen({ service, user, rest, may, conversations }) {
 
   const ask = (message, more = {}) => {
     follows.current = true
-    return attempt(() => conversation.ask(message, { ...options, ...more }))
+    return attempt(async () => {
+      await conversation.ask(message, { ...options, ...more })
+      if (!service.offline && !conversation.temporary && conversation.turns.length === 1 && may('memory:write')) await name()
+    })
   }
   const setTemporary = (temporary) => open(new Conversation(user, { temporary }), null)
+  /** A model names the chat by its first exchange; without one its first words do. */
+  const name = async () => {
+    if (conversation.turns[0].status !== 'completed') return
+    conversation.stored = await post(`/api/v1/conversations/${conversation.id}/name`).catch(() => conversation.stored)
+    conversations.reload()
+    draw()
+  }
   const change = async (what) => {
     conversation.stored = await patch(`/api/v1/conversations/${conversation.id}`, what)
     conversations.reload()

@@ -77,6 +77,7 @@ function Item({ item, made, user, may, here, onChanged }) {
   const [wrong, setWrong] = useState(false)
   const [forgetting, setForgetting] = useState(false)
   const gone = item.text === null
+  const said = item.sources.find((each) => each.content === item.text) // a message says itself whose words it is
   return html`<li class=${item.shown ? 'item' : 'item hidden-item'}>
     <p>${gone ? html`<em class="muted">${t('why.gone')}</em>` : item.text}</p>
     <div class="facts">
@@ -84,7 +85,7 @@ function Item({ item, made, user, may, here, onChanged }) {
       ${here.excludes(item.episode_id) && html`<${Chip} kind="note">${t('reason.never used here')}<//>`}
       ${item.created_at && html`<small class="muted">${date(item.created_at)}</small>`}
       <small class="muted">${word('type', item.episode_type ?? '')}</small>
-      <${Origin} of=${made} />
+      ${said ? html`<small class="muted">${said.speaker ?? t(`said_by.${said.role}`)}</small>` : html`<${Origin} of=${made} />`}
       <span class="grow"></span><${Likely} value=${item.likelihood} />
     </div>
     <div class="row">
