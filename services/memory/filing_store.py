@@ -179,10 +179,7 @@ class FilingStore:
     async def batch(self, waiting: WaitingTurns) -> StoredBatch:
         """Return the oldest turns that wait, as many as one call covers."""
         owner = waiting.owner
-        values: dict[str, Any] = {
-            **vars(owner),
-            "turn_ids": list(waiting.turns)[:_MOST_TURNS],
-        }
+        values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:_MOST_TURNS]}
         found = await self.database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
         taken = _portion(values["turn_ids"], found)
         values["turn_ids"] = taken

@@ -201,12 +201,7 @@ class Lineage:
         """What is known of nodes, by kind and time; what is not there any more is left out."""
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
-            values = {
-                "tenant_id": tenant_id,
-                "user_id": user_id,
-                "kind": kind,
-                "ids": [node.id for node in group],
-            }
+            values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
             statement = sql.MESSAGES if kind == "message" else sql.ITEMS
             rows = await self._database.fetch(tenant_id, statement, values, dict_row)
             single: dict[UUID, list[CoreValue]] = {}
