@@ -230,10 +230,7 @@ class FilingStore:
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in batch.turn_ids], "story": in_story}
         trigger = Trigger(
-            "filing",
-            conversation_id=batch.conversations[-1],
-            expert_id=owner.expert_id,
-            space_id=owner.space_id,
+            "filing", conversation_id=batch.conversations[-1], expert_id=owner.expert_id, space_id=owner.space_id
         )
         await self._log.append(
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger

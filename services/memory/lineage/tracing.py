@@ -18,15 +18,7 @@ from services.memory.lineage.origins import Origin, least_trusted, of_maker
 from services.platform.postgres import Database
 
 Kind = Literal[
-    "message",
-    "episode",
-    "core_memory",
-    "summary",
-    "topic",
-    "visit",
-    "day",
-    "persona_card",
-    "private_note",
+    "message", "episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"
 ]
 """A summary and a persona card have the id of their conversation, a private note that of
 the answer that it was written on."""

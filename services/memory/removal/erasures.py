@@ -190,12 +190,7 @@ class Erasures:
         return _Done(purged, items, gone, left)
 
     async def _outcomes(
-        self,
-        connection: Connection,
-        plan: TargetPlan,
-        before: Sequence[Item],
-        *,
-        delete_messages: bool,
+        self, connection: Connection, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
     ) -> list[AffectedItem]:
         """What became of everything that was reached."""
         derived = [item for item in before if item.kind != "message"]

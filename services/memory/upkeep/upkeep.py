@@ -241,12 +241,7 @@ class Upkeep:
         return run_id if await self._database.transact(tenant_id, done, statement_s=UNHURRIED_S) else None
 
     async def _note(
-        self,
-        connection: Connection,
-        values: dict[str, Any],
-        kind: str,
-        actor: Actor,
-        memories: Sequence[Any],
+        self, connection: Connection, values: dict[str, Any], kind: str, actor: Actor, memories: Sequence[Any]
     ) -> None:
         """Log one operation for each expert and space whose memory changed, with ids only."""
         changed: dict[tuple[UUID, UUID | None], list[str]] = defaultdict(list)
