@@ -127,6 +127,7 @@ class WorkingSets:
         dimension: int,
         limit_bytes: int,
         most_units: int = MOST_UNITS,
+        most_waited_for: int = _MOST_WAITED_FOR,
         embed_now: Callable[[Sequence[str]], Sequence[Sequence[float]] | None] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
@@ -137,6 +138,7 @@ class WorkingSets:
             index: source of terms and embeddings.
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
+            most_waited_for: maximum units of a set that a turn waits for; larger ones are filled behind it.
             embed_now: returns embeddings of short texts, or None if that takes waiting; without, what is not
                 indexed yet is found by its words alone.
             lost: called with a tenant and a user whose part of the index is missing; returns whether so.
@@ -146,6 +148,7 @@ class WorkingSets:
         self._indexed = IndexedUnits(index, lost)
         self._dimension = dimension
         self._limit_bytes = limit_bytes
+        self._most_waited_for = most_waited_for
         self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
@@ -278,7 +281,7 @@ class WorkingSets:
                 self._weigh(entry)
                 return
         entry.units, entry.state = None, None
-        most = min(_MOST_WAITED_FOR, self._most_units)
+        most = min(self._most_waited_for, self._most_units)
         filling = asyncio.create_task(self._fill(entry, scope, most=most), name="working set")
         try:
             fits = await asyncio.shield(filling)
@@ -286,7 +289,7 @@ class WorkingSets:
             # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
             self._finish_behind(entry, filling)
             raise
-        if not fits and self._most_units > _MOST_WAITED_FOR:
+        if not fits and self._most_units > most:
             self._finish_behind(entry, self._fill(entry, scope, most=self._most_units))
         elif not fits:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S
