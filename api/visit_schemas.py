@@ -77,6 +77,7 @@ class UserView(BaseModel):
     timezone: str
     locale: str | None
     display_name: str | None
+    memory: bool = Field(description="Whether turns read memory and add to it.")
     created_at: datetime
 
 
@@ -104,6 +105,11 @@ class UserRequest(BaseModel):
     timezone: TimeZone | None = Field(None, description="IANA name or offset: in which their days are.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN; null = none.")
     display_name: Name | None = Field(None, description="1 to 200 characters; null = none.")
+    memory: bool = Field(
+        True,
+        description="false: later turns neither read memory nor add to it; what is remembered, and the "
+        "conversations, stay.",
+    )
 
     @model_validator(mode="after")
     def _zone_is_one(self) -> "UserRequest":

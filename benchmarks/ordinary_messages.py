@@ -23,7 +23,7 @@ import structlog
 
 from services.errors import BadModelOutput
 from services.memory.filing_answer import filing_of_answer
-from services.memory.filing_checks import Evidence, checked
+from services.memory.filing_checks import Evidence, Verdict, checked
 from services.memory.model import Memory
 from services.memory.plain_forms import plain_forms
 from services.memory.quotes import foreign_text, own_text
@@ -41,6 +41,7 @@ _MEMORIES = {
 }
 _EXAMPLES = ("we've got a dog, bruno", "我家狗叫布鲁诺", "quote", "words of the user", "…", "u1", "user", "")
 """What a model repeats of its prompt."""
+_ANSWER = "That sounds lovely, tell me more."
 _KINDS = ("add", "replace", "end", "remove", "leave_out")
 _UNKNOWN = ("m17", "v3", "", "u4", "none", "item 2", "m1, m2")
 
@@ -62,7 +63,7 @@ class Nonsense:
             "a word too many": lambda message: self._json(self._with_a_word(message), message),
             "a memory's words": lambda message: self._json(self._random.choice(_KNOWN)[1], message),
             "the prompt's words": lambda message: self._json(self._random.choice(_EXAMPLES), message),
-            "the answer's words": lambda message: self._json("That sounds lovely, tell me more", message),
+            "the answer's words": lambda message: self._json(_ANSWER, message),
         }
 
     def _other(self) -> str:
@@ -118,22 +119,21 @@ def texts_in(folder: Path) -> Iterator[tuple[str, str]]:
                 yield path.parent.name, text
 
 
-def changes_of(message: str, answer: str) -> list[str]:
-    """Return the operations of a model's answer about a message that would change memory."""
+def verdicts_on(message: str, answer: str) -> list[tuple[str, Verdict]]:
+    """Return the operations of a model's answer about a message, each with what becomes of it."""
     try:
         answered = filing_of_answer(answer, _MEMORIES, ["u1"])
     except BadModelOutput:
         return []
     foreign = [text for text in [foreign_text(message)] if text]
-    evidence = Evidence(
-        {"u1": message}, [own_text(message)], ["That sounds lovely, tell me more."], (), foreign, _MEMORIES
-    )
+    evidence = Evidence({"u1": message}, [own_text(message)], [_ANSWER], (), foreign, _MEMORIES)
     found = checked(answered.operations, evidence)
-    return [
-        f"{each.kind} {each.memory} {each.text!r} on {each.quote!r}"
-        for each, verdict, _ in found
-        if verdict == "do"
-    ]
+    return [(f"{each.kind} {each.memory} {each.text!r} on {each.quote!r}", verdict) for each, verdict, _ in found]
+
+
+def changes_of(message: str, answer: str) -> list[str]:
+    """Return the operations of a model's answer about a message that would change memory."""
+    return [told for told, verdict in verdicts_on(message, answer) if verdict == "do"]
 
 
 def main() -> None:
@@ -148,6 +148,7 @@ def main() -> None:
     messages = messages[: options.most]
     model = Nonsense([text for _, text in messages], options.seed)
     changed: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     begun = time.process_time()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     for name, text in messages:
@@ -155,13 +156,16 @@ def main() -> None:
             changed["a plain form"] += 1
             print(f"{name}\tplain form {form.kind}\t{' '.join(text.split())[-160:]}")
         for kind, answer in model.kinds.items():
-            if found := changes_of(text, answer(text)):
+            verdicts = verdicts_on(text, answer(text))
+            asked[kind] += any(verdict == "ask" for _, verdict in verdicts)
+            if found := [told for told, verdict in verdicts if verdict == "do"]:
                 changed[kind] += 1
                 print(f"{name}\t{kind}\t{found[0]}\t{' '.join(text.split())[-100:]}")
     seconds = time.process_time() - begun
     total = max(len(messages), 1)
     for kind in ("a plain form", *model.kinds):
-        print(f"{kind}: {changed[kind]} of {len(messages)} ({changed[kind] / total:.3%})")
+        share = changed[kind] / total
+        print(f"{kind}: {changed[kind]} of {len(messages)} ({share:.3%}), {asked[kind]} would be asked about")
     filed = sum(changed[kind] for kind in model.kinds)
     share = filed / len(model.kinds) / total
     print(f"nonsense, all kinds: {filed} of {len(model.kinds) * total} answers changed memory ({share:.4%})")

@@ -11,7 +11,6 @@ from services.memory.filing import Filing
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans
 from services.memory.filing_store import FilingStore
-from services.memory.upkeep.compared import ComparedMemories
 from services.memory.upkeep.pairs import PairFinder
 from services.memory.upkeep.policy import UpkeepPolicies
 from services.memory.upkeep.proposing import PairProposer
@@ -57,8 +56,7 @@ def make_background(
         pause_s=settings.memory_filing_pause_s,
     )
     policies = UpkeepPolicies(database)
-    compared = ComparedMemories(database, memory.values)
-    proposer = PairProposer(database, policies, compared, PairFinder(models, embedder), memory.proposals)
+    proposer = PairProposer(database, policies, memory.values, PairFinder(models, embedder), memory.proposals)
     upkeep = Upkeep(database, policies, proposer, memory.episodes, memory.operations)
     scheduler = UpkeepScheduler(
         database,

@@ -15,7 +15,7 @@ from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
-from services.conversations.turn_sql import EXPIRED, next_moment
+from services.conversations.turn_sql import EXPIRED, next_moment, parts_off
 from services.experiments.assignment import RUNNING, assign, running_experiments
 from services.platform.clock_watch import ClockWatch
 from services.platform.postgres import Database
@@ -63,7 +63,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id, c.session_key, u.external_id,
           u.timezone, u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
-          concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt, e.parts_off,
+          concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
+          {parts_off("e", "u")} AS parts_off,
           jsonb_build_object(
               'strategy', e.context_strategy, 'window', e.context_window,
               'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages,

@@ -4,6 +4,7 @@ from typing import LiteralString
 
 from services.conversations.feedback import OF_TURN
 from services.conversations.transcript import SHOWN_TITLE
+from services.conversations.turn import WITHOUT_MEMORY
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 from services.jobs.queue import IF_NONE_WAITS
 from services.memory.filing_schedule import FILE_ONCE
@@ -13,6 +14,13 @@ def next_moment(conversation_id: LiteralString) -> LiteralString:
     """The time of a conversation's next message: after all its others, also when the clock was set back."""
     return f"""greatest(clock_timestamp(), (SELECT max(before.created_at) FROM messages before
         WHERE before.conversation_id = {conversation_id}) + interval '1 microsecond')"""  # noqa: S608
+
+
+def parts_off(expert: LiteralString, person: LiteralString) -> LiteralString:
+    """What an expert goes without in a turn: also memory, for a user who has switched it off."""
+    without = "', '".join(WITHOUT_MEMORY)
+    return f"""{expert}.parts_off || CASE WHEN {person}.memory IS FALSE
+        THEN ARRAY['{without}'] ELSE ARRAY[]::text[] END"""
 
 
 # Finds or creates the user, the expert and the conversation, stores the message and opens its turn. One statement,
@@ -30,14 +38,15 @@ WITH expert AS (
           WHERE b.tenant_id = %(tenant_id)s AND b.prefix = %(kb_prefix)s AND b.user_id IS NULL))
     ORDER BY c.id IS NULL LIMIT 1
 ), known AS (
-    SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
+    SELECT id, timezone, locale, memory FROM users
+    WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
 ), made AS (
     INSERT INTO users (id, tenant_id, external_id, timezone, locale)
     SELECT %(new_user_id)s, %(tenant_id)s, %(external_id)s, coalesce(%(timezone)s, %(default_timezone)s),
         %(locale)s
     FROM expert WHERE NOT EXISTS (SELECT FROM known)
     ON CONFLICT (tenant_id, external_id) DO NOTHING
-    RETURNING id, timezone, locale
+    RETURNING id, timezone, locale, memory
 ), person AS (
     SELECT * FROM known UNION ALL SELECT * FROM made
 ), going_on AS (
@@ -94,17 +103,18 @@ WITH expert AS (
     RETURNING conversation_id, status
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, memory_text, off_record, parts,
-                          completed, token_count, digest, external_id, created_at)
+                          completed, token_count, digest, external_id, created_at, retracted_at)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(memory_text)s,
-        %(memory_text)s::text IS NOT NULL, %(parts)s, status = 'running',
+        %(memory_text)s::text IS NOT NULL OR NOT person.memory, %(parts)s, status = 'running',
         %(token_count)s, %(digest)s, %(message_external_id)s,
-        {next_moment("turn.conversation_id")}
-    FROM turn
+        {next_moment("turn.conversation_id")}, CASE WHEN NOT person.memory THEN now() END
+    FROM turn, person
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
        {RUNNING} AS experiments,
        expert.id AS expert_id, expert.name AS expert, expert.model,
-       concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt, expert.parts_off,
+       concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt,
+       {parts_off("expert", "person")} AS parts_off,
        expert.reflection AS reflects,
        jsonb_build_object(
            'strategy', expert.context_strategy, 'window', expert.context_window,
@@ -114,7 +124,7 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        unfinished.space_id, unfinished.of_space,
        unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
        EXISTS (SELECT FROM begun) AS begins,
-       EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
+       person.memory AND EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
        EXISTS (SELECT FROM memory_operations o
            WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
@@ -132,8 +142,8 @@ FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn
 """  # noqa: S608 — our own text only
 
 # Creates nothing: an unknown user has no memory, and an unknown space is empty.
-UNSTORED: LiteralString = """
-SELECT e.id AS expert_id, e.name AS expert, e.model, e.parts_off,
+UNSTORED: LiteralString = f"""
+SELECT e.id AS expert_id, e.name AS expert, e.model, {parts_off("e", "person")} AS parts_off,
        concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
        jsonb_build_object(
            'strategy', 'window', 'window', e.context_window, 'threshold', e.context_threshold,
@@ -144,7 +154,7 @@ FROM experts e
 LEFT JOIN users person ON %(reads)s AND person.tenant_id = e.tenant_id AND person.external_id = %(external_id)s
 LEFT JOIN spaces s ON s.tenant_id = e.tenant_id AND s.user_id = person.id AND s.name = %(space)s
 WHERE e.tenant_id = %(tenant_id)s AND e.name = coalesce(%(expert)s, 'default')
-"""
+"""  # noqa: S608 — our own text only
 
 SPACE_OF: LiteralString = """
 SELECT s.name FROM conversations c JOIN users u ON u.id = c.user_id LEFT JOIN spaces s ON s.id = c.space_id
@@ -185,6 +195,9 @@ WITH ended AS (
     RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
 ), moment AS (
     SELECT {next_moment("ended.conversation_id")} AS at FROM ended
+), keeps AS (
+    SELECT u.memory FROM ended JOIN conversations c ON c.id = ended.conversation_id
+    JOIN users u ON u.id = c.user_id
 ), inherited AS (
     SELECT least(
         %(origin)s::foreign_origin,
@@ -204,18 +217,19 @@ WITH ended AS (
     ) AS origin
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, memory_text, off_record,
-                          completed, token_count, digest, external_id, created_at, origin)
+                          completed, token_count, digest, external_id, created_at, origin, retracted_at)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s, %(memory_text)s,
-           %(memory_text)s::text IS NOT NULL, %(status)s = 'completed', %(token_count)s, %(digest)s,
-           answer_external_id, moment.at, inherited.origin
-    FROM ended, moment, inherited WHERE %(message_id)s::uuid IS NOT NULL
+           %(memory_text)s::text IS NOT NULL OR NOT keeps.memory, %(status)s = 'completed', %(token_count)s,
+           %(digest)s, answer_external_id, moment.at, inherited.origin,
+           CASE WHEN NOT keeps.memory THEN moment.at END
+    FROM ended, moment, inherited, keeps WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
         origin, source_message_ids, created_at)
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
         'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at
-    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment
-    WHERE %(episode_id)s::uuid IS NOT NULL
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment CROSS JOIN keeps
+    WHERE %(episode_id)s::uuid IS NOT NULL AND keeps.memory
 ), recalled AS (
     UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
     FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s

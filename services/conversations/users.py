@@ -13,7 +13,7 @@ from services.errors import NotFound
 from services.platform.postgres import Database
 
 _GET: LiteralString = """
-SELECT external_id AS user_id, timezone, locale, display_name, created_at FROM users
+SELECT external_id AS user_id, timezone, locale, display_name, memory, created_at FROM users
 WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
 """
 
@@ -21,14 +21,15 @@ _CHANGE: LiteralString = """
 UPDATE users SET
     timezone = CASE WHEN %(sets_timezone)s THEN %(timezone)s ELSE timezone END,
     locale = CASE WHEN %(sets_locale)s THEN %(locale)s ELSE locale END,
-    display_name = CASE WHEN %(sets_display_name)s THEN %(display_name)s ELSE display_name END
+    display_name = CASE WHEN %(sets_display_name)s THEN %(display_name)s ELSE display_name END,
+    memory = CASE WHEN %(sets_memory)s THEN %(memory)s ELSE memory END
 WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
-RETURNING external_id AS user_id, timezone, locale, display_name, created_at
+RETURNING external_id AS user_id, timezone, locale, display_name, memory, created_at
 """
 
 # In byte order, which does not depend on the database's locale.
 _PAGE: LiteralString = """
-SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.created_at,
+SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.memory, u.created_at,
        (SELECT count(*) FROM conversations c WHERE c.user_id = u.id) AS conversations,
        visits.messages, visits.last_active_at,
        (SELECT count(*) FROM remembered_episodes e WHERE e.user_id = u.id) AS episodes
@@ -48,7 +49,7 @@ VALUES (%(id)s, %(tenant_id)s, %(user)s, %(timezone)s, %(locale)s)
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 """
 
-_CHANGEABLE = ("timezone", "locale", "display_name")
+_CHANGEABLE = ("timezone", "locale", "display_name", "memory")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class User:
     """In which their days are."""
     locale: str | None
     display_name: str | None
+    memory: bool
+    """Whether turns read memory and add to it."""
     created_at: datetime
 
 
@@ -116,8 +119,8 @@ class Users:
         values = {"tenant_id": tenant_id, "prefix": prefix, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(ListedUser))
 
-    async def change(self, tenant_id: UUID, user: str, changes: Mapping[str, str | None]) -> User:
-        """Set the given ones of `timezone`, `locale` and `display_name`; the rest stays.
+    async def change(self, tenant_id: UUID, user: str, changes: Mapping[str, str | bool | None]) -> User:
+        """Set the given ones of `timezone`, `locale`, `display_name` and `memory`; the rest stays.
 
         Raises:
             NotFound: the tenant has no such user.

@@ -111,7 +111,7 @@ def _no_image(_: Any) -> list[Any]:
 
 
 def _pdf(data: bytes) -> Converted:
-    import pypdfium2  # noqa: PLC0415
+    import pypdfium2  # noqa: PLC0415 — as above
 
     try:
         document = pypdfium2.PdfDocument(data)

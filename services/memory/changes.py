@@ -62,9 +62,7 @@ class Changes:
         Raises:
             InvalidInput: it cannot be stored.
         """
-        forms = plain_forms(
-            _USER.sub(lambda user: "我" if user[0] == "用户" else "me", text)
-        )  # models write of the user in the third person
+        forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
 
         async def plan() -> PlannedChange:

@@ -23,7 +23,7 @@ from services.memory.content import check_section, check_size, check_values
 from services.memory.items import ItemChange, apply_changes
 from services.memory.merge import canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
-from services.memory.pinned_values import PINNED, pinned_among, without_removals_of
+from services.memory.pinned_values import digests_pinned, pinned_among, without_removals_of
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
@@ -343,8 +343,7 @@ async def _sparing_pinned(
 ) -> tuple[list[ItemChange], list[ItemChange]]:
     """Return the changes of a section that take no pinned value away, and the others."""
     block = changing.block
-    values = {"tenant_id": changing.owner.tenant_id, "block_ids": [block.id]}
-    digests = {bytes(row[1]) for row in await (await changing.connection.execute(PINNED, values)).fetchall()}
+    digests = await digests_pinned(changing.connection, changing.owner.tenant_id, [block.id])
     return without_removals_of(pinned_among(block.id, block.content, digests), block.content, changes)
 
 

@@ -38,7 +38,7 @@ WITH filed AS (
 """
 _WAITING: LiteralString = f"""
 {_FILED}
-SELECT t.id AS turn_id, c.expert_id, c.space_id, c.id AS conversation_id, t.started_at
+SELECT t.id, c.id, c.expert_id, c.space_id
 FROM conversations c
 JOIN experts x ON x.id = c.expert_id AND x.tenant_id = c.tenant_id
 JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = c.tenant_id
@@ -103,24 +103,13 @@ ORDER BY at DESC, id DESC LIMIT 1
 
 
 @dataclass(frozen=True)
-class WaitingTurn:
-    """A completed turn that is not filed yet."""
-
-    turn_id: UUID
-    expert_id: UUID
-    space_id: UUID | None
-    conversation_id: UUID
-    started_at: datetime
-
-
-@dataclass(frozen=True)
 class WaitingTurns:
     """The turns of a user that are not filed yet."""
 
     owner: Owner
     """Whose the first of them is."""
-    turns: Sequence[WaitingTurn]
-    """Those of this owner, the oldest first."""
+    turns: Mapping[UUID, UUID]
+    """Those of this owner with their conversations, the oldest first."""
     others: int
     """How many are of other experts and spaces."""
 
@@ -174,11 +163,11 @@ class FilingStore:
     async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
         """Return the turns of a user that are not filed yet; None = there are none."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        found = await self.database.fetch(tenant_id, _WAITING, values, class_row(WaitingTurn))
+        found = await self.database.fetch(tenant_id, _WAITING, values, tuple_row)
         if not found:
             return None
-        owner = Owner(tenant_id, user_id, found[0].expert_id, found[0].space_id)
-        own = [each for each in found if (each.expert_id, each.space_id) == (owner.expert_id, owner.space_id)]
+        owner = Owner(tenant_id, user_id, found[0][2], found[0][3])
+        own = {row[0]: row[1] for row in found if row[2:] == found[0][2:]}
         return WaitingTurns(owner, own, len(found) - len(own))
 
     async def last(self, tenant_id: UUID, user_id: UUID) -> tuple[datetime | None, datetime | None]:
@@ -192,14 +181,13 @@ class FilingStore:
         owner = waiting.owner
         values: dict[str, Any] = {
             **vars(owner),
-            "turn_ids": [each.turn_id for each in waiting.turns[:_MOST_TURNS]],
+            "turn_ids": list(waiting.turns)[:_MOST_TURNS],
         }
         found = await self.database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
         taken = _portion(values["turn_ids"], found)
         values["turn_ids"] = taken
         messages = _numbered([each for each in found if each.turn_id in taken])
-        of_turn = {each.turn_id: each.conversation_id for each in waiting.turns}
-        conversations = list(dict.fromkeys(of_turn[each] for each in taken))
+        conversations = list(dict.fromkeys(waiting.turns[each] for each in taken))
         earlier: list[StoredMessage] = []
         for conversation_id in conversations:
             of_it = [each for each in messages.values() if each.conversation_id == conversation_id]

@@ -209,10 +209,10 @@ class MemoryFinder:
         asked = {"tenant_id": owner.tenant_id, "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.ANSWERS, asked, tuple_row)
 
-    async def mentions(self, request: ChangeRequest, text: str, *, reaches_shared: bool = True) -> list[Stored]:
+    async def mentions(self, request: ChangeRequest, text: str) -> list[Stored]:
         """Return what was said or written with all of the words of a text, by anybody, newest first."""
         sought = Words.of(text)
-        found = await self._mentions(request, patterns_of(text), reaches_shared=reaches_shared)
+        found = await self._mentions(request, patterns_of(text), reaches_shared=True)
         return [each for each in found if sought.covered_by(Words.of(each.content))]
 
     async def _stored(self, request: ChangeRequest, what: str, *, reaches_shared: bool) -> list[Stored]:

@@ -17,7 +17,7 @@ from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.items import ItemChange, removed_value, values_of
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
-from services.memory.pinned_values import PINNED, pinned_among
+from services.memory.pinned_values import digests_pinned, pinned_among
 from services.memory.removal.hiding_sql import LOCK_USER
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
@@ -109,10 +109,7 @@ class Pairs:
     async def _check(self, connection: Connection, owner: Owner, value: CoreValue, *, dropped: bool) -> None:
         """Lock the section, and check that it has the value, which is not pinned if it is to go."""
         content = await self._core.locked_content(connection, _with(owner, value), value.section)
-        pins: set[bytes] = set()
-        if dropped:
-            asked: dict[str, Any] = {"tenant_id": owner.tenant_id, "block_ids": [value.block_id]}
-            pins = {bytes(row[1]) for row in await (await connection.execute(PINNED, asked)).fetchall()}
+        pins = await digests_pinned(connection, owner.tenant_id, [value.block_id]) if dropped else set()
         named = (value.field, value.text)
         if named not in set(values_of(content)) or named in pinned_among(value.block_id, content, pins):
             raise Conflict(_CHANGED)

@@ -10,10 +10,17 @@ from uuid import UUID
 
 from services.encryption.data_key import DIGEST_BYTES
 from services.memory.items import ItemChange, apply_changes, values_of
+from services.platform.connections import Connection
 
 PINNED: LiteralString = """
 SELECT block_id, digest FROM core_memory_pins WHERE tenant_id = %(tenant_id)s AND block_id = ANY(%(block_ids)s)
 """
+
+
+async def digests_pinned(connection: Connection, tenant_id: UUID, block_ids: Sequence[UUID]) -> set[bytes]:
+    """Return the digests of what is pinned in sections, in the caller's transaction."""
+    values: dict[str, Any] = {"tenant_id": tenant_id, "block_ids": list(block_ids)}
+    return {bytes(row[1]) for row in await (await connection.execute(PINNED, values)).fetchall()}
 
 
 def digest_of_value(block_id: UUID, field: str, text: str) -> bytes:

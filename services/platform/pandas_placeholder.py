@@ -54,7 +54,7 @@ class _NotInstalled(MetaPathFinder):
 
 def _main() -> None:
     with without_pandas():
-        from milvus_lite.cmdline import main  # noqa: PLC0415
+        from milvus_lite.cmdline import main  # noqa: PLC0415 — only as a program
     # pyarrow imports it with the first row, if it can, to check for its types.
     sys.meta_path.insert(0, _NotInstalled())
     raise SystemExit(main())

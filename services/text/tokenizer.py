@@ -196,7 +196,7 @@ def _load() -> _Tools:
     with warnings.catch_warnings():
         # jieba's modules have escapes and an import of which newer Pythons warn.
         warnings.simplefilter("ignore")
-        import jieba  # noqa: PLC0415
+        import jieba  # noqa: PLC0415 — 16 MB, for processes that cut a text
         import opencc  # noqa: PLC0415
         import snowballstemmer  # noqa: PLC0415
     tokenizer = jieba.Tokenizer()

@@ -68,6 +68,7 @@ async def test_settings_are_kept(browser: Browser, url: str, client: httpx.Async
         await page.get_by_label("Display name").fill("Robin")
         await page.get_by_label("Time zone").fill("Asia/Tokyo")
         await page.get_by_label("Language of answers").select_option("zh-CN")
+        await page.get_by_label("Remember what I say, and use it").uncheck()
         await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.locator(".toast")).to_have_text("Saved.")
         await page.get_by_label("Appearance").select_option("dark")
@@ -90,3 +91,4 @@ async def test_settings_are_kept(browser: Browser, url: str, client: httpx.Async
         )
     user = (await client.get("/api/v1/users/me")).json()
     assert (user["display_name"], user["timezone"], user["locale"]) == ("Robin", "Asia/Tokyo", "zh-CN")
+    assert user["memory"] is False

@@ -92,7 +92,6 @@ class EpisodeIndex:
         vectors: Sequence[Sequence[float]],
         limit: int,
         *,
-        dense_limit: int | None = None,
         within_s: float | None = None,
     ) -> tuple[list[list[UnitHit]], list[list[UnitHit]]]:
         """Search for each query by words and by meaning, at the same time.
@@ -102,7 +101,6 @@ class EpisodeIndex:
             terms: for each query its terms; one without any finds nothing.
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
             limit: maximum units for each query.
-            dense_limit: maximum units found by meaning for each query, if different.
             within_s: seconds to wait, after which Milvus is not asked for a while; None = five seconds.
 
         Returns:
@@ -113,7 +111,7 @@ class EpisodeIndex:
             Unavailable: Milvus does not answer, or not in time.
         """
         stored = [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)]
-        limits = (limit, dense_limit or limit)
+        limits = (limit, limit)
         fields = ("episode_id", "terms")
         name = await self._name_within(scope.user_id, within_s)
         words, meaning = await self._vectors.search(
@@ -138,7 +136,7 @@ class EpisodeIndex:
         return await self._vectors.in_time(partial(self._name, user_id), within_s)
 
     async def rows(
-        self, scope: Scope, unit_ids: Sequence[UUID], *, between: bool = False, vectors: bool, within_s: float
+        self, scope: Scope, unit_ids: Sequence[UUID], *, between: bool = False, within_s: float
     ) -> dict[UUID, tuple[str, Sequence[float] | None]]:
         """Return the terms, joined by spaces, and the embeddings of some of a user's units.
 
@@ -147,14 +145,12 @@ class EpisodeIndex:
             unit_ids: of the units; the client decodes an answer in one step of the event loop, which takes
                 15 ms for a thousand.
             between: whether units between the first and the last id are read as well, which is twice as fast.
-            vectors: whether embeddings are read; those of another model never are.
             within_s: seconds to wait; as of `search`.
 
         Raises:
             CollectionMissing: the user's shard is not there.
         """
         name = await self._name_within(scope.user_id, within_s)
-        fields = ["id", "terms", *(["embedding"] if vectors else [])]
         if between:
             chosen = f'{filter_of(scope)} and id >= "{unit_ids[0]}" and id <= "{unit_ids[-1]}"'
         else:
@@ -162,7 +158,7 @@ class EpisodeIndex:
             chosen = f"{filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
-            readable = fields if vectors and await self._vectors.is_of_model(name) else ["id", "terms"]
+            readable = ["id", "terms", *(["embedding"] if await self._vectors.is_of_model(name) else [])]
             async with self._milvus.use() as client:
                 ask = partial(client.query, name, filter=chosen, output_fields=readable, limit=_MOST_ROWS)
                 return await loaded(client, name, ask)

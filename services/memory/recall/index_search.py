@@ -74,7 +74,7 @@ class IndexSearch:
         if not unit_ids:
             return {}
         try:
-            rows = await self._index.rows(sought.scope.whole, unit_ids, vectors=True, within_s=_IN_A_TURN_S)
+            rows = await self._index.rows(sought.scope.whole, unit_ids, within_s=_IN_A_TURN_S)
         except Unavailable:
             return {}
         return {unit_id: vector for unit_id, (_, vector) in rows.items() if vector is not None}

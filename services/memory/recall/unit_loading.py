@@ -76,7 +76,7 @@ class IndexedUnits:
         self._lost = lost
 
     async def read(
-        self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool, vectors: bool
+        self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool
     ) -> tuple[dict[UUID, Found], bool]:
         """Return what the index has of units, or of all of them, and whether it is unavailable."""
         indexed = sorted(row.unit_id for row in rows if row.indexed and row.text)
@@ -85,7 +85,7 @@ class IndexedUnits:
             for begin in range(0, len(indexed), _AT_ONCE):
                 part = indexed[begin : begin + _AT_ONCE]
                 known |= await self._index.rows(
-                    scope.whole, part, between=all_of_them, vectors=vectors, within_s=_patience_s(len(part))
+                    scope.whole, part, between=all_of_them, within_s=_patience_s(len(part))
                 )
         except CollectionMissing:
             return known, await self._lost(scope.tenant_id, scope.user_id)
@@ -104,7 +104,7 @@ class IndexedUnits:
         whose = scope.whole
         for begin in range(0, len(missing), _AT_ONCE):
             part = missing[begin : begin + _AT_ONCE]
-            found = await self._index.rows(whose, part, vectors=True, within_s=_patience_s(len(part)))
+            found = await self._index.rows(whose, part, within_s=_patience_s(len(part)))
             vectors = iter([(unit_id, vector) for unit_id, (_, vector) in found.items() if vector is not None])
             while some := dict(islice(vectors, _EPISODES_AT_ONCE)):
                 units.embed(some)

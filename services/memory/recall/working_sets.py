@@ -155,13 +155,12 @@ class WorkingSets:
         """Bytes of all sets."""
         return self._bytes
 
-    async def of(self, scope: Scope, generation: int | None, *, vectors: bool = True) -> Loaded | None:
+    async def of(self, scope: Scope, generation: int | None) -> Loaded | None:
         """Return the current set of a user with an expert; None if there is no room for it.
 
         Args:
             scope: the owner; only tenant, user, expert and space matter.
             generation: the user's memory generation, if just read; otherwise the database is asked.
-            vectors: whether embeddings are needed.
         """
         if not self._limit_bytes:
             return None
@@ -174,14 +173,13 @@ class WorkingSets:
         if generation is None or entry.state is None or entry.state.generation != generation:
             async with entry.lock:
                 if generation is None or entry.state is None or entry.state.generation != generation:
-                    await self._renew(entry, scope, vectors=vectors)
+                    await self._renew(entry, scope)
             self._make_room(key)
         entry.used_at = monotonic()
         if entry.units is None:
             return None
-        if vectors:
-            self._complete_behind(entry, scope)
-        degraded = ["milvus"] if vectors and entry.away and entry.units.without_vector() else []
+        self._complete_behind(entry, scope)
+        degraded = ["milvus"] if entry.away and entry.units.without_vector() else []
         return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
 
     async def at(self, scope: Scope) -> Loaded:
@@ -201,7 +199,7 @@ class WorkingSets:
                 return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
-            known, away = await self._indexed.read(scope, rows, all_of_them=True, vectors=True)
+            known, away = await self._indexed.read(scope, rows, all_of_them=True)
             await take_in(units, rows, known, shared=False)
             if not away:
                 self._past.put(scope, generation, units)
@@ -253,7 +251,7 @@ class WorkingSets:
         while self._behind:
             await asyncio.wait(self._behind)
 
-    async def _renew(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
+    async def _renew(self, entry: _Entry, scope: Scope) -> None:
         """Read what has changed, or everything."""
         entry.read_at = monotonic()
         values = vars(scope)
@@ -270,7 +268,7 @@ class WorkingSets:
                 # As after an import: terms that are indexed by now need not be computed from the texts.
                 known: dict[UUID, Found] = {}
                 if len(rows) > _MANY:
-                    known, _ = await self._indexed.read(scope, rows, all_of_them=False, vectors=vectors)
+                    known, _ = await self._indexed.read(scope, rows, all_of_them=False)
                 await take_in(entry.units, rows, known | self._waiting(rows))
                 entry.state = state
                 entry.tries, entry.looked_at = 0, 0.0
@@ -278,7 +276,7 @@ class WorkingSets:
                 return
         entry.units, entry.state = None, None
         most = min(_MOST_AT_ONCE, self._most_units)
-        filling = asyncio.create_task(self._fill(entry, scope, most=most, vectors=vectors), name="working set")
+        filling = asyncio.create_task(self._fill(entry, scope, most=most), name="working set")
         try:
             fits = await asyncio.shield(filling)
         except asyncio.CancelledError:
@@ -286,7 +284,7 @@ class WorkingSets:
             self._finish_behind(entry, filling)
             raise
         if not fits and self._most_units > _MOST_AT_ONCE:
-            self._finish_behind(entry, self._fill(entry, scope, most=self._most_units, vectors=vectors))
+            self._finish_behind(entry, self._fill(entry, scope, most=self._most_units))
         elif not fits:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S
 
@@ -302,7 +300,7 @@ class WorkingSets:
         finally:
             entry.filling = False
 
-    async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
+    async def _fill(self, entry: _Entry, scope: Scope, *, most: int) -> bool:
         """Read everything remembered; return whether it was at most `most` units."""
         values = vars(scope)
         async with self._loads:
@@ -314,7 +312,7 @@ class WorkingSets:
             if len(rows) > most:
                 return False
             units = WorkingSet(self._dimension)
-            known, entry.away = await self._indexed.read(scope, rows, all_of_them=True, vectors=vectors)
+            known, entry.away = await self._indexed.read(scope, rows, all_of_them=True)
             await take_in(units, rows, known | self._waiting(rows), shared=False)
             entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
@@ -344,7 +342,7 @@ class WorkingSets:
             return
         async with entry.lock:
             if entry.read_at < entry.changed_at:  # otherwise the next turn has come sooner
-                await self._renew(entry, scope, vectors=True)
+                await self._renew(entry, scope)
 
     def _complete_behind(self, entry: _Entry, scope: Scope) -> None:
         """Read embeddings that another process has indexed since, in the background."""

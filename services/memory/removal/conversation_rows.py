@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 from services.encryption.marks import WordsJson, words_json
 from services.errors import Conflict, NotFound
@@ -28,21 +28,6 @@ class ErasableConversation:
     id: UUID
     user_id: UUID
     expert_id: UUID
-
-
-@dataclass(frozen=True)
-class _SectionVersion:
-    block_id: UUID
-    expert_id: UUID
-    space_id: UUID | None
-    section: str
-    version: int
-    """The section's newest."""
-    number: int
-    old: dict[str, Any] | None
-    new: dict[str, Any] | None
-    at: datetime
-    is_dropped: bool | None
 
 
 class ConversationRows:
@@ -111,36 +96,38 @@ class ConversationRows:
 
     async def _core_memory(self) -> list[UUID]:
         """Take out of core memory what the conversation brought in; return the expert of each section changed."""
-        async with self._connection.cursor(row_factory=class_row(_SectionVersion)) as cursor:
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
             rows = await (await cursor.execute(sql.CHANGED_SECTIONS, self._values)).fetchall()
         experts = []
-        for _, versions in groupby(rows, key=attrgetter("block_id")):
+        for _, versions in groupby(rows, key=itemgetter("block_id")):
             history = list(versions)
             await self._section(history)
-            experts.append(history[0].expert_id)
+            experts.append(history[0]["expert_id"])
         return experts
 
-    async def _section(self, history: Sequence[_SectionVersion]) -> None:
-        first, dropped = history[0], [each.number for each in history if each.is_dropped]
-        kept = without([Version(each.number, each.old, each.new) for each in history], dropped)
-        values: dict[str, Any] = {"block_id": first.block_id, "section": first.section}
+    async def _section(self, history: Sequence[dict[str, Any]]) -> None:
+        first, dropped = history[0], [each["number"] for each in history if each["is_dropped"]]
+        kept = without([Version(each["number"], each["old"], each["new"]) for each in history], dropped)
+        values: dict[str, Any] = {"block_id": first["block_id"], "section": first["section"]}
         content = kept[-1].new if kept else None
         if content:
             for each in kept:
                 rewritten = {"old": words_json(each.old), "new": words_json(each.new)}
                 await self._run(REWRITE_VERSION, **values, version=each.number, **rewritten)
             await self._run(sql.REMOVE_VERSIONS, **values, numbers=dropped)
-            await self._run(sql.REWRITE_SECTION, **values, version=first.version + 1, content=WordsJson(content))
+            await self._run(
+                sql.REWRITE_SECTION, **values, version=first["version"] + 1, content=WordsJson(content)
+            )
         else:
             await self._run(sql.REMOVE_SECTION, **values)
         await self._run(
             sql.SCRUB_SECTION,
             **values,
-            expert_id=first.expert_id,
-            space_id=first.space_id,
-            everywhere=self._shares_human and first.section == SHARED_SECTION,
+            expert_id=first["expert_id"],
+            space_id=first["space_id"],
+            everywhere=self._shares_human and first["section"] == SHARED_SECTION,
             content=WordsJson(content) if content else None,
-            since=min(each.at for each in history if each.is_dropped),
+            since=min(each["at"] for each in history if each["is_dropped"]),
         )
 
     async def _all(self, statement: Any, **more: Any) -> list[Any]:

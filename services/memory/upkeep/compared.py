@@ -55,20 +55,14 @@ class Compared:
         return self.side.digest is not None
 
 
-class ComparedMemories:
-    """Reads what is compared."""
-
-    def __init__(self, database: Database, values: CoreValues) -> None:
-        self._database = database
-        self._values = values
-
-    async def read(self, tenant_id: UUID, user_id: UUID) -> list[Compared]:
-        """Return a user's memories and values by expert, space and time."""
-        asked = {"tenant_id": tenant_id, "user_id": user_id, "most": _MOST}
-        written = await self._database.fetch(tenant_id, _WRITTEN, asked, dict_row)
-        values = await self._values.read(tenant_id, user_id)
-        found = [*map(_of_memory, written), *_of_values(values)]
-        return sorted(found, key=_order)
+async def compared_memories(
+    database: Database, values: CoreValues, tenant_id: UUID, user_id: UUID
+) -> list[Compared]:
+    """Return a user's memories and values by expert, space and time."""
+    asked = {"tenant_id": tenant_id, "user_id": user_id, "most": _MOST}
+    written = await database.fetch(tenant_id, _WRITTEN, asked, dict_row)
+    found = [*map(_of_memory, written), *_of_values(await values.read(tenant_id, user_id))]
+    return sorted(found, key=_order)
 
 
 def _of_memory(row: dict[str, Any]) -> Compared:

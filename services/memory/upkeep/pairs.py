@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Annotated, Literal
-from uuid import UUID
 
 import numpy as np
 import structlog
@@ -259,8 +258,3 @@ def _quoted(compared: Compared) -> str:
     # A line of a memory could look like a number of ours.
     text = f"{compared.field}: {compared.content}" if compared.field else compared.content
     return "\n".join(f"> {line}" for line in text.splitlines())
-
-
-def owner_ids(pair: Pair) -> tuple[UUID, UUID | None]:
-    """Return the expert and the space of a pair."""
-    return pair.kept.expert_id, pair.kept.space_id

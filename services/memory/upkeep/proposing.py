@@ -11,11 +11,12 @@ from psycopg.rows import tuple_row
 from services.errors import Conflict
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Owner
+from services.memory.core_values import CoreValues
 from services.memory.pairs import Side
 from services.memory.proposals import Proposals
 from services.memory.upkeep import sql
-from services.memory.upkeep.compared import ComparedMemories
-from services.memory.upkeep.pairs import Pair, PairFinder, owner_ids
+from services.memory.upkeep.compared import compared_memories
+from services.memory.upkeep.pairs import Pair, PairFinder
 from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
 from services.platform.postgres import Database
 
@@ -39,13 +40,13 @@ class PairProposer:
         self,
         database: Database,
         policies: UpkeepPolicies,
-        compared: ComparedMemories,
+        values: CoreValues,
         finder: PairFinder,
         proposals: Proposals,
     ) -> None:
         self._database = database
         self._policies = policies
-        self._compared = compared
+        self._values = values
         self._finder = finder
         self._proposals = proposals
 
@@ -58,7 +59,7 @@ class PairProposer:
 
     async def pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
         """Return the pairs of a user that were not found before, of which one was learned since a time."""
-        compared = await self._compared.read(tenant_id, user_id)
+        compared = await compared_memories(self._database, self._values, tenant_id, user_id)
         if len(compared) < 2:  # noqa: PLR2004 — a pair
             return []
         before = await self._proposals.pairs.proposed(tenant_id, user_id)
@@ -82,8 +83,7 @@ class PairProposer:
         for pair in pairs:
             if is_merge(pair) and not merges:
                 continue
-            expert_id, space_id = owner_ids(pair)
-            owner = Owner(tenant_id, user_id, expert_id, space_id)
+            owner = Owner(tenant_id, user_id, pair.kept.expert_id, pair.kept.space_id)
             proposal_id = await self._proposals.pairs.add(owner, pair.kind, pair.kept.side, pair.dropped.side)
             if proposal_id is None:
                 continue

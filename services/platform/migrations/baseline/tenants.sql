@@ -34,11 +34,13 @@ CREATE TABLE users (
     timezone      text NOT NULL DEFAULT 'Asia/Shanghai',
     locale        text,
     display_name  text,
+    memory        boolean NOT NULL DEFAULT true,
     created_at    timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, external_id)
 );
 COMMENT ON TABLE users IS 'People who talk to the experts, by the caller''s own ids.';
+COMMENT ON COLUMN users.memory IS 'false = their turns neither read memory nor add to it';
 ALTER TABLE users
     ALTER external_id SET STATISTICS 0,
     ALTER display_name SET STATISTICS 0;
