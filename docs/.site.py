@@ -25,6 +25,7 @@ _FOUND_LATER = {
 
 _SCREENSHOT = re.compile(r"^!\[[^\]]*\]\([^)]*\.png\)\n+", re.MULTILINE)
 _BASE = re.compile(r'("base": )"([^"]*)"')
+_SHORT_NAME = re.compile(r"(?<=<td>)<code>(?=[^<]{1,34}</code>)")
 _menus: dict[bool, Navigation] = {}
 
 
@@ -33,6 +34,11 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     if boost := next((boost for name, boost in _FOUND_LATER.items() if page.file.src_uri.startswith(name)), None):
         page.meta["search"] = {"boost": boost}
     return _SCREENSHOT.sub("", markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Keep short names that begin a cell in one line."""
+    return _SHORT_NAME.sub('<code class="whole">', html)
 
 
 def on_nav(nav: Navigation, **_: object) -> None:

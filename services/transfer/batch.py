@@ -187,7 +187,13 @@ class Batch:
         for _, described in reversed(self._only(SessionLine)):
             session = self._session(described.user_id, described.session_id)
             new = NewConversation(
-                session, self._expert(described), spaces.get(session), described.title, described.created_at
+                session,
+                self._expert(described),
+                spaces.get(session),
+                described.title,
+                described.created_at,
+                described.renamed,
+                described.pinned,
             )
             wanted[session] = new
         return wanted
@@ -321,7 +327,9 @@ def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
         if line.user_id in users:
             continue
         if isinstance(line, UserLine):
-            user = NewUser(line.user_id, line.timezone, line.locale, line.display_name, line.created_at)
+            user = NewUser(
+                line.user_id, line.timezone, line.locale, line.display_name, line.memory, line.created_at
+            )
         else:
             user = NewUser(line.user_id, line.timezone if isinstance(line, MessageLine) else None)
         users[line.user_id] = user

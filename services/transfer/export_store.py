@@ -16,7 +16,7 @@ _PAGE_BYTES = 4 * 1024 * 1024
 _BEFORE_ALL = UUID(int=0)
 
 _USER: LiteralString = """
-SELECT u.id, u.external_id AS name, u.timezone, u.locale, u.display_name, u.created_at,
+SELECT u.id, u.external_id AS name, u.timezone, u.locale, u.display_name, u.memory, u.created_at,
        (SELECT count(*) FROM messages m JOIN conversations c ON c.id = m.conversation_id
         WHERE c.user_id = u.id) AS messages
 FROM users u WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(name)s
@@ -27,7 +27,8 @@ SELECT id FROM spaces WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s 
 """
 
 _SESSIONS: LiteralString = """
-SELECT c.id, c.session_key, e.name AS expert, s.name AS space, c.title, c.created_at
+SELECT c.id, c.session_key, e.name AS expert, s.name AS space, c.title, c.renamed,
+       c.pinned_at IS NOT NULL AS pinned, c.created_at
 FROM conversations c JOIN experts e ON e.id = c.expert_id LEFT JOIN spaces s ON s.id = c.space_id
 WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
   AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY c.created_at, c.session_key
@@ -135,6 +136,7 @@ class ExportedUser:
     timezone: str
     locale: str | None
     display_name: str | None
+    memory: bool
     created_at: datetime
     messages: int
 
@@ -148,6 +150,8 @@ class ExportedSession:
     expert: str
     space: str | None
     title: str
+    renamed: bool
+    pinned: bool
     created_at: datetime
 
 

@@ -85,6 +85,7 @@ def _user_line(user: ExportedUser) -> str:
         timezone=user.timezone,
         locale=user.locale,
         display_name=user.display_name,
+        **({} if user.memory else {"memory": False}),
         created_at=_moment(user.created_at),
     )
 
@@ -97,6 +98,8 @@ def _session_line(user: ExportedUser, session: ExportedSession) -> str:
         expert=session.expert,
         **_space(session.space),
         title=session.title,
+        **({"renamed": True} if session.renamed else {}),
+        **({"pinned": True} if session.pinned else {}),
         created_at=_moment(session.created_at),
     )
 

@@ -203,6 +203,7 @@ class UserLine(_OfUser):
     timezone: TimeZone
     locale: Locale | None = None
     display_name: _Name | None = None
+    memory: bool = True
     created_at: Moment | None = None
 
 
@@ -214,6 +215,8 @@ class SessionLine(_OfUser):
     expert: Name | None = None
     space: SpaceName | None = None
     title: _Title = ""
+    renamed: bool = False
+    pinned: bool = False
     created_at: Moment
 
 

@@ -19,11 +19,11 @@ Known = TypeVar("Known")
 
 # In the order of names, so that two imports cannot deadlock.
 _MAKE_USERS: LiteralString = """
-INSERT INTO users (id, tenant_id, external_id, timezone, locale, display_name, created_at)
-SELECT g.id, %(tenant_id)s, g.name, g.timezone, g.locale, g.display_name, coalesce(g.created_at, now())
+INSERT INTO users (id, tenant_id, external_id, timezone, locale, display_name, memory, created_at)
+SELECT g.id, %(tenant_id)s, g.name, g.timezone, g.locale, g.display_name, g.memory, coalesce(g.created_at, now())
 FROM unnest(%(ids)s::uuid[], %(names)s::text[], %(timezones)s::text[], %(locales)s::text[],
-            %(display_names)s::text[], %(created_ats)s::timestamptz[])
-    AS g (id, name, timezone, locale, display_name, created_at)
+            %(display_names)s::text[], %(memories)s::boolean[], %(created_ats)s::timestamptz[])
+    AS g (id, name, timezone, locale, display_name, memory, created_at)
 ORDER BY g.name
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 """
@@ -54,11 +54,13 @@ FOR KEY SHARE OF s
 """
 
 _MAKE_CONVERSATIONS: LiteralString = """
-INSERT INTO conversations (id, tenant_id, user_id, expert_id, space_id, session_key, title, created_at)
-SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.session_key, g.title, g.created_at
+INSERT INTO conversations (id, tenant_id, user_id, expert_id, space_id, session_key, title, renamed, pinned_at,
+    created_at)
+SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.session_key, g.title, g.renamed,
+       CASE WHEN g.pinned THEN now() END, g.created_at
 FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(space_ids)s::uuid[], %(keys)s::text[],
-            %(titles)s::text[], %(created_ats)s::timestamptz[])
-    AS g (id, user_id, expert_id, space_id, session_key, title, created_at)
+            %(titles)s::text[], %(renamed)s::boolean[], %(pinned)s::boolean[], %(created_ats)s::timestamptz[])
+    AS g (id, user_id, expert_id, space_id, session_key, title, renamed, pinned, created_at)
 ORDER BY g.user_id, g.session_key
 ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
 """
@@ -79,6 +81,7 @@ class NewUser:
     timezone: str | None = None
     locale: str | None = None
     display_name: str | None = None
+    memory: bool = True
     created_at: datetime | None = None
 
 
@@ -107,6 +110,8 @@ class NewConversation:
     space_id: UUID | None
     title: str
     created_at: datetime
+    renamed: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,7 @@ class Owners(BatchStatements):
             "timezones": [user.timezone or default_timezone for user in news.values()],
             "locales": [user.locale for user in news.values()],
             "display_names": [user.display_name for user in news.values()],
+            "memories": [user.memory for user in news.values()],
             "created_ats": [user.created_at for user in news.values()],
         }
         await self._run(_MAKE_USERS, values)
@@ -167,6 +173,8 @@ class Owners(BatchStatements):
             "space_ids": [new.space_id for new in news.values()],
             "keys": [new.session[1] for new in news.values()],
             "titles": all_words(new.title for new in news.values()),
+            "renamed": [new.renamed for new in news.values()],
+            "pinned": [new.pinned for new in news.values()],
             "created_ats": [new.created_at for new in news.values()],
         }
         await self._run(_MAKE_CONVERSATIONS, values)

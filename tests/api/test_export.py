@@ -256,6 +256,22 @@ async def test_what_is_there_stays_as_it_is(client: httpx.AsyncClient, here: dic
     assert '"content":{"name":"Ann"}' in before
 
 
+async def test_what_the_user_chose_comes_back(
+    client: httpx.AsyncClient, services: Services, here: dict[str, str]
+) -> None:
+    turn = await exchange(services.turns, "How does rye bread rise?", "In warmth.")
+    path = f"/api/v1/conversations/{turn.conversation_id}"
+    await client.patch(path, json={"title": "The loaf", "pinned": True}, headers=here)
+    await client.patch("/api/v1/users/u-1", json={"memory": False}, headers=here)
+    whole = await export(client, **here)
+    await client.delete("/api/v1/users/u-1", headers=here)
+    await send(client, whole.encode(), **here)
+    (found,) = (await client.get("/api/v1/conversations", headers=here)).json()["items"]
+    assert (found["title"], found["pinned"]) == ("The loaf", True)
+    assert (await client.get("/api/v1/users/u-1", headers=here)).json()["memory"] is False
+    assert await export(client, **here) == whole
+
+
 async def test_a_long_export_is_read_in_pages(client: httpx.AsyncClient, here: dict[str, str]) -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 400_000}}
     large = [message(n, parts=[picture] * (1 if n % 40 == 0 else 0)) for n in range(1, 650)]

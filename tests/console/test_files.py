@@ -1,5 +1,6 @@
 """The console's files: what is vendored, which words there are, and what a page may load."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -11,6 +12,9 @@ import pytest
 from api.console.pages import FILES
 
 OWN_MODULES = sorted(path for path in FILES.rglob("*.js") if "vendor" not in path.parts)
+MOST_LINES = 5_500
+MOST_BYTES_AT_FIRST = 130_000
+"""Of what the first picture needs, compressed."""
 KEY = re.compile(r"\bt\(\s*'([a-z_0-9.]+)'")
 WORD = re.compile(r"\bword\(\s*'([a-z_]+)'")
 
@@ -75,3 +79,12 @@ async def test_the_front_page_is_the_console_with_a_strict_policy(client: httpx.
         assert found.headers["content-security-policy"] == policy
         again = await client.get(address, headers={"If-None-Match": found.headers["etag"]})
         assert again.status_code == 304
+
+
+def test_the_console_keeps_within_its_size() -> None:
+    own = [*OWN_MODULES, *FILES.rglob("*.css"), FILES / "index.html"]
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in own) <= MOST_LINES
+    page = (FILES / "index.html").read_text("utf-8")
+    first = [FILES / name for name in re.findall(r'(?:src|href)="console/static/([^"]+)"', page)]
+    first += [FILES / "index.html", FILES / "strings" / "zh.json"]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in first) <= MOST_BYTES_AT_FIRST
