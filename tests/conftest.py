@@ -286,10 +286,10 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture(scope="module")
-async def shared_services(
-    anyio_backend: str, postgres: EmbeddedPostgres, databases: Databases, _model_server: ModelServer
-) -> AsyncIterator[Services]:
-    """All services, over one database for the tests of a file whose requests are refused: they change nothing."""
+def shared_stores(
+    postgres: EmbeddedPostgres, databases: Databases, _model_server: ModelServer
+) -> Iterator[tuple[Settings, Engines]]:
+    """Settings, and one database, for the tests of a file whose requests are refused: they change nothing."""
     with databases.taken() as name, new_folder() as folder:
         with pytest.MonkeyPatch.context() as environment:
             _without_settings(environment, Path(folder))
@@ -299,8 +299,14 @@ async def shared_services(
             owner_url=postgres.url(OWNER_ROLE, name),
             milvus_uri=f"http://127.0.0.1:{free_port()}",
         )
-        async with open_services(settings, engines) as opened:
-            yield opened
+        yield settings, engines
+
+
+@pytest.fixture(scope="module")
+async def shared_services(anyio_backend: str, shared_stores: tuple[Settings, Engines]) -> AsyncIterator[Services]:
+    """All services, for the tests of a file whose requests are refused."""
+    async with open_services(*shared_stores) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -51,8 +51,7 @@ _ORIGINS = {
 }
 _MAKERS = {
     "filing": "filed of what was said",
-    "compression": "merged at night",
-    "topics": "filed from an archived topic",
+    "maintenance": "merged at night",
     "model": "noted by the model",
     "user": "said or written by you",
     "import": "imported",

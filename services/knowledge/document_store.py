@@ -70,9 +70,7 @@ FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(headings)s::text[], %(pages
 
 _DELETE = """
 DELETE FROM kb_documents
-WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s
-  AND (id = %(document_id)s::uuid OR source = ANY(%(sources)s::text[]))
-RETURNING id
+WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s AND id = %(document_id)s
 """
 
 
@@ -130,36 +128,29 @@ class DocumentStore:
             values |= {"document_id": row[0], "version": row[1]}
             if row[1] > 1:
                 await connection.execute(_REMOVE_CHUNKS, values)
-                await self._forget(connection, tenant_id, base_id, [row[0]])
+                await self._forget(connection, tenant_id, base_id, row[0])
             for start in range(0, len(chunks), _CHUNKS_AT_ONCE):
                 part = chunks[start : start + _CHUNKS_AT_ONCE]
                 await connection.execute(_ADD_CHUNKS, {**values, **_columns(start, part)})
 
     @again_if_contended
-    async def delete(
-        self, tenant_id: UUID, base_id: UUID, *, document_id: UUID | None = None, sources: Sequence[str] = ()
-    ) -> int:
-        """Remove one document by id, or several by name; return how many were removed.
+    async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
+        """Remove a document.
 
         Raises:
             NotFound: the base has no document of this id.
         """
-        values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id, "sources": list(sources)}
+        values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id}
         async with self._database.tenant(tenant_id) as connection:
             # In the same order as `put`, so that the two cannot deadlock.
             await connection.execute(_CHANGE_BASE, values)
-            rows = await (await connection.execute(_DELETE, values)).fetchall()
-            if document_id is not None and not rows:
+            if not (await connection.execute(_DELETE, values)).rowcount:
                 raise NotFound(f"There is no document {document_id} in the knowledge base.")
-            if rows:
-                await self._forget(connection, tenant_id, base_id, [row[0] for row in rows])
-        return len(rows)
+            await self._forget(connection, tenant_id, base_id, document_id)
 
-    async def _forget(
-        self, connection: Connection, tenant_id: UUID, base_id: UUID, document_ids: list[UUID]
-    ) -> None:
+    async def _forget(self, connection: Connection, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
         await self._jobs.defer(
-            connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=base_id, document_ids=document_ids
+            connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=base_id, document_ids=[document_id]
         )
 
 

@@ -117,11 +117,7 @@ class Documents:
         Raises:
             NotFound: the base has no such document.
         """
-        await self._store.delete(tenant_id, base_id, document_id=document_id)
-
-    async def remove(self, tenant_id: UUID, base_id: UUID, sources: Sequence[str]) -> int:
-        """Remove the documents with these names; return how many existed."""
-        return await self._store.delete(tenant_id, base_id, sources=sources)
+        await self._store.delete(tenant_id, base_id, document_id)
 
     async def sources(self, tenant_id: UUID, base_id: UUID) -> set[str]:
         """Names of all documents of a base."""

@@ -108,13 +108,7 @@ class Archive:
             await self._append(connection, owner, operation, trigger)
 
     async def supersede(
-        self,
-        owner: Owner,
-        episode_id: UUID,
-        by: UUID,
-        trigger: Trigger,
-        *,
-        connection: Connection | None = None,
+        self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger, *, connection: Connection | None = None
     ) -> UUID | None:
         """Have a written memory no longer come up, as another episode or a section of core memory holds instead.
 

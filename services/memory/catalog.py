@@ -205,11 +205,8 @@ class EpisodeCatalog:
             NotFound: the tenant has no such user, or the user no such episode.
             Conflict: it is a turn, or it was superseded.
         """
-        owner = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "id": episode_id,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        owner = {"tenant_id": tenant_id, "user_id": user_id, "id": episode_id}
         async with self._database.tenant(tenant_id) as connection:
             async with connection.cursor(row_factory=dict_row) as cursor:
                 old = await (await cursor.execute(_LOCK, owner)).fetchone()

@@ -89,7 +89,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "message": ("message", "message_id", "said"),
     "quote": ("quote", "quotation", "words", "evidence", "source", "原话", "引用"),
 }
-_ID = re.compile(r"\W{0,4}(?:(m|u)|(?:id|memory|message)[ _#:-]{0,2})?(\d{1,4})\W{0,4}", re.IGNORECASE)
+_ID = re.compile(r"\W{0,4}(?:(?:(m|u)|id|memory|message)[ _#:-]{0,2})?(\d{1,4})\W{0,4}", re.IGNORECASE)
 _FIELD = re.compile(r"\w[\w -]{0,39}")
 
 

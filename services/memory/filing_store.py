@@ -179,10 +179,7 @@ class FilingStore:
     async def batch(self, waiting: WaitingTurns) -> StoredBatch:
         """Return the oldest turns that wait, as many as one call covers."""
         owner = waiting.owner
-        values: dict[str, Any] = {
-            **vars(owner),
-            "turn_ids": list(waiting.turns)[:_MOST_TURNS],
-        }
+        values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:_MOST_TURNS]}
         found = await self.database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
         taken = _portion(values["turn_ids"], found)
         values["turn_ids"] = taken
@@ -233,10 +230,7 @@ class FilingStore:
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in batch.turn_ids], "story": in_story}
         trigger = Trigger(
-            "filing",
-            conversation_id=batch.conversations[-1],
-            expert_id=owner.expert_id,
-            space_id=owner.space_id,
+            "filing", conversation_id=batch.conversations[-1], expert_id=owner.expert_id, space_id=owner.space_id
         )
         await self._log.append(
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger

@@ -59,12 +59,8 @@ class Pins:
         Raises:
             NotFound: the tenant has no such user, or the user no such episode.
         """
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "id": episode_id,
-            "pinned": pinned,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": episode_id, "pinned": pinned}
 
         async def noted(connection: Connection) -> None:
             row = await (await connection.execute(_PIN, values)).fetchone()

@@ -116,11 +116,8 @@ class Proposals(ProposalList):
             NotFound: the user has no such proposal.
             Conflict: it was settled before, or what it is about has changed since.
         """
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "id": proposal_id,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": proposal_id}
         if not accept:
             await self._settle(values, "rejected")
             return None
@@ -182,11 +179,8 @@ class Proposals(ProposalList):
             NotFound: the user has no such proposal.
             Conflict: it was not accepted, it changed nothing, or what it changed was changed since.
         """
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "id": proposal_id,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": proposal_id}
         rows = await self._database.fetch(tenant_id, sql.MADE, values, tuple_row)
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")

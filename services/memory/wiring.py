@@ -104,13 +104,7 @@ def make_memory(
         embed_now=embedder.embed_now,
         lost=episodes.index_again,
     )
-    recall = Recall(
-        episodes,
-        index,
-        working_sets,
-        embedder,
-        budget_s=settings.memory_recall_budget_ms / 1000,
-    )
+    recall = Recall(episodes, index, working_sets, embedder, budget_s=settings.memory_recall_budget_ms / 1000)
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )

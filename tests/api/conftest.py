@@ -91,17 +91,40 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
 def beside(settings: Settings, engines: Engines) -> Iterator[dict[str, str]]:
     """Variables with which commands find the test's stores, and the service, in a thread of this process."""
     with serving(settings, engines) as address:
-        yield {
-            "ANAMNESIS_DATABASE_URL": engines.database_url,
-            "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
-            "ANAMNESIS_URL": address,
-        }
+        yield _variables(engines, address)
 
 
 @pytest.fixture
 def anamnesis(beside: dict[str, str]) -> Anamnesis:
     """Run a command on the test's service, or its stores."""
+    return _runner(beside)
 
+
+@pytest.fixture
+def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
+    """The same, after the user u-1 has said something."""
+    return _after_a_talk(anamnesis, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_talked(
+    shared_stores: tuple[Settings, Engines], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Anamnesis]:
+    """The same, for the tests of a file whose commands are refused."""
+    with serving(*shared_stores) as address:
+        run = _runner(_variables(shared_stores[1], address))
+        yield _after_a_talk(run, tmp_path_factory.mktemp("talk"))
+
+
+def _variables(engines: Engines, address: str) -> dict[str, str]:
+    return {
+        "ANAMNESIS_DATABASE_URL": engines.database_url,
+        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+        "ANAMNESIS_URL": address,
+    }
+
+
+def _runner(beside: dict[str, str]) -> Anamnesis:
     def run(*arguments: str, given: bytes = b"", **variables: str) -> Result:
         environment = {**beside, "COLUMNS": "200", "NO_COLOR": "1", **variables}
         return CliRunner().invoke(app, arguments, input=given, env=environment)
@@ -109,10 +132,8 @@ def anamnesis(beside: dict[str, str]) -> Anamnesis:
     return run
 
 
-@pytest.fixture
-def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
-    """The same, after the user u-1 has said something."""
-    file = tmp_path / "talk.jsonl"
+def _after_a_talk(anamnesis: Anamnesis, folder: Path) -> Anamnesis:
+    file = folder / "talk.jsonl"
     file.write_bytes(ndjson(message(1, content="I live in Lyon."), message(2, content="我姓陈")))
     done = anamnesis("import", str(file))
     assert done.exit_code == 0, done.output

@@ -220,8 +220,10 @@ def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_is_wrong_is_said_in_one_line(talked: Anamnesis, arguments: list[str], code: int, says: str) -> None:
-    done = talked(*arguments)
+def test_what_is_wrong_is_said_in_one_line(
+    shared_talked: Anamnesis, arguments: list[str], code: int, says: str
+) -> None:
+    done = shared_talked(*arguments)
     assert (done.exit_code, done.stdout) == (code, ""), done.output
     assert done.stderr.startswith("anamnesis: ")
     assert says in done.stderr

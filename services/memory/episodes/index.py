@@ -20,13 +20,7 @@ from services.memory.episodes.scope import Scope, filter_of
 from services.memory.episodes.shards import collection_name, shard_of, shards_in, vector_index
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.threads import beside_the_loop
-from services.search.shard import (
-    NewCollection,
-    loaded,
-    remove,
-    remove_leftovers,
-    rewrite,
-)
+from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
 from services.search.vector_index import Hits, any_of
 
 if TYPE_CHECKING:

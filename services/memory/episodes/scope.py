@@ -65,11 +65,7 @@ def filter_of(scope: Scope) -> str:
     """Build the filter of Milvus, only from our own ids, numbers and names: callers' text never gets here."""
     spaces = dict.fromkeys((None, scope.space_id))
     holders = ", ".join(f'"{held_by(scope.expert_id, space_id)}"' for space_id in spaces)
-    parts = [
-        f'tenant_id == "{scope.tenant_id}"',
-        f'user_id == "{scope.user_id}"',
-        f"expert_id in [{holders}]",
-    ]
+    parts = [f'tenant_id == "{scope.tenant_id}"', f'user_id == "{scope.user_id}"', f"expert_id in [{holders}]"]
     if scope.conversation_id:
         parts.append(f'conversation_id == "{scope.conversation_id}"')
     if scope.episode_type:

@@ -18,15 +18,7 @@ from services.memory.lineage.origins import Origin, least_trusted, of_maker
 from services.platform.postgres import Database
 
 Kind = Literal[
-    "message",
-    "episode",
-    "core_memory",
-    "summary",
-    "topic",
-    "visit",
-    "day",
-    "persona_card",
-    "private_note",
+    "message", "episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"
 ]
 """A summary and a persona card have the id of their conversation, a private note that of
 the answer that it was written on."""
@@ -201,12 +193,7 @@ class Lineage:
         """What is known of nodes, by kind and time; what is not there any more is left out."""
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
-            values = {
-                "tenant_id": tenant_id,
-                "user_id": user_id,
-                "kind": kind,
-                "ids": [node.id for node in group],
-            }
+            values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
             statement = sql.MESSAGES if kind == "message" else sql.ITEMS
             rows = await self._database.fetch(tenant_id, statement, values, dict_row)
             single: dict[UUID, list[CoreValue]] = {}

@@ -80,10 +80,7 @@ class IndexSearch:
         return {unit_id: vector for unit_id, (_, vector) in rows.items() if vector is not None}
 
     def _ranked(
-        self,
-        sought: SearchRequest,
-        stored: dict[UUID, StoredUnit],
-        vectors: Mapping[UUID, Sequence[float]],
+        self, sought: SearchRequest, stored: dict[UUID, StoredUnit], vectors: Mapping[UUID, Sequence[float]]
     ) -> SearchResult:
         units = WorkingSet(self._dimension)
         units.replace(

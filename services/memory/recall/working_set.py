@@ -8,14 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.unit_arrays import (
-    ASKS,
-    BLOCK,
-    BY_ASSISTANT,
-    STATES_NOTHING,
-    WRITTEN,
-    UnitArrays,
-)
+from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, STATES_NOTHING, WRITTEN, UnitArrays
 from services.search.parameters import BM25_B, BM25_K1
 from services.search.ranking import Mask, Neighbours, Values
 from services.search.sequences import Places

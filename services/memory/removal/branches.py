@@ -93,9 +93,4 @@ class BranchMemory:
 
     @staticmethod
     def _values(owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> dict[str, Any]:
-        return {
-            **vars(owner),
-            "operation_id": branch_id,
-            "message_ids": list(message_ids),
-            "episode_ids": [],
-        }
+        return {**vars(owner), "operation_id": branch_id, "message_ids": list(message_ids), "episode_ids": []}

@@ -5,7 +5,7 @@ would undo it. A preview does the very same and rolls it back, so that it shows 
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -119,20 +119,20 @@ class Erasures:
         stopped: list[UUID] = []
         if not preview:
             self.receipts.key.load()
-            stopped = await self._stop_turns(tenant_id, plan.user_id)
-        before = await self._reached(tenant_id, plan)
+            stopped = await self._stop_turns(plan)
+        before = await self._reached(plan)
         receipt_id = None if preview else uuid7()
 
         async def forgotten(connection: Connection) -> _Done:
-            done = await self._act(
-                connection, tenant_id, plan, before, delete_messages=delete_messages, stopped=stopped
-            )
+            done = await self._act(connection, plan, before, delete_messages=delete_messages, stopped=stopped)
             if receipt_id is None:
                 await connection.execute("ROLLBACK")
                 return done
             document = _document(receipt_id, user, target, by, done, delete_messages=delete_messages)
-            rebuilds = await self._rebuilds(connection, tenant_id, plan, done)
-            await self._attest(connection, tenant_id, plan.user_id, document, rebuilds)
+            rebuilds = await self._rebuilds(connection, plan, done)
+            await self.receipts.add(connection, tenant_id, plan.user_id, document, rebuilds)
+            told = Operation("forget", field=document["id"], results={"counts": document["counts"]})
+            await self._stores.operations.append(connection, tenant_id, plan.user_id, told, Trigger("user"))
             await self._stores.defer(connection, tenant_id, done.left)
             if delete_messages:
                 await self._keys.defer(connection, tenant_id, plan.user_id)
@@ -145,25 +145,23 @@ class Erasures:
         log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
         return ForgetResult(preview, done.items, done.values, counts, receipt_id, pending)
 
-    async def _stop_turns(self, tenant_id: UUID, user_id: UUID) -> list[UUID]:
+    async def _stop_turns(self, plan: TargetPlan) -> list[UUID]:
         """Stop turns whose prompts were read before: they would store them; return them."""
-        values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": 0}
-        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-            turns = await recent_turns(connection, "user", values)
-        await self._stores.stop(tenant_id, turns, "forgotten")
+        async with self._stores.database.tenant(plan.tenant_id, statement_s=UNHURRIED_S) as connection:
+            turns = await recent_turns(connection, "user", {**plan.whose, "recent_s": 0})
+        await self._stores.stop(plan.tenant_id, turns, "forgotten")
         return [turn_id for turn_id, _ in turns]
 
-    async def _reached(self, tenant_id: UUID, plan: TargetPlan) -> list[Item]:
+    async def _reached(self, plan: TargetPlan) -> list[Item]:
         """Everything that was made of what is forgotten."""
         episodes = [UUID(each) for _, planned in plan.changes for each in planned["episodes"]]
         nodes = [Node("message", each) for each in plan.messages] + [Node("episode", each) for each in episodes]
-        items, _, _ = await self._lineage.trace(tenant_id, plan.user_id, nodes, "down")
+        items, _, _ = await self._lineage.trace(plan.tenant_id, plan.user_id, nodes, "down")
         return [item for item in items if item.kind != "core_memory"]
 
     async def _act(
         self,
         connection: Connection,
-        tenant_id: UUID,
         plan: TargetPlan,
         before: Sequence[Item],
         *,
@@ -171,18 +169,18 @@ class Erasures:
         stopped: Sequence[UUID],
     ) -> _Done:
         """Retract and purge, in the caller's transaction."""
-        values = {"tenant_id": tenant_id, "user_id": plan.user_id, "recent_s": self._stores.recent_s}
+        values = {**plan.whose, "recent_s": self._stores.recent_s}
         await connection.execute(sql.LOCK_USER, values)
         blocks = await (await connection.execute(sql.BLOCKS, values)).fetchall()
         operation_ids = []
         for owner, planned in plan.changes:
             operation_id = await self._hiding.commit(connection, owner, planned, Trigger("user"))
             operation_ids += [operation_id] if operation_id else []
-        purge = Purge(connection, tenant_id, plan, operation_ids)
+        purge = Purge(connection, plan, operation_ids)
         purged = await purge.run({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
         experts = await (await connection.execute(sql.EXPERTS, values)).fetchall()
         recent = await recent_turns(connection, "user", values)
-        items = await self._outcomes(connection, tenant_id, plan, before, delete_messages=delete_messages)
+        items = await self._outcomes(connection, plan, before, delete_messages=delete_messages)
         gone = [{"section": section, "field": name, "text": text} for section, name, text in purged.values]
         affected = {*purged.turn_ids, *stopped}
         turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
@@ -192,65 +190,28 @@ class Erasures:
         return _Done(purged, items, gone, left)
 
     async def _outcomes(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        plan: TargetPlan,
-        before: Sequence[Item],
-        *,
-        delete_messages: bool,
+        self, connection: Connection, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
     ) -> list[AffectedItem]:
         """What became of everything that was reached."""
         derived = [item for item in before if item.kind != "message"]
         left: dict[Node, bool] = {}
         for kind, group in groupby(derived, lambda item: item.kind):
-            values = {
-                "tenant_id": tenant_id,
-                "user_id": plan.user_id,
-                "kind": kind,
-                "ids": [item.id for item in group],
-            }
+            values = {**plan.whose, "kind": kind, "ids": [item.id for item in group]}
             for row in await (await connection.execute(sql.ITEMS, values)).fetchall():
                 left[Node(row[0], row[1])] = row[3] != "retracted" and not (kind == "visit" and row[2] is None)
-        outcomes = [
-            _outcome(
-                item, is_left=left.get(item.node, False), was_told=item.kind != "visit" or item.text is not None
-            )
-            for item in derived
-        ]
+        outcomes = [_outcome(item, is_left=left.get(item.node, False)) for item in derived]
         said = [_of_message(item, plan, delete_messages) for item in before if item.kind == "message"]
         return [*said, *(each for each in outcomes if each is not None)]
 
-    async def _rebuilds(self, connection: Connection, tenant_id: UUID, plan: TargetPlan, done: _Done) -> list[str]:
+    async def _rebuilds(self, connection: Connection, plan: TargetPlan, done: _Done) -> list[str]:
         """Names of what is made again: the locks of jobs, and visits."""
         conversations = done.purged.conversation_ids
         tasks = (self._remaking.summarise, self._remaking.archive)
-        values = {
-            "tenant_id": tenant_id,
-            "user_id": plan.user_id,
-            "conversation_ids": conversations,
-            "locks": [f"{task}:{each}" for each in conversations for task in tasks],
-        }
+        locks = [f"{task}:{each}" for each in conversations for task in tasks]
+        values = {**plan.whose, "conversation_ids": conversations, "locks": locks}
         jobs = await (await connection.execute(sql.JOBS, values)).fetchall()
         visits = await (await connection.execute(sql.VISITS, values)).fetchall()
         return [row[0] for row in jobs] + [f"visit:{row[0]}" for row in visits]
-
-    async def _attest(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        user_id: UUID,
-        document: Mapping[str, Any],
-        rebuilds: Sequence[str],
-    ) -> None:
-        await self.receipts.add(connection, tenant_id, user_id, document, rebuilds)
-        await self._stores.operations.append(
-            connection,
-            tenant_id,
-            user_id,
-            Operation("forget", field=document["id"], results={"counts": document["counts"]}),
-            Trigger("user"),
-        )
 
 
 def _of_message(item: Item, plan: TargetPlan, delete_messages: bool) -> AffectedItem:
@@ -261,8 +222,8 @@ def _of_message(item: Item, plan: TargetPlan, delete_messages: bool) -> Affected
     return AffectedItem(item.kind, item.id, item.text, "kept", "what else it says stays")
 
 
-def _outcome(item: Item, *, is_left: bool, was_told: bool) -> AffectedItem | None:
-    if not was_told or item.state == "retracted":
+def _outcome(item: Item, *, is_left: bool) -> AffectedItem | None:
+    if item.state == "retracted" or (item.kind == "visit" and item.text is None):
         return None
     if is_left:
         return AffectedItem(item.kind, item.id, item.text, "kept", "something else supports it")

@@ -38,14 +38,11 @@ class Purged:
 class Purge:
     """Purges within one transaction, which has retracted already."""
 
-    def __init__(
-        self, connection: Connection, tenant_id: UUID, plan: TargetPlan, operation_ids: Sequence[UUID]
-    ) -> None:
+    def __init__(self, connection: Connection, plan: TargetPlan, operation_ids: Sequence[UUID]) -> None:
         self._connection = connection
         self._plan = plan
         self._values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": plan.user_id,
+            **plan.whose,
             "operation_ids": list(operation_ids),
             "message_ids": list(plan.messages),
             "texts": all_words(plan.messages.values()),

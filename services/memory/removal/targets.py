@@ -119,6 +119,7 @@ class Target:
 class TargetPlan:
     """Everything that a target names."""
 
+    tenant_id: UUID
     user_id: UUID
     changes: list[tuple[Owner, PlannedChange]]
     """What memory withdraws, by whose memory it is."""
@@ -126,6 +127,11 @@ class TargetPlan:
     """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
     topic: Words | None = None
     """Of a description: the words that are sought in values that no longer hold."""
+
+    @property
+    def whose(self) -> dict[str, Any]:
+        """The tenant and the user, as values of statements."""
+        return {"tenant_id": self.tenant_id, "user_id": self.user_id}
 
     @property
     def whole(self) -> list[UUID]:
@@ -203,7 +209,7 @@ class TargetPlanner:
         first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
         changes = [(first, planned_removal(messages=known, items=by_owner.pop(first, [])))]
         changes += [(owner, planned_removal(items=removals)) for owner, removals in by_owner.items()]
-        return TargetPlan(user_id, changes, dict.fromkeys(message_ids))
+        return TargetPlan(tenant_id, user_id, changes, dict.fromkeys(message_ids))
 
     async def _any_expert(self, ids: dict[str, Any]) -> UUID:
         owners = await self._database.fetch(ids["tenant_id"], _OWNERS, ids, tuple_row)
@@ -221,7 +227,7 @@ class TargetPlanner:
         if is_turn:
             return await self._of_messages(ids, sources, known=sources)
         owner = Owner(tenant_id, user_id, expert_id, space_id)
-        return TargetPlan(user_id, [(owner, planned_removal(episodes=[episode_id]))], {})
+        return TargetPlan(tenant_id, user_id, [(owner, planned_removal(episodes=[episode_id]))], {})
 
     async def _value(self, owner: Owner, value: ValueTarget, *, has_space: bool) -> TargetPlan:
         read = await self._values.read(owner.tenant_id, owner.user_id)
@@ -232,7 +238,7 @@ class TargetPlanner:
         if named not in held or not has_space:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
         planned = planned_removal(items=[removed_value(value.section, value.field, value.text)])
-        return TargetPlan(owner.user_id, [(owner, planned)], {})
+        return TargetPlan(owner.tenant_id, owner.user_id, [(owner, planned)], {})
 
     async def _topic(self, ids: dict[str, Any], topic: str) -> TargetPlan:
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
@@ -250,7 +256,7 @@ class TargetPlanner:
             rest = without_topic(content, words)
             if rest is not None and message_id not in messages:
                 messages[message_id] = rest or None
-        return TargetPlan(user_id, changes, messages, topic=words)
+        return TargetPlan(tenant_id, user_id, changes, messages, topic=words)
 
 
 def without_topic(text: str, topic: Words) -> str | None:

@@ -150,11 +150,7 @@ class Undo:
 
     async def _undo_update(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         old, new = operation.old or {}, operation.new or {}
-        values = {
-            **vars(owner),
-            "episode_id": operation.field,
-            "old": words(old.get("content")),
-        }
+        values = {**vars(owner), "episode_id": operation.field, "old": words(old.get("content"))}
         row = await (await connection.execute(sql.LOCK_EPISODE, values)).fetchone()
         if old.get("content") is None or row is None or row[0] != new.get("content"):
             raise Conflict(_CHANGED_SINCE)

@@ -90,10 +90,4 @@ def _of_values(values: Iterable[CoreValue]) -> Iterable[Compared]:
 
 def _order(compared: Compared) -> tuple[str, str, datetime, str, str]:
     side = compared.side
-    return (
-        str(compared.expert_id),
-        str(compared.space_id),
-        compared.created_at,
-        str(side.id),
-        side.digest or "",
-    )
+    return (str(compared.expert_id), str(compared.space_id), compared.created_at, str(side.id), side.digest or "")

@@ -131,10 +131,7 @@ class PairFinder:
     async def _asked(self, pairs: Sequence[Candidate]) -> dict[int, str]:
         language = language_of([each.content for pair in pairs for each in pair])
         lines = [_numbered(number, pair) for number, pair in enumerate(pairs, 1)]
-        prompt: list[BaseMessage] = [
-            SystemMessage(_PROMPT[language] + _FORM),
-            HumanMessage("\n\n".join(lines)),
-        ]
+        prompt: list[BaseMessage] = [SystemMessage(_PROMPT[language] + _FORM), HumanMessage("\n\n".join(lines))]
 
         def check(text: str) -> dict[int, str]:
             verdicts = {each.pair: each.verdict for each in json_answer(_Verdicts, text).pairs}
@@ -237,12 +234,7 @@ def _is_new(compared: Compared, since: datetime | None) -> bool:
 
 def _stays(compared: Compared) -> tuple[bool, bool, bool, datetime]:
     """What is pinned stays, then what core memory knows, then the user's own words, then the newer."""
-    return (
-        compared.is_pinned,
-        compared.in_core_memory,
-        compared.origin == "user_said",
-        compared.created_at,
-    )
+    return (compared.is_pinned, compared.in_core_memory, compared.origin == "user_said", compared.created_at)
 
 
 def _filed_together(one: Compared, other: Compared) -> bool:

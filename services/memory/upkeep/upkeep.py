@@ -134,11 +134,8 @@ class Upkeep:
             NotFound: the tenant has no such user, or the user no such run.
             Conflict: it was undone before, or what it removed is gone for good.
         """
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "run_id": run_id,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
 
         async def brought_back(connection: Connection) -> None:
             await connection.execute(sql.LOCK_USER, values)
@@ -165,11 +162,8 @@ class Upkeep:
             NotFound: the tenant has no such user, or the user no such memory.
             Conflict: it is not archived.
         """
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "episode_id": episode_id,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "episode_id": episode_id}
 
         async def brought_back(connection: Connection) -> None:
             await connection.execute(sql.LOCK_USER, values)
@@ -247,12 +241,7 @@ class Upkeep:
         return run_id if await self._database.transact(tenant_id, done, statement_s=UNHURRIED_S) else None
 
     async def _note(
-        self,
-        connection: Connection,
-        values: dict[str, Any],
-        kind: str,
-        actor: Actor,
-        memories: Sequence[Any],
+        self, connection: Connection, values: dict[str, Any], kind: str, actor: Actor, memories: Sequence[Any]
     ) -> None:
         """Log one operation for each expert and space whose memory changed, with ids only."""
         changed: dict[tuple[UUID, UUID | None], list[str]] = defaultdict(list)

@@ -141,12 +141,13 @@ async def test_a_name_that_is_none_is_refused(remembering: Services, source: str
 
 async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(remembering: Services) -> None:
     base = await a_base(remembering)
-    await put(remembering, base, "leave.md", OLD)
+    document = (await put(remembering, base, "leave.md", OLD)).document
     async with remembering.database.tenant(DEFAULT_TENANT) as replacing:
         await replacing.execute("SELECT FROM knowledge_bases WHERE id = %s FOR UPDATE", [base.id])
         removing = asyncio.create_task(
-            remembering.knowledge.documents.remove(DEFAULT_TENANT, base.id, ["leave.md"])
+            remembering.knowledge.documents.delete(DEFAULT_TENANT, base.id, document.id)
         )
         await until(lambda: waits_for_a_lock(remembering.database))
         await replacing.execute("SELECT FROM kb_documents WHERE base_id = %s FOR UPDATE NOWAIT", [base.id])
-    assert await removing == 1
+    await removing
+    assert await remembering.knowledge.documents.sources(DEFAULT_TENANT, base.id) == set()

@@ -55,7 +55,7 @@ def test_a_removal_names_what_goes(message: str, becomes: str) -> None:
     assert verdict_on(operation, _evidence(message)) == becomes
 
 
-@pytest.mark.parametrize("written", ["m1", "M1", "[m1]", "1", "id 1", "memory 1", "memory_1"])
+@pytest.mark.parametrize("written", ["m1", "M1", "[m1]", "m-1", "1", "id 1", "memory 1", "memory_1"])
 def test_an_id_may_be_written_in_several_ways(written: str) -> None:
     answer = f'[{{"op": "remove", "id": "{written}", "quote": "forget it"}}]'
     [operation] = filing_of_answer(answer, ["m1"], ["u1"]).operations
