@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
 
 from services.search.hits import Unit
 from services.text.caches import text_cache
@@ -33,23 +34,24 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
     """
     written = [_tokens(unit.text) for unit in units]
     wanted = frozenset(asked)
-    # Of a text that is no statement the terms would not be looked at, and take long.
-    held = [
-        wanted.intersection(terms(unit.text)) if tokens else frozenset[str]()
-        for unit, tokens in zip(units, written, strict=True)
-    ]
+
+    @cache
+    def bears_on_it(place: int) -> bool:
+        return not wanted.isdisjoint(terms(units[place].text))
+
     newest: dict[int, int] = {}
     for place, older in enumerate(units):
-        if not written[place] or not held[place] or older.by_assistant:
+        if not written[place] or older.by_assistant:
             continue
         versions = [
             other
             for other, newer in enumerate(units)
             if newer.created_at > older.created_at
-            and held[other]
             and written[other]
             and not newer.by_assistant
             and _differ_in_one_place(written[place], written[other], wanted)
+            and bears_on_it(place)  # last: most differ anyway, and terms take longest
+            and bears_on_it(other)
         ]
         if versions:
             newest[place] = max(versions, key=lambda at: _when(units[at]))
