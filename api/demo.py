@@ -15,7 +15,7 @@ from api.request_bodies import JsonRoute
 router = APIRouter(
     route_class=JsonRoute,
     prefix="/api/v1/demo",
-    tags=["users"],
+    include_in_schema=False,  # for the console and the command, and not for programs
     responses=documented(HTTPStatus.SERVICE_UNAVAILABLE),
 )
 

@@ -20,11 +20,12 @@ from uuid import UUID, uuid5
 import numpy as np
 
 from services.evaluation.dataset import Dataset, load
-from services.llm.builtin_embeddings import BuiltinEncoder
+from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
+from services.search.heads import Heads
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import FEATURES, SHOWN, Values, score, shown_features
+from services.search.ranking import FEATURES, SHOWN, Values, choice_in, score, shown_features
 from services.text.language import language_of
 from services.text.questions import asks
 from services.text.speech import states_something
@@ -38,7 +39,7 @@ _STEPS = 15
 _MOST = 220
 _TYPICAL = 150
 """Questions of a family that count once each."""
-_SHARE = {"facts": 0.5, "preferences": 0.5, "few": 0.5, "long": 0.7}
+_SHARE = {"facts": 0.5, "few": 0.5, "long": 0.7}
 _FAMILIES = {"everyday": "everyday", "others": "everyday", "long_conversations": "long"}
 """Families of sets by the folder that holds their languages."""
 _ORDINARY_OF_FEW = 4.0
@@ -52,6 +53,7 @@ _LOOKED_AT = 20
 """The best units, among which it is chosen what is shown."""
 _FIRST_DAY = datetime(2026, 1, 1, 9, tzinfo=UTC)
 _ENCODER = BuiltinEncoder()
+HEADS = Heads.of(NAME)
 
 
 Group = tuple[Values, Values, float]
@@ -74,6 +76,8 @@ class Observation:
     """How many units were looked at."""
     relevant: frozenset[int]
     """Places of all relevant units, found or not."""
+    choice: dict[str, float]
+    """The probability that the message leaves a choice."""
     weight: float = 1.0
 
     def labels(self, kind: str) -> Values:
@@ -146,8 +150,9 @@ def observe(
     if query is None:
         return None
     mask = units.within(until=until)
+    vectors = _ENCODER.encode(list(query.texts))
     found = {
-        "meaning": score(query, _ENCODER.encode(list(query.texts)), units, mask),
+        "meaning": score(query, vectors, units, mask, HEADS),
         "words": score(query, (), units, mask),
     }
     return Observation(
@@ -159,6 +164,7 @@ def observe(
         {kind: units.kinds()[2][each.places].astype(np.float64) for kind, each in found.items()},
         int(mask.sum()),
         frozenset(relevant),
+        {"meaning": choice_in(vectors, HEADS), "words": 0.0},
     )
 
 
@@ -300,7 +306,9 @@ def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Value
         scores = rows @ order
         best = np.argsort(-scores)[:_LOOKED_AT]
         best = best[~each.states_nothing[kind][best].astype(bool)]
-        shown.append((shown_features(each.query, rows, scores, each.found)[best], wanted[best], weight))
+        shown.append(
+            (shown_features(each.query, rows, scores, each.found, each.choice[kind])[best], wanted[best], weight)
+        )
     return order, _probabilities(shown)
 
 

@@ -248,7 +248,9 @@ class _Player:
         """File what a message says, as the memory agent does with a model."""
         by = Trigger("filing", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
         owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-        await self._services.memory.core.change_items(owner, [ItemChange("add", "human", field, text)], by)
+        learned = [ItemChange("add", "human", field, text)]
+        async with self._services.database.tenant(turn.tenant_id) as connection:
+            await self._services.memory.core.change_items(connection, owner, learned, by)
 
     async def _dated(self, statements: Sequence[LiteralString], turn: OpenTurn, **moments: datetime) -> None:
         values = {

@@ -1,4 +1,5 @@
-"""How likely a passage answers a message: by its cosine, the words in common, and a keyword's prior."""
+"""How likely a passage answers a message: by its cosine, the words in common, what the message is like, and a
+keyword's prior."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,17 +13,28 @@ from services.search.queries import Query
 from services.search.ranking import Values
 from services.text.tokenizer import is_weak
 
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    meaning: float
+    words: float
+    head: float
+    kind: float
+    constant: float
+    least: float
+    """Probability from which a passage is shown."""
+
+
 # Learned on the messages of several sets of bases, half of which need none.
-_MEANING, _WORDS, _CONSTANT = 14.3, 9.4, 1.3
+_WITH_HEAD = _Weights(meaning=7.47, words=7.78, head=0.37, kind=0.33, constant=-0.42, least=0.29)
+_WITHOUT = _Weights(meaning=14.3, words=9.4, head=0.0, kind=1.0, constant=1.3, least=0.2)
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -4.85
 _TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
 """What it adds that the message asks nothing, and beside that orders work; or that it asks in general."""
 _OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
 """What it adds that the message speaks of the user's own affairs, and beside that asks nothing."""
-NAMED, KEYWORD = 1.3, 1.0
+NAMED, KEYWORD = 1.3, 0.95
 """What it adds that the caller named the base, or the message has a keyword of it."""
-_LEAST = 0.2
-"""Probability from which a passage is shown."""
 _CLOSE = 0.2
 """Share of the best one's probability that each further passage must have."""
 _LENGTH = 0.75
@@ -50,7 +62,13 @@ class Candidate:
 
 
 def probabilities(
-    words: Sequence[str], candidates: Sequence[Candidate], floor: float | None, query: Query, *, by_words: bool
+    words: Sequence[str],
+    candidates: Sequence[Candidate],
+    floor: float | None,
+    query: Query,
+    *,
+    asks_documents: float | None,
+    by_words: bool,
 ) -> Values:
     """Return the probability of each passage.
 
@@ -59,30 +77,38 @@ def probabilities(
         candidates: the passages.
         floor: cosine from which two texts are about the same with the embedding; None = words alone decide.
         query: the message.
+        asks_documents: logit that it asks what documents answer; None = nothing tells.
         by_words: whether words count; without, and without an embedding, they do as well.
     """
+    weights = _WITHOUT if asks_documents is None else _WITH_HEAD
     shares = _shares(words, candidates)
     known = [each.cosine for each in candidates if each.cosine is not None]
     alone = np.array([floor is None or not known or (each.waiting and each.cosine is None) for each in candidates])
     least = min(known, default=0.0)
     cosines = np.array([least if each.cosine is None else each.cosine for each in candidates])
-    meant = _MEANING * (cosines - (floor or 0.0)) + _WORDS * shares * by_words + _CONSTANT
-    logits = np.where(alone, _WORDS_ALONE * shares + _CONSTANT_ALONE, meant)
-    tells = not query.asks
-    kind = _TELLS * tells + (_ORDERS if tells else _IN_GENERAL) * query.wants_work
-    kind += _OF_ONESELF * query.of_oneself + _TELLS_OF_ONESELF * (query.of_oneself and tells)
-    logits = logits + kind + np.array([each.prior for each in candidates])
+    meant = weights.meaning * (cosines - (floor or 0.0)) + weights.words * shares * by_words + weights.constant
+    kind = _of_kind(query)
+    meant += weights.head * (asks_documents or 0.0) + weights.kind * kind
+    logits = np.where(alone, _WORDS_ALONE * shares + _CONSTANT_ALONE + kind, meant)
+    logits = logits + np.array([each.prior for each in candidates])
     found: Values = 1 / (1 + np.exp(-logits))
     return found
 
 
-def shown(candidates: Sequence[Candidate], likely: Values) -> list[tuple[UUID, float]]:
+def _of_kind(query: Query) -> float:
+    tells = not query.asks
+    kind = _TELLS * tells + (_ORDERS if tells else _IN_GENERAL) * query.wants_work
+    return kind + _OF_ONESELF * query.of_oneself + _TELLS_OF_ONESELF * (query.of_oneself and tells)
+
+
+def shown(candidates: Sequence[Candidate], likely: Values, *, with_head: bool) -> list[tuple[UUID, float]]:
     """Return the passages that are likely enough, best first, with their probabilities."""
     order = sorted(range(len(candidates)), key=lambda place: -likely[place])
+    least = (_WITH_HEAD if with_head else _WITHOUT).least
     return [
         (candidates[place].chunk_id, float(likely[place]))
         for place in order
-        if likely[place] >= max(_LEAST, _CLOSE * likely[order[0]])
+        if likely[place] >= max(least, _CLOSE * likely[order[0]])
     ]
 
 

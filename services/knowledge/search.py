@@ -25,6 +25,7 @@ from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality, measured, probe_texts
+from services.search.heads import Heads
 from services.search.queries import make_query
 from services.text.language import Language, language_of
 from services.text.tokenizer import is_weak, simplified_text, terms
@@ -222,8 +223,14 @@ class KnowledgeSearch:
             if one.base_id in bases
         ]
 
+        heads = Heads.of(self._embedder.model) if asked.vector else None
+        asks_documents = heads.asks_documents.logit(asked.vector) if heads else None
+
         def ranked() -> list[tuple[UUID, float]]:
-            return shown(candidates, probabilities(words, candidates, floor, sought, by_words=by_words))[:limit]
+            likely = probabilities(
+                words, candidates, floor, sought, asks_documents=asks_documents, by_words=by_words
+            )
+            return shown(candidates, likely, with_head=heads is not None)[:limit]
 
         best = await beside_the_loop(
             ranked, characters=len(question) + sum(len(one.terms) for one in read.values()), most=_LONG

@@ -108,31 +108,21 @@ class Archive:
             await self._append(connection, owner, operation, trigger)
 
     async def supersede(
-        self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger, *, connection: Connection | None = None
+        self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger
     ) -> UUID | None:
-        """Have a written memory no longer come up, as another episode or a section of core memory holds instead.
+        """Have a written memory no longer come up, as another or a section of core memory holds instead.
 
         It stays where it is, and can be told from the log. A turn is never superseded, because what was said
         stays said, nor is a pinned memory.
 
-        With `connection` it is done in the caller's transaction.
-
         Returns:
             The operation by which it is undone; None where nothing was changed.
         """
-        if connection is None:
-            return await self._database.transact(
-                owner.tenant_id, lambda own: self.supersede(owner, episode_id, by, trigger, connection=own)
-            )
         content = await self._episodes.supersede(connection, owner, episode_id, by)
         if content is None:
             return None
-        operation = Operation(
-            "episode_supersede",
-            field=str(episode_id),
-            old_value={"content": content},
-            new_value={"superseded_by": str(by)},
-        )
+        old, new = {"content": content}, {"superseded_by": str(by)}
+        operation = Operation("episode_supersede", field=str(episode_id), old_value=old, new_value=new)
         return await self._append(connection, owner, operation, trigger)
 
     @again_if_contended

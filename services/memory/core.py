@@ -138,40 +138,37 @@ class CoreMemory:
         return changing.block
 
     async def change_items(
-        self,
-        owner: Owner,
-        changes: Sequence[ItemChange],
-        trigger: Trigger,
-        *,
-        connection: Connection | None = None,
+        self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
     ) -> ItemsChanged:
-        """Add, replace and remove single items (`items.py`), all in one transaction; everything else stays.
+        """Add, replace and remove single items (`items.py`) in the caller's transaction; everything else stays.
 
         Each section that changes gets one new version; what changes nothing makes none. A change made in the
-        background that would take a pinned value away counts as unmatched.
-
-        Args:
-            changes: in the order in which they are applied.
-            trigger: who changes it, for the log.
-            connection: a transaction of the caller's, in which it is done; else one is opened.
+        background that would take a pinned value away counts as unmatched. Nothing is cached, as the caller may
+        yet roll back: turns believe no copy older than the stored generation.
 
         Raises:
             InvalidInput: a section's name or a value is not accepted, or a section would be too large.
-            NotFound: the owner, or the conversation, was erased.
+            NotFound: the owner was erased.
         """
         for change in changes:
             check_section(change.section)
             check_values({change.field: change.value})
-        if connection is not None:
-            # Not cached: the caller may yet roll back. Turns believe no copy older than the stored generation.
-            return (await self._change_items(connection, owner, changes, trigger))[0]
-        with _erased_is_not_found():
-            result, changed = await self._database.transact(
-                owner.tenant_id, lambda own: self._change_items(own, owner, changes, trigger)
-            )
-        for changing in changed:
-            await self._keep(changing)
-        return result
+        blocks, unmatched = [], []
+        # The shared section first, always: two such transactions never wait for each other.
+        for section in sorted({each.section for each in changes}, key=lambda name: (name != SHARED_SECTION, name)):
+            changing = await self._locked(connection, owner, section)
+            old = changing.content
+            wanted = [change for change in changes if change.section == section]
+            if trigger.actor in _BACKGROUND and changing.version:
+                wanted, refused = await _sparing_pinned(changing, wanted)
+                unmatched += refused
+            applied = apply_changes(old or {}, wanted)
+            unmatched += applied.unmatched
+            if not _equal(old or {}, applied.content):
+                await changing.write(applied.content, "core_memory_change", trigger)
+            if changing.version:
+                blocks.append(changing.block)
+        return ItemsChanged(blocks, unmatched)
 
     async def take_back(
         self,
@@ -274,13 +271,8 @@ class CoreMemory:
             async with self._database.tenant(owner.tenant_id) as connection:
                 changing = await self._locked(connection, owner, section)
                 yield changing
-        if changing.changed:
-            await self._keep(changing)
-
-    async def _keep(self, changing: SectionChange) -> None:
-        """Cache what was changed, unless it is a space's: turns there read what is shared as well."""
-        if changing.owner.space_id is None:
-            owner = changing.owner
+        owner = changing.owner
+        if changing.changed and owner.space_id is None:  # turns in a space read what is shared as well
             key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
             await self._cache.put(owner.user_id, owner.expert_id, changing.stored, key=key)
 
@@ -299,30 +291,6 @@ class CoreMemory:
         if shared and changing.content is None:
             await changing.begin_with(owner)
         return changing
-
-    async def _change_items(
-        self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
-    ) -> tuple[ItemsChanged, list[SectionChange]]:
-        """Apply changes in a transaction; return what came of them, and the sections that were written."""
-        blocks, unmatched, written = [], [], []
-        # The shared section first, always: two such transactions never wait for each other.
-        for section in sorted(
-            {change.section for change in changes}, key=lambda name: (name != SHARED_SECTION, name)
-        ):
-            changing = await self._locked(connection, owner, section)
-            old = changing.content
-            wanted = [change for change in changes if change.section == section]
-            if trigger.actor in _BACKGROUND and changing.version:
-                wanted, refused = await _sparing_pinned(changing, wanted)
-                unmatched += refused
-            applied = apply_changes(old or {}, wanted)
-            unmatched += applied.unmatched
-            if not _equal(old or {}, applied.content):
-                await changing.write(applied.content, "core_memory_change", trigger)
-                written.append(changing)
-            if changing.version:
-                blocks.append(changing.block)
-        return ItemsChanged(blocks, unmatched), written
 
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "shares_human": self._shares_human, "visible": visible, "as_of": at}

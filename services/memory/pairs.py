@@ -103,7 +103,7 @@ class Pairs:
                 if kept.digest is None and not await _is_remembered(connection, owner, kept.id):
                     raise Conflict(_CHANGED)
                 await self._remove(connection, owner, named[dropped], trigger)
-            elif not await self._archive.supersede(owner, dropped.id, kept.id, trigger, connection=connection):
+            elif not await self._archive.supersede(connection, owner, dropped.id, kept.id, trigger):
                 raise Conflict(_CHANGED)
 
     async def _check(self, connection: Connection, owner: Owner, value: CoreValue, *, dropped: bool) -> None:
@@ -116,7 +116,7 @@ class Pairs:
 
     async def _remove(self, connection: Connection, owner: Owner, value: CoreValue, trigger: Trigger) -> None:
         change = ItemChange(**removed_value(value.section, value.field, value.text))
-        changed = await self._core.change_items(_with(owner, value), [change], trigger, connection=connection)
+        changed = await self._core.change_items(connection, _with(owner, value), [change], trigger)
         if changed.unmatched:
             raise Conflict(_CHANGED)
 

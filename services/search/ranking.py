@@ -5,6 +5,7 @@ model weighs a few numbers of the best of them. `training/recall_weights.py` lea
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from services.search.heads import Heads
 from services.search.queries import Query
 from services.search.sequences import Places
 from services.text.tokenizer import terms
@@ -24,8 +26,9 @@ Mask = NDArray[np.bool_]
 CANDIDATES = 100
 """Units that the model looks at."""
 _SEEDS = 3
-_AROUND = 0.25
-"""How much a neighbour's match counts when candidates are chosen."""
+_AROUND, _SUITING = 0.25, 0.25
+"""How much a neighbour's match, and a preference that the message leaves room for, count when candidates are
+chosen."""
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
 _ECHO = 0.1
@@ -34,6 +37,8 @@ _OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
 _FEW, _MANY = 8, 50
 """Numbers of units below and above which it does not matter how many there are."""
 _SPREAD = 5.0
+_MOST_LOGIT = 4.0
+"""Logits beyond it say no more."""
 _LONG = 5.0
 
 FEATURES = (
@@ -48,6 +53,7 @@ FEATURES = (
     "asks",  # it asks something
     "length",  # how many terms it has
     "written",  # it is a memory that was written
+    "suits",  # it states a preference, and the message leaves a choice
 )
 SHOWN = (
     "standing",  # its score by the features above, beyond the average of those found
@@ -57,6 +63,8 @@ SHOWN = (
     "of_oneself",  # the message speaks of the user's own affairs
     "wants_work",  # the message orders something done or explained
     "few",  # how few units the user has: among few, one that bears on a message is likelier
+    "suits",
+    "chooses",  # the message leaves a choice
 )
 """What the probability depends on."""
 
@@ -123,7 +131,13 @@ class Scored:
     found: int
 
 
-def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask) -> Scored:
+def score(
+    query: Query,
+    vectors: Sequence[Sequence[float]],
+    units: Searched,
+    mask: Mask,
+    heads: Heads | None = None,
+) -> Scored:
     """Say how likely the units of a mask bear on a message.
 
     Args:
@@ -131,6 +145,7 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
         vectors: embeddings of `query.texts`; none = words alone decide.
         units: all units.
         mask: those that are looked at.
+        heads: those of the encoder, if there are any.
     """
     asked = terms(query.text)
     by_assistant, asking, nothing, written = units.kinds()
@@ -146,7 +161,10 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
     total = 0.5 * relative + 0.5 * _relative(meaning.clip(min=0)) * bool(vectors)
     before, after = (np.append(relative, 0.0)[places] for places in (near.previous, near.following))
     answers = _answers(by_assistant, asking, near.previous, *questions)
-    chosen = np.where(mask, total + _AROUND * (before + after) * near.coherence + answers, -1.0)
+    suits, choice = _suiting(vectors, units, heads)
+    suits = np.where(by_assistant | nothing, 0.0, suits)
+    around = _AROUND * (before + after) * near.coherence
+    chosen = np.where(mask, total + around + answers + _SUITING * suits, -1.0)
     places = _best(chosen, CANDIDATES)
     places = places[mask[places]]
     of_visit = np.zeros(int(near.visit.max()) + 1 if len(near.visit) else 1)
@@ -165,9 +183,10 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
         "asks": asking[places],
         "length": np.minimum(np.log1p(units.lengths(places)) / _LONG, 1.0) * near.coherence,
         "written": written[places],
+        "suits": suits[places],
     }
     features = np.column_stack([columns[name].astype(np.float64) for name in FEATURES])
-    scores, probability = weighed(query, features, int(mask.sum()), with_meaning=bool(vectors))
+    scores, probability = weighed(query, features, int(mask.sum()), choice=choice, with_meaning=bool(vectors))
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
@@ -181,18 +200,30 @@ def score(query: Query, vectors: Sequence[Sequence[float]], units: Searched, mas
     )
 
 
-def weighed(query: Query, features: Values, found: int, *, with_meaning: bool) -> tuple[Values, Values]:
-    """Return the score of each row of features, and the probability, among so many units that were looked at."""
+def weighed(
+    query: Query, features: Values, found: int, *, choice: float, with_meaning: bool
+) -> tuple[Values, Values]:
+    """Return the score of each row of features, and the probability.
+
+    Args:
+        query: the message.
+        features: `FEATURES` (columns) of units.
+        found: how many units were looked at.
+        choice: the probability that the message leaves a choice.
+        with_meaning: the units have embeddings.
+    """
     kind = "meaning" if with_meaning else "words"
     # Without the library of linear algebra: its threads would wait for each other longer than the sum takes.
     scores: Values = np.einsum("ij,j->i", features, _weights(kind, "order", FEATURES))
     logits = np.einsum(
-        "ij,j->i", shown_features(query, features, scores, found), _weights(kind, "shown", (*SHOWN, "constant"))
+        "ij,j->i",
+        shown_features(query, features, scores, found, choice),
+        _weights(kind, "shown", (*SHOWN, "constant")),
     )
     return scores, 1 / (1 + np.exp(-logits))
 
 
-def shown_features(query: Query, features: Values, scores: Values, found: int) -> Values:
+def shown_features(query: Query, features: Values, scores: Values, found: int, choice: float) -> Values:
     """Return `SHOWN` (columns) of each row, and a column of ones; `found` units were looked at."""
     size = len(scores)
     few = max(0.0, 1 - np.log1p(max(found, _FEW)) / np.log1p(_MANY))
@@ -203,6 +234,8 @@ def shown_features(query: Query, features: Values, scores: Values, found: int) -
             features[:, FEATURES.index("words")],
             features[:, FEATURES.index("meaning")],
             *(np.full(size, float(each)) for each in of_message),
+            features[:, FEATURES.index("suits")],
+            np.full(size, choice),
             np.ones(size),
         ]
     )
@@ -239,6 +272,23 @@ def _answers(by_assistant: Mask, asking: Mask, previous: Places, words: Values, 
     matches = (np.minimum(words, 1.0) + np.nan_to_num(meaning).clip(0)) / 2
     answering = by_assistant & (previous >= 0) & asking[previous]
     return np.where(answering, matches[previous], 0.0)
+
+
+def choice_in(vectors: Sequence[Sequence[float]], heads: Heads | None) -> float:
+    """Return the probability that a message with these embeddings leaves a choice; 0 if nothing tells."""
+    return 1 / (1 + math.exp(-heads.leaves_choice.logit(vectors[0]))) if heads and vectors else 0.0
+
+
+def _suiting(
+    vectors: Sequence[Sequence[float]], units: Searched, heads: Heads | None
+) -> tuple[Values | float, float]:
+    """How far each unit states a preference and the message leaves a choice, and the latter alone."""
+    if heads is None or not vectors:
+        return 0.0, 0.0
+    choice = choice_in(vectors, heads)
+    head = heads.states_preference
+    logits = head.logits(units.by_meaning(head.direction[None])[0])
+    return choice * np.nan_to_num((logits / _MOST_LOGIT).clip(-1, 1)), choice
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:

@@ -20,8 +20,10 @@ LIKELY, _LIKELY_FOR_WORK = 0.05, 0.1
 copes with a line too many, not with a missing one."""
 CLOSE = 0.07
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF = 0.02, 0.03
-"""The floor where the message refers to what was said before, and where it asks about the user's own affairs."""
+_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.02, 0.03, 0.02
+"""The floor where the message refers to what was said before, where it asks about the user's own affairs, and
+where it leaves a choice on which a preference may bear."""
+_IS_CHOICE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +44,25 @@ class Floor:
 
     @classmethod
     def of(
-        cls, query: Query, *, about_past: bool = False, then: tuple[datetime, datetime] | None = None
+        cls,
+        query: Query,
+        *,
+        about_past: bool = False,
+        choice: float = 0.0,
+        then: tuple[datetime, datetime] | None = None,
     ) -> "Floor":
         """Return the floor for a message.
 
         Args:
             query: the message.
             about_past: it refers to what was said before.
+            choice: the probability that it leaves a choice.
             then: from when until when something was said that it refers to.
         """
         if about_past:
             return cls(_LIKELY_OF_THE_PAST, then)
+        if choice >= _IS_CHOICE:
+            return cls(_LIKELY_FOR_A_CHOICE, then)
         if query.wants_work:
             return cls(_LIKELY_FOR_WORK, then)
         return cls(_LIKELY_OF_ONESELF if query.asks and query.of_oneself else LIKELY, then)

@@ -10,6 +10,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.memory.operations import Trigger
+from tests.support.single_changes import supersede
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
@@ -196,7 +197,7 @@ async def test_what_was_superseded_is_listed_on_request(client: httpx.AsyncClien
         for city in ("Bonn", "Kiel")
     ]
     owner = await services.memory.core.owner(turn.tenant_id, "u-1", "default")
-    await services.memory.archive.supersede(owner, UUID(old), UUID(new), Trigger("user"))
+    await supersede(services, owner, UUID(old), UUID(new), Trigger("user"))
     query = {"episode_type": "context"}
     assert [item["id"] for item in (await client.get(EPISODES, params=query)).json()["items"]] == [new]
     both = (await client.get(EPISODES, params={**query, "superseded": "true"})).json()["items"]

@@ -25,6 +25,7 @@ _TELL = {
     "en": "Remember that my cello teacher is called Henrik.",
     "zh": "记住：我的大提琴老师叫亨里克。",
 }
+_DEMO = {"en": "The loaf rose", "zh": "手术很顺利"}
 _AGAIN = {"en": "Answer again without it", "zh": "不用它重新回答"}
 _RECALL = {"en": "What am I allergic to?", "zh": "妈妈的手术"}
 _CHOOSE_USER = "user => localStorage.setItem('anamnesis.user', user)"
@@ -57,6 +58,15 @@ async def main(folder: Path) -> None:
                             await seen.page.evaluate(_CHOOSE_USER, "demo:lin")
                             await seen.page.reload()
                             await seen.open()
+                            if size == "wide":
+                                chats = seen.page.locator(".conversations")
+                                await chats.get_by_role("link", name=_DEMO[language]).click()
+                                await seen.page.locator(".why-button").first.click()
+                                await seen.page.locator(".stack").wait_for()
+                                await _shoot(seen.page, folder / f"why-demo-{language}.png")
+                                await seen.page.keyboard.press("Escape")
+                                await seen.open("chat")
+                                await seen.page.locator(".welcome").wait_for()
                             await seen.ask(_TELL[language])
                             await seen.page.wait_for_timeout(2000)  # until it is noted
                             await _shoot(seen.page, folder / f"told-{language}-{size}.png")

@@ -611,6 +611,7 @@ TABLE: dict[Endpoint, Entry] = {
     ),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     ("PATCH", "/api/v1/conversations/{conversation_id}"): Entry(_change_conversation, OK, GONE, GONE),
+    ("POST", "/api/v1/conversations/{conversation_id}/name"): Entry(_conversation, OK, GONE, GONE),
     ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/branches"): Entry(_conversation, OK, GONE, GONE),

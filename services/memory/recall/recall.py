@@ -29,8 +29,10 @@ from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
+from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
+from services.search.ranking import choice_in
 from services.search.selection import Floor
 from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
@@ -225,11 +227,13 @@ class Recall:
         """Find and rank units; those within `then`, a part of the scope, come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
         vectors = await self._vectors(query, degraded, patience_s) if indexed else []
+        heads = Heads.of(self._embedder.model)
         sought = SearchRequest(
             scope=scope,
             then=then if then != scope else None,
             query=query,
             vectors=vectors,
+            heads=heads,
             depth=depth,
             hurried=patience_s is not None,
         )
@@ -238,6 +242,7 @@ class Recall:
         floor = Floor.of(
             query,
             about_past=about_past,
+            choice=choice_in(vectors, heads),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(

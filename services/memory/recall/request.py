@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from services.memory.episodes.episode import StoredUnit, said_by_assistant
 from services.memory.episodes.scope import Scope
+from services.search.heads import Heads
 from services.search.hits import Ranking, Unit
 from services.search.queries import Query
 from services.text.speech import states_something
@@ -19,6 +20,7 @@ class SearchRequest:
         then: A part of the scope whose units come first: the time that a message refers to.
         query: The message.
         vectors: Embeddings of `query.texts`; none = words alone decide.
+        heads: Those of the encoder, if there are any.
         depth: Maximum number of units returned with their texts.
         hurried: Whether a turn waits for it.
     """
@@ -27,6 +29,7 @@ class SearchRequest:
     then: Scope | None
     query: Query
     vectors: Sequence[Sequence[float]]
+    heads: Heads | None
     depth: int
     hurried: bool
 

@@ -45,12 +45,12 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, Wanted]:
     All that is needed of the set is taken: it may change once somebody else runs.
     """
     mask = units.within(**_part(sought.scope))
-    scored = score(sought.query, sought.vectors, units, mask)
+    scored = score(sought.query, sought.vectors, units, mask, sought.heads)
     if (then := sought.then) is not None and then.since and then.until:
         inside = mask & units.within(**_part(then))
         missed = np.setdiff1d(np.flatnonzero(inside), scored.places)
         if len(missed):  # what was said then is looked at, wherever it stands
-            scored = _together(scored, score(sought.query, sought.vectors, units, inside))
+            scored = _together(scored, score(sought.query, sought.vectors, units, inside, sought.heads))
         said_then = units.said_between(scored.places, then.since, then.until)
         scores = scored.scores + np.where(said_then, _PREFERRED, 0.0)
         scored = _taken(scored, np.argsort(-scores, kind="stable"), scores)

@@ -109,7 +109,7 @@ class Hiding:
         if planned["items"]:
             changes = [ItemChange(**each) for each in planned["items"]]
             for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(whose, changes, part, connection=connection)
+                await self._core.change_items(connection, whose, changes, part)
         old["written"] = [
             str(await self._write(connection, owner, text, part, exchange)) for text in planned["written"]
         ]

@@ -20,6 +20,7 @@ from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer
 from tests.support.moments import known
 from tests.support.retracting import retelling
+from tests.support.single_changes import supersede
 from tests.support.turns import exchange
 from tests.support.upkeep import keep_up, someone, write
 
@@ -104,7 +105,7 @@ class RememberedUser:
             case "supersede":
                 written = await memory.episodes.written(owner, limit=20, visible=False)
                 if len(written) > 1:
-                    await memory.archive.supersede(owner, written[-1].id, written[0].id, _BY_USER)
+                    await supersede(self._services, owner, written[-1].id, written[0].id, _BY_USER)
             case "merge":
                 await write(self._services, owner, *TEA)
                 await keep_up(self._services, self.user)

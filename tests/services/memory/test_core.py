@@ -16,6 +16,7 @@ from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_section, check_values
 from services.memory.items import ItemChange
 from services.memory.operations import Operation, Trigger
+from tests.support.single_changes import change_items
 from tests.support.turns import exchange, new_turn
 
 pytestmark = pytest.mark.anyio
@@ -257,7 +258,8 @@ def _change(action: Any, section: str, field: str, value: Any = None, old: str |
 async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes_them(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
     await core.update(owner, "human", {"allergies": ["peanuts", "cats"], "home": "lives in Bergen"}, USER)
-    changed = await core.change_items(
+    changed = await change_items(
+        services,
         owner,
         [
             _change("remove", "human", "allergies", old="peanuts"),
@@ -271,7 +273,7 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
     assert [change.old for change in changed.unmatched] == ["pollen"]
     human = {"allergies": ["cats", "dust"], "home": "lives in Bergen"}
     assert await _contents(services, owner) == {"human": human, "notes": {"open": "call the bank"}}
-    assert (await core.for_turn(owner, 1))["human"]["content"] == human
+    assert (await core.for_turn(owner, 3))["human"]["content"] == human
 
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(one.type, one.field) for one in logged[:2]] == [
@@ -284,10 +286,10 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
 
 async def test_item_changes_that_change_nothing_make_no_section_and_no_version(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
-    changed = await core.change_items(owner, [_change("remove", "human", "home")], AGENT)
+    changed = await change_items(services, owner, [_change("remove", "human", "home")], AGENT)
     assert (changed.blocks, len(changed.unmatched)) == ([], 1)
     await core.update(owner, "human", {"diet": ["vegan"]}, USER)
-    await core.change_items(owner, [_change("add", "human", "diet", "Vegan")], AGENT)
+    await change_items(services, owner, [_change("add", "human", "diet", "Vegan")], AGENT)
     assert len(await core.history(owner, "human", limit=10)) == 1
 
 
@@ -296,11 +298,11 @@ async def test_item_changes_in_a_transaction_that_is_rolled_back_leave_nothing(s
     await core.update(owner, "human", {"diet": ["vegan"]}, USER)
     changes = [_change("add", "human", "diet", "no soy")]
     async with services.database.tenant(owner.tenant_id) as connection:
-        await core.change_items(owner, changes, USER, connection=connection)
+        await core.change_items(connection, owner, changes, USER)
         await connection.execute("ROLLBACK")
     assert (await core.for_turn(owner, 1))["human"]["content"] == {"diet": ["vegan"]}
     async with services.database.tenant(owner.tenant_id) as connection:
-        await core.change_items(owner, changes, USER, connection=connection)
+        await core.change_items(connection, owner, changes, USER)
     assert (await core.for_turn(owner, 2))["human"]["content"] == {"diet": ["vegan", "no soy"]}
 
 
@@ -309,7 +311,7 @@ async def test_item_changes_at_once_are_all_there(services: Services) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(10):
             changes = [_change("add", section, "all", f"item {number}") for section in ("other", "human")]
-            group.create_task(services.memory.core.change_items(owner, changes, AGENT))
+            group.create_task(change_items(services, owner, changes, AGENT))
     contents = await _contents(services, owner)
     assert {len(contents[section]["all"]) for section in ("human", "other")} == {10}
 
@@ -324,4 +326,4 @@ async def test_item_changes_at_once_are_all_there(services: Services) -> None:
 )
 async def test_item_changes_that_cannot_be_stored_are_refused(services: Services, change: ItemChange) -> None:
     with pytest.raises(InvalidInput):
-        await services.memory.core.change_items(await _owner(services), [change], AGENT)
+        await change_items(services, await _owner(services), [change], AGENT)

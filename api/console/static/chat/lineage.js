@@ -43,4 +43,4 @@ function Traced({ item }) {
   </li>`
 }
 
-const shortened = ({ kind, text }) => (kind === 'core_memory' ? text : text.length > 240 ? `${text.slice(0, 240)}…` : text)
+const shortened = ({ kind, text }) => (kind === 'core_memory' ? word('core_section', text) : text.length > 240 ? `${text.slice(0, 240)}…` : text)

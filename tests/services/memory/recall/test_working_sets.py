@@ -25,6 +25,7 @@ from services.memory.recall.recall import RecallResult, TurnQuery
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.settings import Settings
 from tests.support.jobs import until
+from tests.support.single_changes import supersede
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -98,7 +99,7 @@ async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_remov
     newer = await there.memory.archive.insert(
         owner, NewEpisode("The dog is a poodle.", "context", 0.5, "user_said"), trigger
     )
-    await there.memory.archive.supersede(owner, written, newer, trigger)
+    await supersede(there, owner, written, newer, trigger)
     assert {"The dog is a beagle.", "The dog is a poodle."} & said(await ask(here)) == {"The dog is a poodle."}
     await there.memory.catalog.edit(DEFAULT_TENANT, "u-1", newer, trigger, content="The dog is a spaniel.")
     assert {"The dog is a poodle.", "The dog is a spaniel."} & said(await ask(here)) == {"The dog is a spaniel."}
@@ -137,7 +138,7 @@ async def test_a_set_ranks_as_one_read_at_once_whatever_any_process_does(
             case "remove" if written:
                 await actor.memory.archive.remove(owner, written.pop(0), trigger)
             case "supersede" if len(written) > 1:
-                await actor.memory.archive.supersede(owner, written.pop(0), written[-1], trigger)
+                await supersede(actor, owner, written.pop(0), written[-1], trigger)
             case "index":
                 await until(partial(_indexed, actor))
             case "forget the set":

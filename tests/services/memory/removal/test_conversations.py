@@ -28,6 +28,7 @@ from state.conversation import TurnInput
 from tests.conftest import free_port
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
+from tests.support.single_changes import supersede
 from tests.support.turns import events_of, exchange, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
@@ -145,7 +146,7 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
 async def test_what_a_removed_memory_had_superseded_holds_again(services: Services) -> None:
     doomed, other = await _two(services)
     old, new = await _write(services, other, "lives in Kiel"), await _write(services, doomed, "lives in Bonn")
-    await services.memory.archive.supersede(_owner(other), old, new, _by_model(doomed))
+    await supersede(services, _owner(other), old, new, _by_model(doomed))
     await services.memory.indexing.index_waiting()
     await _erase(services, doomed)
     assert "lives in Kiel" in await _found(services, other, "where does she live: lives in")

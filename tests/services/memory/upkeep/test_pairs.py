@@ -14,6 +14,7 @@ from services.memory.operations import Trigger
 from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.proposing import Found
 from tests.support.model_server import ModelServer, Reply
+from tests.support.single_changes import supersede
 from tests.support.turns import exchange
 from tests.support.upkeep import everything, judging, keep_up, living, someone, write
 
@@ -173,7 +174,7 @@ async def test_what_is_removed_takes_along_what_was_merged_into_it(services: Ser
 async def test_what_replaced_another_is_removed_and_the_other_stays_out(services: Services) -> None:
     owner = await someone(services)
     berlin, lisbon = await write(services, owner, BERLIN, LISBON)
-    await services.memory.archive.supersede(owner, berlin, lisbon, Trigger("filing"))
+    await supersede(services, owner, berlin, lisbon, Trigger("filing"))
     await services.memory.archive.remove(owner, lisbon, Trigger("user"))
     assert await living(services, owner) == []
     assert set(await everything(services, owner)) == {berlin}

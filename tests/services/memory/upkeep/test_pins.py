@@ -11,6 +11,7 @@ from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from services.memory.pins import PinnedValue
 from tests.support.jobs import until, waits_for_a_lock
+from tests.support.single_changes import change_items, supersede
 from tests.support.upkeep import ARCHIVE, living, someone, write, written_before
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -25,7 +26,7 @@ async def test_a_pinned_memory_stays_through_fading_merging_and_the_memory_agent
     run = await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)
     assert (run.merged_ids, run.faded_ids) == ([], [])
     (newer,) = await write(services, owner, "Owns a blue kettle")
-    assert await services.memory.archive.supersede(owner, old, newer, Trigger("filing")) is None
+    assert await supersede(services, owner, old, newer, Trigger("filing")) is None
     assert len(await living(services, owner)) == 4
     for each in (old, second):
         await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", each, pinned=False)
@@ -50,12 +51,12 @@ async def test_a_pinned_value_is_taken_away_by_the_user_alone(services: Services
         ItemChange("remove", "human", "allergies", old="cats"),
         ItemChange("add", "human", "pets", value="a dog"),
     ]
-    result = await core.change_items(owner, changes, Trigger("filing"))
+    result = await change_items(services, owner, changes, Trigger("filing"))
     assert result.unmatched == changes[:2]
     assert result.blocks[0].content == {
         "allergies": ["peanuts"], "home": "Berlin", "work": {"place": "Acme"}, "pets": ["a dog"],
     }  # fmt: skip
-    result = await core.change_items(owner, changes[:2], Trigger("user"))
+    result = await change_items(services, owner, changes[:2], Trigger("user"))
     assert result.unmatched == []
     assert (await pins.values(DEFAULT_TENANT, result.blocks))["human"] == [PinnedValue("work.place", "Acme")]
     await pins.set_on_value(owner, "human", "work.place", "Acme", pinned=False)

@@ -1,0 +1,27 @@
+"""Changes of memory in a transaction of their own."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from services.bootstrap import Services
+from services.memory.blocks import ItemsChanged, Owner
+from services.memory.items import ItemChange
+from services.memory.operations import Trigger
+
+
+async def change_items(
+    services: Services, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
+) -> ItemsChanged:
+    """Change single items of core memory."""
+    core = services.memory.core
+    return await services.database.transact(
+        owner.tenant_id, lambda connection: core.change_items(connection, owner, changes, trigger)
+    )
+
+
+async def supersede(services: Services, owner: Owner, old: UUID, new: UUID, trigger: Trigger) -> UUID | None:
+    """Have one memory take another's place."""
+    archive = services.memory.archive
+    return await services.database.transact(
+        owner.tenant_id, lambda connection: archive.supersede(connection, owner, old, new, trigger)
+    )

@@ -1,0 +1,99 @@
+"""Learn what messages are like: `python -m training.heads`, before `python -m training.recall_weights`.
+
+Three logistic regressions over embeddings of the built-in encoder: of messages that let a preference slip, of
+requests on which one bears (`training/data/choices_*.jsonl`), and of questions that documents answer
+(`benchmarks/data/routing`, without `unseen`); each against facts, questions after them, and messages that need
+nothing. They are written to `services/search/heads.json`. The preferences from which `recall_weights` learns are
+others, so that it weighs what the heads know and not what they have seen.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.llm.builtin_embeddings import NAME, BuiltinEncoder
+
+_ROOT = Path(__file__).parent.parent
+_OWN, _ROUTING = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing"
+_RIDGES = {"states_preference": 3.0, "leaves_choice": 3.0, "asks_documents": 1.0}
+_STEPS = 30
+
+Texts = Sequence[str]
+
+
+def main() -> None:
+    """Learn the heads and write them."""
+    examples = _examples()
+    stored: dict[str, Any] = {"encoder": NAME}
+    for name, (wanted, others) in examples.items():
+        head = learn(wanted, others, _RIDGES[name])
+        stored[name] = {"weights": np.round(head[:-1], 3).tolist(), "constant": [round(float(head[-1]), 3)]}
+    (_ROOT / "services" / "search" / "heads.json").write_text(json.dumps(stored) + "\n", encoding="utf-8")
+
+
+def _examples() -> Mapping[str, tuple[Texts, Texts]]:
+    """Return for each head the texts of which it is true, and others."""
+    choices = [*_read(_OWN, "choices_*.jsonl")]
+    facts = [*_read(_OWN, "facts_*.jsonl")][::2]
+    nothing = [*_lines("ordinary_*.txt"), *_lines("questions_*.txt")]
+    told = [each[key] for each in facts for key in ("told", "near")] + [*_lines("remarks_*.txt")]
+    asked = [each["question"] for each in facts]
+    routed = [*_routed()]
+    return {
+        "states_preference": ([each["told"] for each in choices], [*told, *nothing]),
+        "leaves_choice": ([each["message"] for each in choices], [*asked, *nothing]),
+        "asks_documents": (
+            [text for text, base in routed if base],
+            [
+                *(text for text, base in routed if not base),
+                *nothing,
+                *asked,
+                *(each["told"] for each in facts),
+                *_lines("remarks_*.txt"),
+                *(each[key] for each in choices[::2] for key in ("told", "message")),
+            ],
+        ),
+    }
+
+
+def _routed() -> Iterator[tuple[str, str | None]]:
+    for file in sorted(_ROUTING.glob("*/questions.jsonl")):
+        if file.parent.name != "unseen":
+            yield from ((each["message"], each["expect"]) for each in _read(file.parent, file.name))
+    for each in _read(_ROUTING, "*.jsonl"):
+        yield each["text"], each["base"]
+
+
+def learn(wanted: Texts, others: Texts, ridge: float) -> NDArray[np.float64]:
+    """Return the weights and the constant of a logistic regression; both kinds count the same."""
+    rows = np.array(BuiltinEncoder().encode([*wanted, *others]))
+    rows = np.column_stack([rows / np.linalg.norm(rows, axis=1, keepdims=True), np.ones(len(rows))])
+    is_wanted = np.arange(len(rows)) < len(wanted)
+    share = np.where(is_wanted, len(rows) / len(wanted), len(rows) / len(others)) / 2
+    damping = ridge * np.eye(rows.shape[1])
+    damping[-1, -1] = 1e-3
+    weights = np.zeros(rows.shape[1])
+    for _ in range(_STEPS):
+        likely = 1 / (1 + np.exp(-rows @ weights))
+        gradient = rows.T @ (share * (is_wanted - likely)) - damping @ weights
+        curvature = (rows * (share * likely * (1 - likely))[:, None]).T @ rows + damping
+        weights += np.linalg.solve(curvature, gradient)
+    return weights
+
+
+def _read(folder: Path, pattern: str) -> Iterable[dict[str, Any]]:
+    for file in sorted(folder.glob(pattern)):
+        yield from map(json.loads, file.read_text(encoding="utf-8").splitlines())
+
+
+def _lines(pattern: str) -> Iterable[str]:
+    for file in sorted(_OWN.glob(pattern)):
+        yield from file.read_text(encoding="utf-8").splitlines()
+
+
+if __name__ == "__main__":
+    main()
