@@ -216,6 +216,7 @@ async def test_a_user_with_too_much_has_none_and_is_served_by_the_index(two: tup
     assert await sets.of(Scope(turn.tenant_id, turn.user_id, turn.expert_id), None) is None
 
 
+@pytest.mark.indexed
 async def test_no_turn_waits_for_a_large_set(services: Services) -> None:
     turn = await exchange(services.turns, SAID[0], "Noted.")
     await services.memory.indexing.index_waiting()
