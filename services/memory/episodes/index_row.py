@@ -10,8 +10,8 @@ from services.search.collection import terms_that_fit
 from services.text.tokenizer import indexed_text
 
 _OF_AN_ANSWER = 240
-"""Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its subject
-stands there, and the encoder's time grows with the text."""
+"""Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its
+subject stands there, and the encoder's time grows with the text."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
-_FOLLOWED_S = 0.5
+_FOLLOWED_S, _BEHIND_S = 0.5, 0.5
 _LOOKED_AT = 50
 """Number of oldest sets examined at once to make room."""
 
@@ -290,7 +290,7 @@ class WorkingSets:
             self._finish_behind(entry, filling)
             raise
         if not fits and self._most_units > most:
-            self._finish_behind(entry, self._fill(entry, scope, most=self._most_units))
+            self._finish_behind(entry, self._fill_later(entry, scope))
         elif not fits:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S
 
@@ -305,6 +305,11 @@ class WorkingSets:
                 entry.too_large_until = monotonic() + _LOOK_AGAIN_S
         finally:
             entry.filling = False
+
+    async def _fill_later(self, entry: _Entry, scope: Scope) -> bool:
+        """Fill a large set once the turn that wanted it has searched the index, which does one thing at a time."""
+        await asyncio.sleep(_BEHIND_S)
+        return await self._fill(entry, scope, most=self._most_units)
 
     async def _fill(self, entry: _Entry, scope: Scope, *, most: int) -> bool:
         """Read everything remembered; return whether it was at most `most` units."""
