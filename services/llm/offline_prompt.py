@@ -11,6 +11,8 @@ from services.text.sentences import sentences
 _CONTEXT = re.compile(r"<context>\n?(.*?)</context>\s*", re.DOTALL)
 """The service's addition to the user's message, if all messages must be the user's or the model's."""
 _DATA = re.compile(r"<(memory|documents)>\n?(.*?)</\1>", re.DOTALL)
+_ID = re.compile(r" ?[（(][0-9a-f]{8}-[0-9a-f-]{27}[)）]")
+"""Of a memory that may have been meant: a model can name it, a reader cannot."""
 _CHANGES = re.compile(r"<memory_changes>\n?(.*?)</memory_changes>", re.DOTALL)
 _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"
 _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
@@ -70,7 +72,11 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
         said=said,
         days=[day for text in systems for day in _DAY.findall(text)],
         changes=[
-            line for text in systems for block in _CHANGES.findall(text) for line in block.splitlines() if line
+            _ID.sub("", line)
+            for text in systems
+            for block in _CHANGES.findall(text)
+            for line in block.splitlines()
+            if line
         ],
         results=[message.text for message in _since_the_question(messages) if isinstance(message, ToolMessage)],
         sentences=list(dict.fromkeys(sentence for text in context for sentence in _sentences(text))),

@@ -464,6 +464,14 @@ def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
     assert answer.text == "(Built-in offline model.) Removed from memory: the dentist."
 
 
+def test_memories_that_may_have_been_meant_are_listed_without_their_ids() -> None:
+    first, second = "0190a000-0000-7000-8000-0000000000aa", "0190a000-0000-7000-8000-0000000000bb"
+    which = f"“I drive” may mean “a Saab” ({first}); “a Volvo” ({second}); nothing was changed."
+    note = SystemMessage(f"<memory_changes>\n{which}\n</memory_changes>")
+    answer = OfflineChatModel().invoke([EXPERT, note, HumanMessage("Forget that I drive.")])
+    assert answer.text.endswith("“I drive” may mean “a Saab”; “a Volvo”; nothing was changed.")
+
+
 def test_a_question_beside_a_command_is_not_answered_with_the_note_on_the_change() -> None:
     notes = SystemMessage(
         "Today is Tuesday.\n\nThe user asked to forget something.\n<memory_changes>\nRemoved from memory: walnuts."
