@@ -34,8 +34,11 @@ MOST_UNITS = 100_000
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
 """Maximum share of all bytes for one set."""
-_MOST_AT_ONCE = 20_000
-"""Larger sets are filled in the background, because no turn can wait for them."""
+_MOST_WAITED_FOR = 2_500
+"""Larger sets are filled in the background, while the index serves: the embedded one gives a thousand units in a
+quarter of a second."""
+_MOST_OF_THE_PAST = 20_000
+"""Units of a set of what was remembered at a moment."""
 _LOADS = 2
 _MANY = 500
 """Changed units from which on the index is asked for their terms."""
@@ -124,6 +127,7 @@ class WorkingSets:
         dimension: int,
         limit_bytes: int,
         most_units: int = MOST_UNITS,
+        most_waited_for: int = _MOST_WAITED_FOR,
         embed_now: Callable[[Sequence[str]], Sequence[Sequence[float]] | None] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
@@ -134,6 +138,7 @@ class WorkingSets:
             index: source of terms and embeddings.
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
+            most_waited_for: maximum units of a set that a turn waits for; larger ones are filled behind it.
             embed_now: returns embeddings of short texts, or None if that takes waiting; without, what is not
                 indexed yet is found by its words alone.
             lost: called with a tenant and a user whose part of the index is missing; returns whether so.
@@ -143,6 +148,7 @@ class WorkingSets:
         self._indexed = IndexedUnits(index, lost)
         self._dimension = dimension
         self._limit_bytes = limit_bytes
+        self._most_waited_for = most_waited_for
         self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
@@ -189,7 +195,7 @@ class WorkingSets:
         the same moment, until the user's memory changes.
         """
         begun = perf_counter()
-        values = {**vars(scope), "most": _MOST_AT_ONCE}
+        values = {**vars(scope), "most": _MOST_OF_THE_PAST}
         async with self._loads:
             # Read first: what changes while the set is made is not in a set of this generation.
             states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(_State))
@@ -275,7 +281,7 @@ class WorkingSets:
                 self._weigh(entry)
                 return
         entry.units, entry.state = None, None
-        most = min(_MOST_AT_ONCE, self._most_units)
+        most = min(self._most_waited_for, self._most_units)
         filling = asyncio.create_task(self._fill(entry, scope, most=most), name="working set")
         try:
             fits = await asyncio.shield(filling)
@@ -283,7 +289,7 @@ class WorkingSets:
             # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
             self._finish_behind(entry, filling)
             raise
-        if not fits and self._most_units > _MOST_AT_ONCE:
+        if not fits and self._most_units > most:
             self._finish_behind(entry, self._fill(entry, scope, most=self._most_units))
         elif not fits:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S

@@ -217,6 +217,27 @@ async def test_a_user_with_too_much_has_none_and_is_served_by_the_index(two: tup
 
 
 @pytest.mark.indexed
+async def test_no_turn_waits_for_a_large_set(services: Services) -> None:
+    turn = await exchange(services.turns, SAID[0], "Noted.")
+    await services.memory.indexing.index_waiting()
+    sets = WorkingSets(
+        services.database,
+        services.memory.index,
+        dimension=services.embedder.dimension,
+        limit_bytes=2**20,
+        most_waited_for=1,
+        lost=services.memory.episodes.index_again,
+    )
+    scope = Scope(DEFAULT_TENANT, turn.user_id, turn.expert_id)
+    assert await sets.of(scope, None) is None, "the index serves"
+    await sets.settled()
+    loaded = await sets.of(scope, None)
+    assert loaded is not None
+    assert len(loaded.units) == 2
+    await sets.close()
+
+
+@pytest.mark.indexed
 async def test_a_moment_that_is_asked_for_again_is_not_read_again_until_memory_changes(services: Services) -> None:
     turn = await exchange(services.turns, "My dog is called Bruno.", "Noted.")
     await services.memory.indexing.index_waiting()
