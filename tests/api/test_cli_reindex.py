@@ -15,8 +15,9 @@ from services.bootstrap import Services, open_services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.memory.episodes.scope import Scope
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from tests.conftest import free_port
+from tests.support.archiving import with_embeddings
 from tests.support.command import run_command, start_command
 from tests.support.fork_server import ForkedProcess
 from tests.support.jobs import until
@@ -33,13 +34,7 @@ QUESTIONS = ("Bruno the dog", "number 7", "a good dog")
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings."""
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        embedding_model="scripted-embeddings",
-        embedding_dim=DIMENSIONS,
-    )
+    return with_embeddings(model_server)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.soak]
 
 NAME = """() => {
   const node = document.activeElement
-  if (!node.matches('button, a, article')) return ''
+  if (!node.matches('button, a, article, summary')) return ''
   return `${node.getAttribute('aria-label') ?? ''} ${node.textContent ?? ''}`.trim()
 }"""
 
@@ -58,7 +58,9 @@ async def test_a_user_talks_sees_why_and_forgets_by_keyboard(
         await expect(page.locator(".composer textarea")).to_be_focused()
         await page.locator("body").press("Shift+Tab")
         await _tab_to(page, "Skip")
-        await _tab_to(page, "Memories")
+        await _tab_to(page, "Details")
+        await page.keyboard.press("Enter")
+        await _tab_to(page, "Archive")
         await page.keyboard.press("Enter")
         await page.locator("article").first.wait_for()
         await _tab_to(page, "Open")

@@ -69,7 +69,7 @@ async def test_every_number_is_the_one_that_the_api_gives(
         assert tokens == [str(each["usage"]["total_tokens"]) for each in turns]
 
         await seen.open("recall")
-        await page.get_by_role("searchbox").fill("dog")
+        await page.get_by_role("searchbox", name="What would you ask?").fill("dog")
         await page.keyboard.press("Enter")
         await page.locator(".legs").first.wait_for()
         found = (await client.post("/api/v1/users/me/episodes/search", json={"query": "dog", "top_k": 10})).json()[

@@ -30,6 +30,18 @@ def with_small_model(server: ModelServer) -> Settings:
     )
 
 
+def with_embeddings(server: ModelServer, **more: Any) -> Settings:
+    """Settings with an endpoint of embeddings of eight dimensions."""
+    return load_settings(
+        llm_model="scripted",
+        llm_base_url=server.base_url,
+        llm_api_key="secret-key",
+        embedding_model="scripted-embeddings",
+        embedding_dim=8,
+        **more,
+    )
+
+
 async def thirty_messages(services: Services) -> UUID:
     """A conversation of thirty messages, of which 24 may be archived."""
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))

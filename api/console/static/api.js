@@ -72,8 +72,8 @@ export async function all(path, query = {}, most = 2000) {
   return items
 }
 
-/** The events of a response of type `text/event-stream`, each `{id, status, content}`, as they come. */
-export async function* events(response) {
+/** The parts of a response between separators, as they come; what follows the last one is cut off. */
+async function* parts(response, separator) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let buffer = ''
   try {
@@ -82,15 +82,25 @@ export async function* events(response) {
       if (done) return
       buffer += value.replaceAll('\r', '')
       let from = 0
-      for (let end; (end = buffer.indexOf('\n\n', from)) >= 0; from = end + 2) {
-        const event = eventOf(buffer.slice(from, end))
-        if (event) yield event
-      }
+      for (let end; (end = buffer.indexOf(separator, from)) >= 0; from = end + separator.length) yield buffer.slice(from, end)
       buffer = buffer.slice(from)
     }
   } finally {
     reader.cancel().catch(() => {})
   }
+}
+
+/** The events of a response of type `text/event-stream`, each `{id, status, content}`, as they come. */
+export async function* events(response) {
+  for await (const frame of parts(response, '\n\n')) {
+    const event = eventOf(frame)
+    if (event) yield event
+  }
+}
+
+/** The lines of a response, each a JSON object, as they come. */
+export async function* jsonLines(response) {
+  for await (const line of parts(response, '\n')) yield JSON.parse(line)
 }
 
 function eventOf(frame) {

@@ -47,7 +47,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     }
   }
   useEffect(() => {
-    if (id && id === conversation.id) return
+    if ((id ?? null) === conversation.id) return // also a new one, which may have been given documents by now
     conversation.close()
     open(id ? new Conversation(user) : fresh(user), id)
     setEarlier(SHOWN_AT_FIRST)

@@ -1,6 +1,6 @@
 // Settings: who the user is, how this browser shows things, and what is brought from elsewhere or taken along.
 
-import { download, patch, send, userPath } from '../api.js'
+import { download, jsonLines, patch, send, userPath } from '../api.js'
 import { currentLanguage, LANGUAGES, number, t } from '../i18n.js'
 import { Button, Field, Failure, html, Loaded, Page, Select, toast, useLoad, useRef, useState } from '../ui.js'
 import { chooseTheme, chosenTheme, TEMPORARY, THEMES } from '../preferences.js'
@@ -70,7 +70,7 @@ function Archive({ user, conversations }) {
     setAt({ sending: true })
     try {
       const response = await send('POST', userPath(user, 'archive-imports'), { query: { vendor }, body: chosen, headers: { 'Content-Type': 'application/octet-stream' }, raw: true })
-      for await (const line of lines(response)) setAt(line)
+      for await (const line of jsonLines(response)) setAt(line)
       conversations.reload()
     } catch (error) {
       setFailure(error)
@@ -88,17 +88,4 @@ function Archive({ user, conversations }) {
       ${at.problem && html`<p class="bad">${at.problem}</p>`}${at.refused > 0 && html`<p class="bad">${t('settings.refused', { n: number(at.refused) })}</p>`}${at.errors.slice(0, 5).map((error) => html`<p class="bad"><small>${error}</small></p>`)}`}
     ${failure && html`<${Failure} error=${failure} />`}
   </section>`
-}
-
-/** The lines of an answer as they come, each a JSON object. */
-async function* lines(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-  let buffer = ''
-  for (;;) {
-    const { value, done } = await reader.read()
-    const parts = (buffer + (value ?? '')).split('\n')
-    buffer = parts.pop()
-    for (const part of parts) yield JSON.parse(part)
-    if (done) return
-  }
 }

@@ -12,7 +12,8 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
+from tests.support.archiving import with_embeddings
 from tests.support.fork_server import ROOT, ForkedProcess
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
@@ -41,13 +42,7 @@ asyncio.run(main())
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings."""
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        embedding_model="scripted-embeddings",
-        embedding_dim=8,
-    )
+    return with_embeddings(model_server)
 
 
 @pytest.fixture

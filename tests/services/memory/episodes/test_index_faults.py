@@ -19,7 +19,8 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.scope import Scope
 from services.memory.episodes.shards import shard_of
 from services.memory.recall.recall import RecallResult, TurnQuery
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
+from tests.support.archiving import with_embeddings
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
@@ -33,14 +34,7 @@ DIMENSIONS = 8
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings, and time enough for a busy machine."""
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        embedding_model="scripted-embeddings",
-        embedding_dim=DIMENSIONS,
-        memory_recall_budget_ms=3000,
-    )
+    return with_embeddings(model_server, memory_recall_budget_ms=3000)
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.wholes import WholeErasure
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
+from tests.support.archiving import with_embeddings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
@@ -39,13 +40,7 @@ LATE = EmbeddingsScript(delay_s=2)
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings."""
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        embedding_model="scripted-embeddings",
-        embedding_dim=8,
-    )
+    return with_embeddings(model_server)
 
 
 @pytest.fixture
