@@ -57,11 +57,17 @@ WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
 
+# Each is found by its id: joined, all of a tenant's would be read while there are no statistics.
 FOUND: LiteralString = f"""
 SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
-JOIN remembered_episodes e ON e.id = hit.episode_id AND {VISIBLE}
-LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
+CROSS JOIN LATERAL (
+    SELECT * FROM remembered_episodes e WHERE e.id = hit.episode_id AND {VISIBLE} LIMIT 1
+) AS e
+LEFT JOIN LATERAL (
+    SELECT * FROM remembered_messages m
+    WHERE m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed LIMIT 1
+) AS m ON true
 {_QUESTION}
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
 """  # noqa: S608 — our own text only

@@ -52,6 +52,14 @@ def test_no_plan_reads_a_table_whole(empty_database: psycopg.Connection, stateme
     assert [found[1] for line in lines if (found := re.search("Seq Scan on ([a-z_]+)", line))] == []
 
 
+def test_memories_are_found_by_their_ids(empty_database: psycopg.Connection) -> None:
+    text, _ = positional(statements.FOUND, defaultdict(lambda: None))
+    plan = empty_database.execute(f"EXPLAIN (GENERIC_PLAN) {text}").fetchall()
+    conditions = [line for (line,) in plan if "Index Cond" in line]
+    assert len(conditions) == 3
+    assert all(re.search(r"\bid = ", each) for each in conditions), conditions
+
+
 @pytest.fixture(scope="module")
 def million_messages(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
     """A database with a million messages in 20,000 conversations, and with statistics."""
