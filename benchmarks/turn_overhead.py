@@ -307,9 +307,7 @@ _QUICK: dict[str, Any] = {
 def main() -> None:
     """Read the options, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.turn_overhead", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="four kinds, 600 units, burst 20: about four minutes"
-    )
+    parser.add_argument("--quick", action="store_true", help="four kinds, 600 units, burst 20: about four minutes")
     parser.add_argument("--messages", type=Path, metavar="FOLDER", help="of dialogues; without, they are made up")
     parser.add_argument("--units", type=int, nargs="+", help="remembered messages of each user")
     parser.add_argument("--load", nargs="+", metavar="MODE-N", help="burst or paced, and turns at once")
