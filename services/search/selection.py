@@ -18,7 +18,7 @@ OVER_BUDGET = "over the budget"
 LIKELY, _LIKELY_FOR_WORK = 0.05, 0.1
 """Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
 copes with a line too many, not with a missing one."""
-CLOSE = 0.07
+CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
 _LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.02, 0.03, 0.02
 """The floor where the message refers to what was said before, where it asks about the user's own affairs, and
