@@ -131,9 +131,9 @@ class Undo:
             await self._undo_core(connection, owner, _Logged(*row))
         await connection.execute(sql.RESTORE_MESSAGES, values)
         await connection.execute(sql.RESTORE_NOTES, values)
-        await connection.execute(sql.RETRACT_WRITTEN, values)
         message_ids, unmerged = values["message_ids"], before.get("unmerged", [])
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, unmerged)
+        await connection.execute(sql.RETRACT_WRITTEN, values)  # last: what it brings back has the same mark
         if values["message_ids"]:
             await self._hiding.file_again(connection, owner)
 
