@@ -150,7 +150,7 @@ def score(
     asked = terms(query.text)
     by_assistant, asking, nothing, written = units.kinds()
     words, full = _by_words(query, asked, units, mask)
-    cosines, average, spread = _by_meaning(query, vectors, units, mask)
+    cosines, average, spread, stating = _by_meaning(query, vectors, units, mask, heads)
     questions = (words / full * _FULL_MATCH, (cosines - average) / spread / _SPREAD)
     if query.asks:  # what only asks the same matches best of all, and answers nothing
         words = np.where(nothing, _ECHO * words, words)
@@ -161,8 +161,8 @@ def score(
     total = 0.5 * relative + 0.5 * _relative(meaning.clip(min=0)) * bool(vectors)
     before, after = (np.append(relative, 0.0)[places] for places in (near.previous, near.following))
     answers = _answers(by_assistant, asking, near.previous, *questions)
-    suits, choice = _suiting(vectors, units, heads)
-    suits = np.where(by_assistant | nothing, 0.0, suits)
+    choice = choice_in(vectors, heads)
+    suits = np.where(by_assistant | nothing, 0.0, choice * stating)
     around = _AROUND * (before + after) * near.coherence
     chosen = np.where(mask, total + around + answers + _SUITING * suits, -1.0)
     places = _best(chosen, CANDIDATES)
@@ -279,18 +279,6 @@ def choice_in(vectors: Sequence[Sequence[float]], heads: Heads | None) -> float:
     return 1 / (1 + math.exp(-heads.leaves_choice.logit(vectors[0]))) if heads and vectors else 0.0
 
 
-def _suiting(
-    vectors: Sequence[Sequence[float]], units: Searched, heads: Heads | None
-) -> tuple[Values | float, float]:
-    """How far each unit states a preference and the message leaves a choice, and the latter alone."""
-    if heads is None or not vectors:
-        return 0.0, 0.0
-    choice = choice_in(vectors, heads)
-    head = heads.states_preference
-    logits = head.logits(units.by_meaning(head.direction[None])[0])
-    return choice * np.nan_to_num((logits / _MOST_LOGIT).clip(-1, 1)), choice
-
-
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:
     """The better of two best matches, as a share of the full one."""
     if not len(words):
@@ -299,11 +287,15 @@ def _top(words: Values, full: float, more: Values, fuller: float) -> float:
 
 
 def _by_meaning(
-    query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask
-) -> tuple[Values, float, float]:
-    """The cosines of the message or of its best part, and their average and spread."""
+    query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask, heads: Heads | None
+) -> tuple[Values, float, float, Values]:
+    """The cosines of the message or of its best part, their average and spread, and what states a
+    preference, from -1 to 1.
+
+    All in one pass over the units' embeddings.
+    """
     if not vectors:
-        return np.full(len(mask), np.nan), 0.0, 1.0
+        return np.full(len(mask), np.nan), 0.0, 1.0, np.zeros(len(mask))
     every = np.asarray(vectors, dtype=np.float32)
     every /= np.maximum(np.linalg.norm(every, axis=1, keepdims=True), 1e-9)
     if query.recent:
@@ -312,13 +304,18 @@ def _by_meaning(
         before /= max(float(np.linalg.norm(before)), 1e-9)
         blended = (1 - query.context_share) * every[0] + query.context_share * before
         every = np.vstack([blended / max(float(np.linalg.norm(blended)), 1e-9), every[said:]])
-    found = units.by_meaning(every)
+    head = heads.states_preference if heads else None
+    found = units.by_meaning(every if head is None else np.vstack([every, head.direction]))
+    stating = np.zeros(len(mask))
+    if head is not None:
+        stating = np.nan_to_num((head.logits(found[-1]) / _MOST_LOGIT).clip(-1, 1))
+        found = found[:-1]
     own = found[0][mask & ~np.isnan(found[0])]
     # A user with few units is supposed to have some more that are about other things.
     size = len(own) + _OTHERS
     average = (float(own.sum()) + _OTHERS * _USUAL) / size
     squares = float(((own - average) ** 2).sum()) + _OTHERS * _USUAL_SPREAD**2
-    return found.max(axis=0), average, (squares / size) ** 0.5
+    return found.max(axis=0), average, (squares / size) ** 0.5, stating
 
 
 def _relative(values: Values) -> Values:
