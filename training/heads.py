@@ -1,10 +1,10 @@
 """Learn what messages are like: `python -m training.heads`, before `python -m training.recall_weights`.
 
-Three logistic regressions over embeddings of the built-in encoder: of messages that let a preference slip, of
-requests on which one bears (`training/data/choices_*.jsonl`), and of questions that documents answer
-(`benchmarks/data/routing`, without `unseen`); each against facts, questions after them, and messages that need
-nothing. They are written to `services/search/heads.json`. The preferences from which `recall_weights` learns are
-others, so that it weighs what the heads know and not what they have seen.
+Two logistic regressions over embeddings of the built-in encoder: of requests on which a preference bears
+(`training/data/choices_*.jsonl`), and of questions that documents answer (`benchmarks/data/routing`, without
+`unseen`); each against facts, questions after them, and messages that need nothing. They are written to
+`services/search/heads.json`. The preferences from which `recall_weights` learns are others, so that it weighs what
+the heads know and not what they have seen.
 """
 
 import json
@@ -19,7 +19,7 @@ from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 
 _ROOT = Path(__file__).parent.parent
 _OWN, _ROUTING = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing"
-_RIDGES = {"states_preference": 3.0, "leaves_choice": 3.0, "asks_documents": 1.0}
+_RIDGES = {"leaves_choice": 3.0, "asks_documents": 1.0}
 _STEPS = 30
 
 Texts = Sequence[str]
@@ -40,11 +40,9 @@ def _examples() -> Mapping[str, tuple[Texts, Texts]]:
     choices = [*_read(_OWN, "choices_*.jsonl")]
     facts = [*_read(_OWN, "facts_*.jsonl")][::2]
     nothing = [*_lines("ordinary_*.txt"), *_lines("questions_*.txt")]
-    told = [each[key] for each in facts for key in ("told", "near")] + [*_lines("remarks_*.txt")]
     asked = [each["question"] for each in facts]
     routed = [*_routed()]
     return {
-        "states_preference": ([each["told"] for each in choices], [*told, *nothing]),
         "leaves_choice": ([each["message"] for each in choices], [*asked, *nothing]),
         "asks_documents": (
             [text for text, base in routed if base],

@@ -25,14 +25,16 @@ from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHIN
 from services.memory.recall.working_set import WorkingSet
 from services.search.heads import Heads
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import FEATURES, SHOWN, Values, choice_in, score, shown_features
+from services.search.ranking import FEATURES, SHOWN, Mask, Values, choice_in, score, shown_features, sought
 from services.text.language import language_of
 from services.text.questions import asks
 from services.text.speech import states_something
 from services.text.tokenizer import indexed_text, terms
+from training.matching import Pairs, learn_matching
 
 OWN = Path(__file__).parent / "data"
-WEIGHTS = Path(__file__).parent.parent / "services" / "search" / "weights.json"
+_SEARCH = Path(__file__).parent.parent / "services" / "search"
+WEIGHTS, MATCHING = _SEARCH / "weights.json", _SEARCH / "matching.npy"
 _NAMES = UUID(int=0)
 _RIDGE = 2.0
 _STEPS = 15
@@ -51,9 +53,13 @@ _WRITTEN = 1.0
 """How much better a written memory stands: no set holds any to learn it from."""
 _LOOKED_AT = 20
 """The best units, among which it is chosen what is shown."""
+_OWN_FAMILIES = {"facts", "few", "preferences"}
+_OTHERS = 400
+"""Units of a store that are set against those that bear on its messages."""
+_WEIGHT_OF_A_FAMILY, _WEIGHT_OF_CHOICES = 0.8, 2.0
 _FIRST_DAY = datetime(2026, 1, 1, 9, tzinfo=UTC)
 _ENCODER = BuiltinEncoder()
-HEADS = Heads.of(NAME)
+_VECTORS: dict[str, list[float]] = {}
 
 
 Group = tuple[Values, Values, float]
@@ -61,11 +67,24 @@ Group = tuple[Values, Values, float]
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A message to search for, and the places of what bears on it."""
+
+    family: str
+    source: str
+    units: WorkingSet
+    query: Query
+    vectors: list[list[float]]
+    mask: Mask
+    relevant: frozenset[int]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class Observation:
     """The best units for one message, and which of them bear on it."""
 
     family: str
-    source: str
     query: Query
     features: dict[str, Values]
     """With embeddings (`meaning`) and without (`words`)."""
@@ -98,8 +117,10 @@ class Said:
 
 
 def encode(texts: list[str]) -> list[list[float]]:
-    """Return the embeddings of texts."""
-    return _ENCODER.encode(texts)
+    """Return the embeddings of texts; they are kept."""
+    missing = [text for text in dict.fromkeys(texts) if text not in _VECTORS]
+    _VECTORS.update(zip(missing, _ENCODER.encode(missing) if missing else (), strict=True))
+    return [_VECTORS[text] for text in texts]
 
 
 def working_set(messages: Sequence[Said]) -> WorkingSet:
@@ -120,9 +141,7 @@ def working_set(messages: Sequence[Said]) -> WorkingSet:
                 content=UnitContent(terms(text), _kinds(said)),
                 vector=vector,
             )
-            for number, (said, text, vector) in enumerate(
-                zip(messages, texts, _ENCODER.encode(texts), strict=True)
-            )
+            for number, (said, text, vector) in enumerate(zip(messages, texts, encode(texts), strict=True))
         ],
     )
     return units
@@ -134,7 +153,7 @@ def _kinds(said: Said) -> int:
     return ASKS * asks(said.text, language_of([said.text])) | STATES_NOTHING * (not states_something(said.text))
 
 
-def observe(
+def ask(
     family: str,
     source: str,
     units: WorkingSet,
@@ -144,31 +163,35 @@ def observe(
     said: Sequence[Utterance] = (),
     speaker: str = "",
     until: datetime | None = None,
-) -> Observation | None:
-    """Search for a message with embeddings and without; None for one without a letter."""
+) -> Asked | None:
+    """Return a message to search for; None for one without a letter."""
     query = make_query(message, said, speaker=speaker)
     if query is None:
         return None
     mask = units.within(until=until)
-    vectors = _ENCODER.encode(list(query.texts))
+    return Asked(family, source, units, query, encode(list(query.texts)), mask, frozenset(relevant))
+
+
+def observe(asked: Asked, heads: Heads) -> Observation:
+    """Search for a message with embeddings and without."""
     found = {
-        "meaning": score(query, vectors, units, mask, HEADS),
-        "words": score(query, (), units, mask),
+        "meaning": score(asked.query, asked.vectors, asked.units, asked.mask, heads),
+        "words": score(asked.query, (), asked.units, asked.mask),
     }
     return Observation(
-        family,
-        source,
-        query,
+        asked.family,
+        asked.query,
         {kind: each.features for kind, each in found.items()},
         {kind: each.places.tolist() for kind, each in found.items()},
-        {kind: units.kinds()[2][each.places].astype(np.float64) for kind, each in found.items()},
-        int(mask.sum()),
-        frozenset(relevant),
-        {"meaning": choice_in(vectors, HEADS), "words": 0.0},
+        {kind: asked.units.kinds()[2][each.places].astype(np.float64) for kind, each in found.items()},
+        int(asked.mask.sum()),
+        asked.relevant,
+        {"meaning": choice_in(asked.vectors, heads), "words": 0.0},
+        asked.weight,
     )
 
 
-def of_folder(folder: Path, name: str) -> Iterator[Observation]:
+def of_folder(folder: Path, name: str) -> Iterator[Asked]:
     """Observe the questions of a folder, and messages that need nothing on the stores of everyday talk."""
     dataset = load(folder)
     family = _FAMILIES.get(folder.parent.name.split("-")[0]) or re.split(r"[_\-/]", name)[0]
@@ -182,7 +205,7 @@ def of_folder(folder: Path, name: str) -> Iterator[Observation]:
         evidence = [places[question.user, each] for each in question.evidence if (question.user, each) in places]
         if question.day is not None or not evidence:
             continue
-        found = observe(
+        found = ask(
             family, name, stores[question.user], question.text, evidence,
             said=question.said, speaker=question.speaker, until=question.until,
         )  # fmt: skip
@@ -191,7 +214,7 @@ def of_folder(folder: Path, name: str) -> Iterator[Observation]:
     if len(stores) > 2:  # noqa: PLR2004 — many small stores: everyday talk
         for units in list(stores.values())[:4]:
             for message in _ordinary(name):
-                if found := observe(family, "ordinary", units, message, ()):
+                if found := ask(family, "ordinary", units, message, ()):
                     yield found
 
 
@@ -216,7 +239,7 @@ def _ordinary(name: str) -> list[str]:
     return (OWN / f"ordinary_{language}.txt").read_text(encoding="utf-8").splitlines()
 
 
-def of_own_data(language: str, *, stores: int = 7) -> Iterator[Observation]:
+def of_own_data(language: str, *, stores: int = 7) -> Iterator[Asked]:
     """Observe facts and preferences among unrelated remarks."""
     chance = random.Random(1)  # noqa: S311 — a shuffle
     facts = _read(OWN / f"facts_{language}.jsonl")
@@ -239,11 +262,11 @@ def of_own_data(language: str, *, stores: int = 7) -> Iterator[Observation]:
         for each in liked:
             yield from _one("preferences", units, each["message"], said.index(each["told"]))
         for message in chance.sample(_ordinary(language), 20):
-            if found := observe("facts", "ordinary", units, message, ()):
+            if found := ask("facts", "ordinary", units, message, ()):
                 yield found
 
 
-def of_few(language: str) -> Iterator[Observation]:
+def of_few(language: str) -> Iterator[Asked]:
     """Observe facts and preferences in stores of few units."""
     chance = random.Random(1)  # noqa: S311 — a shuffle
     facts = _read(OWN / f"facts_{language}.jsonl")
@@ -266,12 +289,12 @@ def of_few(language: str) -> Iterator[Observation]:
         for message, told in asked + [(each["message"], each["told"]) for each in liked]:
             yield from _one("few", units, message, said.index(told))
         for message in chance.sample(_ordinary(language), 4):
-            if found := observe("few", "ordinary", units, message, ()):
+            if found := ask("few", "ordinary", units, message, ()):
                 yield replace(found, weight=_ORDINARY_OF_FEW)
 
 
-def _one(source: str, units: WorkingSet, message: str, place: int) -> Iterator[Observation]:
-    if found := observe(source, source, units, message, [place]):
+def _one(source: str, units: WorkingSet, message: str, place: int) -> Iterator[Asked]:
+    if found := ask(source, source, units, message, [place]):
         yield found
 
 
@@ -279,13 +302,58 @@ def _read(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def sampled(observations: Sequence[Observation]) -> list[Observation]:
-    """Return at most `_MOST` observations of each family and kind of message."""
+def sampled(messages: Sequence[Asked]) -> list[Asked]:
+    """Return at most `_MOST` messages of each family and kind."""
     chance = random.Random(1)  # noqa: S311 — a sample
-    kinds: defaultdict[tuple[str, bool], list[Observation]] = defaultdict(list)
-    for each in observations:
+    kinds: defaultdict[tuple[str, bool], list[Asked]] = defaultdict(list)
+    for each in messages:
         kinds[each.family, bool(each.relevant)].append(each)
     return [each for some in kinds.values() for each in chance.sample(some, min(len(some), _MOST))]
+
+
+def pairs_of(asked: Sequence[Asked]) -> list[Pairs]:
+    """Return the messages on which something bears, with what does and what else their stores hold."""
+    chance = np.random.default_rng(1)
+    stores: defaultdict[int, list[Asked]] = defaultdict(list)
+    for each in asked:
+        if each.relevant and each.family not in _OWN_FAMILIES:
+            stores[id(each.units)].append(each)
+    counts = Counter(each.family for each in asked if each.relevant)
+    pairs = []
+    for some in stores.values():
+        wanted = sorted(frozenset[int]().union(*(each.relevant for each in some)))
+        others = np.setdiff1d(some[0].mask.nonzero()[0], wanted)
+        places = np.array([*wanted, *chance.permutation(others)[:_OTHERS]], dtype=np.intp)
+        bears = np.array([[place in each.relevant for place in places.tolist()] for each in some])
+        pairs.append(
+            Pairs(
+                np.array([sought(each.query, each.vectors)[0] for each in some]),
+                some[0].units.embeddings(places),
+                bears,
+                _WEIGHT_OF_A_FAMILY * len(some) / counts[some[0].family],
+            )
+        )
+    return [*pairs, *_own_pairs(facts="facts" in counts)]
+
+
+def _own_pairs(*, facts: bool) -> Iterator[Pairs]:
+    for language in ("en", "zh"):
+        choices, told = (_read(OWN / f"{name}_{language}.jsonl") for name in ("choices", "facts"))
+        remarks = (OWN / f"remarks_{language}.txt").read_text(encoding="utf-8").splitlines()
+        other = [each["near"] for each in told] + remarks
+        every = [each["told"] for each in told]
+        yield _one_each(choices, "message", [*other, *every[::2]], _WEIGHT_OF_CHOICES)
+        if facts:
+            yield _one_each(told, "question", other, 1.0)
+
+
+def _one_each(examples: Sequence[dict[str, str]], key: str, other: Sequence[str], weight: float) -> Pairs:
+    messages, units = (
+        np.array(encode(texts), dtype=np.float32)
+        for texts in ([each[key] for each in examples], [*(each["told"] for each in examples), *other])
+    )
+    messages, units = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (messages, units))
+    return Pairs(messages, units, np.eye(len(messages), len(units), dtype=np.bool_), weight)
 
 
 def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Values]:
@@ -348,16 +416,31 @@ def recall_at(observations: Sequence[Observation], order: Values, kind: str, mos
     return float(np.mean(shares)) if shares else float("nan")
 
 
+def _observed(asked: Sequence[Asked]) -> Iterator[Observation]:
+    """Observe each family with a matching learned without it: with its own, meaning would seem to tell more."""
+    heads = Heads.of(NAME)
+    if heads is None:
+        raise LookupError(f"heads.json was not learned with {NAME}")
+    some = sampled(asked)
+    for family in sorted({each.family for each in some}):
+        together = _OWN_FAMILIES if family in _OWN_FAMILIES else {family}
+        without = learn_matching(pairs_of([each for each in asked if each.family not in together]))
+        for each in some:
+            if each.family == family:
+                yield observe(each, replace(heads, matching=without))
+
+
 def main() -> None:
     """Learn from the folders named, and write the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--left-out", action="store_true", help="also say how each family is found by the others")
     given = parser.parse_args()
-    observations = [each for language in ("en", "zh") for each in (*of_own_data(language), *of_few(language))]
+    asked = [each for language in ("en", "zh") for each in (*of_own_data(language), *of_few(language))]
     for folder in given.folders:
-        observations += of_folder(folder, folder.name)
-    observations = sampled(observations)
+        asked += of_folder(folder, folder.name)
+    np.save(MATCHING, learn_matching(pairs_of(asked)).astype(np.float16))
+    observations = [*_observed(asked)]
     if given.left_out:
         for family in sorted({each.family for each in observations}):
             others = [each for each in observations if each.family != family]

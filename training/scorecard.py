@@ -13,14 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from services.evaluation.dataset import Question, load
+from services.llm.builtin_embeddings import NAME
 from services.memory.recall.working_set import WorkingSet
+from services.search.heads import Heads
 from services.search.queries import make_query
 from services.search.ranking import Mask, Values, choice_in, score
 from services.search.selection import CLOSE, Floor
 from services.text.tokenizer import terms
-from training.recall_weights import HEADS, encode, stores_of, working_set
+from training.recall_weights import encode, stores_of, working_set
 
 _FIRST, _SHOWN, _RRF = 10, 8, 60
+_HEADS = Heads.of(NAME)
 
 
 def main() -> None:
@@ -69,14 +72,14 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
         return {}
     mask = units.within(until=question.until)
     vectors = encode(list(query.texts))
-    ours = score(query, vectors, units, mask, HEADS)
+    ours = score(query, vectors, units, mask, _HEADS)
     words, _ = units.by_words(terms(query.text), mask)
     [meaning] = units.by_meaning(np.asarray(vectors[:1], dtype=np.float32))
     by_words, by_meaning = _order(words, mask), _order(meaning, mask)
     fused = np.zeros(len(mask))
     for order in (by_words, by_meaning):
         fused[order] += 1 / (_RRF + np.arange(1, len(order) + 1))
-    least = Floor.of(query, choice=choice_in(vectors, HEADS)).likelihood
+    least = Floor.of(query, choice=choice_in(vectors, _HEADS)).likelihood
     likely = ours.probability[:_SHOWN]
     admitted = likely >= max(least, CLOSE * float(likely.max(initial=0.0)))
     return {

@@ -1,9 +1,9 @@
-"""Linear heads over embeddings: what a message is like, beyond what it is about.
+"""What is learned of the built-in encoder: what a message is like, and what bears on it.
 
-Somebody who asks where to eat does not say that they eat no meat. Neither words nor subject tell that the one
-bears on the other, but one states a preference and the other leaves a choice. Likewise, a question that documents
-answer differs from small talk with the same words. The heads hold for the encoder with which `training/heads.py`
-learned them.
+An encoder puts a message beside what sounds like it, a question beside questions. Somebody who asks where to eat
+does not say that they eat no meat: `matching`, which `training/matching.py` learned, turns a message towards what
+bears on it. Linear heads (`training/heads.py`) tell a message that leaves a choice from others, and a question
+that documents answer from small talk with the same words.
 """
 
 import json
@@ -32,10 +32,6 @@ class Head:
     scale: float
     constant: float
 
-    def logits(self, cosines: Values) -> Values:
-        """Return the logit for each cosine of an embedding with the direction."""
-        return self.scale * cosines + self.constant
-
     def logit(self, vector: Sequence[float]) -> float:
         """Return the logit for an embedding."""
         found = np.asarray(vector, dtype=np.float32)
@@ -48,14 +44,22 @@ class Heads:
     """The heads for one encoder.
 
     Attributes:
-        states_preference: What somebody said states what they prefer, want or avoid.
         leaves_choice: A message leaves a choice on which a preference may bear.
         asks_documents: A message asks what the documents of an organisation would answer.
+        matching: Turns the embedding of a message towards those of what bears on it: two matrices, whose product
+            is added.
     """
 
-    states_preference: Head
     leaves_choice: Head
     asks_documents: Head
+    matching: NDArray[np.float32]
+
+    def turned(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return embeddings of messages (rows) turned towards those of what bears on them, of length 1."""
+        into, out = self.matching
+        found: NDArray[np.float32] = vectors + vectors @ into.T @ out
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        return found
 
     @classmethod
     @cache
@@ -64,7 +68,9 @@ class Heads:
         stored = json.loads((files(__package__) / "heads.json").read_text(encoding="utf-8"))
         if stored.pop("encoder") != encoder:
             return None
-        return cls(**{name: _head(head) for name, head in stored.items()})
+        with (files(__package__) / "matching.npy").open("rb") as file:
+            matching = np.load(file).astype(np.float32)
+        return cls(matching=matching, **{name: _head(head) for name, head in stored.items()})
 
 
 def _head(stored: Mapping[str, Sequence[float]]) -> Head:

@@ -26,9 +26,8 @@ Mask = NDArray[np.bool_]
 CANDIDATES = 100
 """Units that the model looks at."""
 _SEEDS = 3
-_AROUND, _SUITING = 0.25, 0.25
-"""How much a neighbour's match, and a preference that the message leaves room for, count when candidates are
-chosen."""
+_AROUND = 0.25
+"""How much a neighbour's match counts when candidates are chosen."""
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
 _ECHO = 0.1
@@ -37,23 +36,21 @@ _OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
 _FEW, _MANY = 8, 50
 """Numbers of units below and above which it does not matter how many there are."""
 _SPREAD = 5.0
-_MOST_LOGIT = 4.0
-"""Logits beyond it say no more."""
 _LONG = 5.0
 
 FEATURES = (
     "words",  # its score by words, as a share of a full match
-    "meaning",  # how far its cosine is above the average of the user's units
+    "meaning",  # how far its cosine with what the message is turned to is above the average of the user's units
+    "likeness",  # the same of its cosine with the message
     "association",  # what it shares with the best units beside the message's words
     "words_before",  # the score of the message before it, where neighbours are about the same
     "words_after",
     "visit",  # the best score of what was said within the same hours
     "answers",  # how well the question matches that it answers
     "by_assistant",  # the assistant said it, and the message is not about what the assistant said
-    "asks",  # it asks something
+    "asks",  # it asks something, and the message leaves no choice: a preference often stands beside a question
     "length",  # how many terms it has
     "written",  # it is a memory that was written
-    "suits",  # it states a preference, and the message leaves a choice
 )
 SHOWN = (
     "standing",  # its score by the features above, beyond the average of those found
@@ -63,7 +60,6 @@ SHOWN = (
     "of_oneself",  # the message speaks of the user's own affairs
     "wants_work",  # the message orders something done or explained
     "few",  # how few units the user has: among few, one that bears on a message is likelier
-    "suits",
     "chooses",  # the message leaves a choice
 )
 """What the probability depends on."""
@@ -150,7 +146,7 @@ def score(
     asked = terms(query.text)
     by_assistant, asking, nothing, written = units.kinds()
     words, full = _by_words(query, asked, units, mask)
-    cosines, average, spread, stating = _by_meaning(query, vectors, units, mask, heads)
+    cosines, average, spread, likeness = _by_meaning(query, vectors, units, mask, heads)
     questions = (words / full * _FULL_MATCH, (cosines - average) / spread / _SPREAD)
     if query.asks:  # what only asks the same matches best of all, and answers nothing
         words = np.where(nothing, _ECHO * words, words)
@@ -162,9 +158,8 @@ def score(
     before, after = (np.append(relative, 0.0)[places] for places in (near.previous, near.following))
     answers = _answers(by_assistant, asking, near.previous, *questions)
     choice = choice_in(vectors, heads)
-    suits = np.where(by_assistant | nothing, 0.0, choice * stating)
     around = _AROUND * (before + after) * near.coherence
-    chosen = np.where(mask, total + around + answers + _SUITING * suits, -1.0)
+    chosen = np.where(mask, total + around + answers, -1.0)
     places = _best(chosen, CANDIDATES)
     places = places[mask[places]]
     of_visit = np.zeros(int(near.visit.max()) + 1 if len(near.visit) else 1)
@@ -172,6 +167,7 @@ def score(
     columns = {
         "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
         "meaning": (meaning[places] - average) / spread / _SPREAD,
+        "likeness": likeness[places],
         "association": _association(units, _best(np.where(mask, total, -1.0), _SEEDS), frozenset(asked), mask)[
             places
         ],
@@ -180,10 +176,9 @@ def score(
         "visit": of_visit[near.visit[places]] * near.coherence,
         "answers": answers[places],
         "by_assistant": by_assistant[places] & (not query.of_assistant),
-        "asks": asking[places],
+        "asks": asking[places] * (1 - choice),
         "length": np.minimum(np.log1p(units.lengths(places)) / _LONG, 1.0) * near.coherence,
         "written": written[places],
-        "suits": suits[places],
     }
     features = np.column_stack([columns[name].astype(np.float64) for name in FEATURES])
     scores, probability = weighed(query, features, int(mask.sum()), choice=choice, with_meaning=bool(vectors))
@@ -234,7 +229,6 @@ def shown_features(query: Query, features: Values, scores: Values, found: int, c
             features[:, FEATURES.index("words")],
             features[:, FEATURES.index("meaning")],
             *(np.full(size, float(each)) for each in of_message),
-            features[:, FEATURES.index("suits")],
             np.full(size, choice),
             np.ones(size),
         ]
@@ -289,33 +283,42 @@ def _top(words: Values, full: float, more: Values, fuller: float) -> float:
 def _by_meaning(
     query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask, heads: Heads | None
 ) -> tuple[Values, float, float, Values]:
-    """The cosines of the message or of its best part, their average and spread, and what states a
-    preference, from -1 to 1.
-
-    All in one pass over the units' embeddings.
+    """The cosines with what the message or its best part is turned to, their average and spread, and how much
+    each unit is like the message itself. All in one pass over the units' embeddings.
     """
     if not vectors:
         return np.full(len(mask), np.nan), 0.0, 1.0, np.zeros(len(mask))
-    every = np.asarray(vectors, dtype=np.float32)
-    every /= np.maximum(np.linalg.norm(every, axis=1, keepdims=True), 1e-9)
-    if query.recent:
-        said = 1 + len(query.recent)
-        before = every[1:said].mean(axis=0)
-        before /= max(float(np.linalg.norm(before)), 1e-9)
-        blended = (1 - query.context_share) * every[0] + query.context_share * before
-        every = np.vstack([blended / max(float(np.linalg.norm(blended)), 1e-9), every[said:]])
-    head = heads.states_preference if heads else None
-    found = units.by_meaning(every if head is None else np.vstack([every, head.direction]))
-    stating = np.zeros(len(mask))
-    if head is not None:
-        stating = np.nan_to_num((head.logits(found[-1]) / _MOST_LOGIT).clip(-1, 1))
-        found = found[:-1]
-    own = found[0][mask & ~np.isnan(found[0])]
-    # A user with few units is supposed to have some more that are about other things.
+    every = sought(query, vectors)
+    found = units.by_meaning(np.vstack([heads.turned(every) if heads else every, every[:1]]))
+    average, spread = _usual(found[0], mask)
+    mean, deviation = _usual(found[-1], mask)
+    likeness = np.nan_to_num((found[-1] - mean) / deviation / _SPREAD)
+    return found[:-1].max(axis=0), average, spread, likeness
+
+
+def _usual(cosines: Values, mask: Mask) -> tuple[float, float]:
+    """Their average and spread. A user with few units is supposed to have more that are about other things."""
+    own = cosines[mask & ~np.isnan(cosines)]
     size = len(own) + _OTHERS
     average = (float(own.sum()) + _OTHERS * _USUAL) / size
     squares = float(((own - average) ** 2).sum()) + _OTHERS * _USUAL_SPREAD**2
-    return found.max(axis=0), average, (squares / size) ** 0.5, stating
+    return average, (squares / size) ** 0.5
+
+
+def sought(query: Query, vectors: Sequence[Sequence[float]]) -> NDArray[np.float32]:
+    """Return what units are compared with: the message with the talk before it, and its parts, of length 1."""
+    every = _of_length_1(np.array(vectors, dtype=np.float32))
+    if not query.recent:
+        return every
+    said = 1 + len(query.recent)
+    before = _of_length_1(every[1:said].mean(axis=0, keepdims=True))
+    blended = (1 - query.context_share) * every[:1] + query.context_share * before
+    return np.vstack([_of_length_1(blended), every[said:]])
+
+
+def _of_length_1(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    return found
 
 
 def _relative(values: Values) -> Values:

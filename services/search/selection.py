@@ -15,14 +15,14 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK = 0.05, 0.1
+LIKELY, _LIKELY_FOR_WORK = 0.055, 0.11
 """Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
 copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.02, 0.03, 0.02
-"""The floor where the message refers to what was said before, where it asks about the user's own affairs, and
-where it leaves a choice on which a preference may bear."""
+_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.02, 0.033, 0.01
+"""The floor where the message refers to what was said before, where it asks about the user's own affairs or about
+what the assistant said, and where it leaves a choice on which a preference may bear."""
 _IS_CHOICE = 0.5
 
 
@@ -65,7 +65,8 @@ class Floor:
             return cls(_LIKELY_FOR_A_CHOICE, then)
         if query.wants_work:
             return cls(_LIKELY_FOR_WORK, then)
-        return cls(_LIKELY_OF_ONESELF if query.asks and query.of_oneself else LIKELY, then)
+        of_both = query.of_oneself or query.of_assistant
+        return cls(_LIKELY_OF_ONESELF if query.asks and of_both else LIKELY, then)
 
     def admits_by_time(self, ranked: Ranked) -> bool:
         """Whether the unit was said in the time that the message refers to."""

@@ -129,21 +129,22 @@ class WorkingSet(UnitArrays):
             here &= self._column("said_at") >= before.timestamp()
         return bool((self._living & ~here & self._column("embedded")).any())
 
+    def embeddings(self, places: Places) -> NDArray[np.float32]:
+        """Return the embeddings at some places."""
+        found: NDArray[np.float32] = (
+            self._vectors.values[places].astype(np.float32) * self._scales.values[places][:, np.newaxis]
+        )
+        return found
+
     def _coherence(self, ones: Places, others: Places) -> float:
         """How much more alike neighbours are than other pairs, by the newest of them."""
         both = self._column("embedded")[ones] & self._column("embedded")[others]
         ones, others = ones[both][-_PAIRS:], others[both][-_PAIRS:]
         if not len(ones):
             return 0.0
-        one, other = self._floats(ones), self._floats(others)
+        one, other = self.embeddings(ones), self.embeddings(others)
         beside = float(np.einsum("ij,ij->i", one, other).mean())
         # The mean product of any two of them, without those with themselves.
         total = one.sum(axis=0)
         apart = (float(total @ total) - len(one)) / max(len(one) * (len(one) - 1), 1)
         return float(np.clip((beside - apart) / _COHERENT_AT, 0, 1)) * len(ones) / (len(ones) + _LEAST_PAIRS)
-
-    def _floats(self, places: Places) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = (
-            self._vectors.values[places].astype(np.float32) * self._scales.values[places][:, np.newaxis]
-        )
-        return found
