@@ -160,8 +160,9 @@ class SectionChange:
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
-        values = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
+        values: dict[str, Any] = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
         await self.connection.execute(core_sql.DELETE, values)
+        await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
         await self._note(Operation("core_memory_delete", self._section), trigger)
 
     async def _note(self, operation: Operation, trigger: Trigger) -> None:
