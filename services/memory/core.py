@@ -4,7 +4,7 @@ PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with
 in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
 
-from services.errors import BrokenReference, Conflict, NotFound
+from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
 from services.memory.blocks import Block, Change, ItemsChanged, Owner, SectionChange, stored_of
@@ -154,8 +154,7 @@ class CoreMemory:
             check_section(change.section)
             check_values({change.field: change.value})
         blocks, unmatched = [], []
-        # The shared section first, always: two such transactions never wait for each other.
-        for section in sorted({each.section for each in changes}, key=lambda name: (name != SHARED_SECTION, name)):
+        for section in _in_order(each.section for each in changes):
             changing = await self._locked(connection, owner, section)
             old = changing.content
             wanted = [change for change in changes if change.section == section]
@@ -169,6 +168,28 @@ class CoreMemory:
             if changing.version:
                 blocks.append(changing.block)
         return ItemsChanged(blocks, unmatched)
+
+    async def add_items(
+        self, connection: Connection, owner: Owner, added: Sequence[tuple[ItemChange, Trigger]]
+    ) -> list[InvalidInput | None]:
+        """Do the same with many items at once, each for a reason and with a version of its own.
+
+        Returns:
+            For each item why it was not accepted; None = it was.
+
+        Raises:
+            NotFound: the owner was erased.
+        """
+        changing: dict[str, tuple[SectionChange, Collection[bytes]]] = {}
+        for section in _in_order(change.section for change, _ in added):
+            one = await self._locked(connection, owner, section)
+            spares = one.version and any(trigger.actor in _BACKGROUND for _, trigger in added)
+            pins = await digests_pinned(connection, owner.tenant_id, [one.block.id]) if spares else set[bytes]()
+            changing[section] = one, pins
+        refused = [_version_of(*changing[change.section], change, trigger) for change, trigger in added]
+        for one, _ in changing.values():
+            await one.store()
+        return refused
 
     async def take_back(
         self,
@@ -304,6 +325,29 @@ class CoreMemory:
         values = {"tenant_id": owner.tenant_id}
         [(expert_id,)] = await self._database.fetch(owner.tenant_id, core_sql.HOME, values, tuple_row)
         return replace(owner, expert_id=expert_id)
+
+
+def _in_order(sections: Iterable[str]) -> list[str]:
+    """Return sections, the shared one first, always: two transactions never wait for each other."""
+    return sorted(set(sections), key=lambda name: (name != SHARED_SECTION, name))
+
+
+def _version_of(
+    changing: SectionChange, pins: Collection[bytes], change: ItemChange, trigger: Trigger
+) -> InvalidInput | None:
+    """Add the version of a section that one item makes, if it makes any; return why it is not accepted."""
+    old = changing.content or {}
+    pinned = pinned_among(changing.block.id, old, pins) if pins else ()
+    try:
+        check_section(change.section)
+        check_values({change.field: change.value})
+        kept, _ = without_removals_of(pinned, old, [change]) if pinned else ([change], [])
+        new = apply_changes(old, kept).content
+        if not _equal(old, new):
+            changing.add_version(new, "core_memory_change", trigger)
+    except InvalidInput as error:
+        return error
+    return None
 
 
 async def _sparing_pinned(
