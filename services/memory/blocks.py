@@ -77,6 +77,16 @@ class ItemsChanged:
     """Changes that found no item to change, or more than one, or in the background a pinned one."""
 
 
+@dataclass(frozen=True)
+class AddedItem:
+    """One of several items that are added at once."""
+
+    change: ItemChange
+    trigger: Trigger
+    of: Entry
+    """The operation that it is part of, which is logged before it."""
+
+
 class SectionChange:
     """A section that is being changed, in a transaction that has locked its owner's core memory."""
 
@@ -140,7 +150,7 @@ class SectionChange:
             InvalidInput: it would be too large, or one section too many.
         """
         self.add_version(new, what, trigger)
-        await self.store(whole=whole)
+        await self._note(await self.store(whole=whole))
 
     def add_version(self, new: dict[str, Any], what: str, trigger: Trigger) -> None:
         """Add a version, which `store` writes with those before.
@@ -158,11 +168,11 @@ class SectionChange:
         block = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
         self.stored = replace(self.stored, sections={**self.stored.sections, self._section: block})
 
-    async def store(self, *, whole: bool = False) -> None:
-        """Write the versions that were added."""
+    async def store(self, *, whole: bool = False) -> list[Entry]:
+        """Write the versions that were added; return what the caller logs of them."""
         added, self._added = self._added, []
         if not added:
-            return
+            return []
         values = {
             **vars(self.owner),
             "id": uuid7(),
@@ -183,16 +193,16 @@ class SectionChange:
         block = CoreMemoryBlock(content=added[-1].new, version=added[-1].number, rewritten_version=rewritten)
         self.stored = StoredCoreMemory(generation, {**self.stored.sections, self._section: block})
         self.changed = True
-        await self._note(
-            [(Operation(each.what, self._section, each.old, each.new), each.trigger) for each in added]
-        )
+        return [
+            self._entry(Operation(each.what, self._section, each.old, each.new), each.trigger) for each in added
+        ]
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
         values: dict[str, Any] = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
-        await self._note([(Operation("core_memory_delete", self._section), trigger)])
+        await self._note([self._entry(Operation("core_memory_delete", self._section), trigger)])
         await self.connection.execute(core_sql.CHANGED, vars(self.owner))
         await self.look()
         self.changed = True
@@ -202,13 +212,11 @@ class SectionChange:
         there = self.stored.sections.get(self._section)
         return there["rewritten_version"] if there else 0
 
-    async def _note(self, operations: Sequence[tuple[Operation, Trigger]]) -> None:
-        owner = self.owner
-        entries = [
-            Entry(operation, replace(trigger, expert_id=owner.expert_id, space_id=owner.space_id))
-            for operation, trigger in operations
-        ]
-        await self._log.append_all(self.connection, owner.tenant_id, owner.user_id, entries)
+    def _entry(self, operation: Operation, trigger: Trigger) -> Entry:
+        return Entry(operation, replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id))
+
+    async def _note(self, entries: Sequence[Entry]) -> None:
+        await self._log.append_all(self.connection, self.owner.tenant_id, self.owner.user_id, entries)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from uuid_utils.compat import uuid7
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import Block, Change, ItemsChanged, Owner, SectionChange, stored_of
+from services.memory.blocks import AddedItem, Block, Change, ItemsChanged, Owner, SectionChange, stored_of
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
 from services.memory.items import ItemChange, apply_changes
@@ -170,25 +170,30 @@ class CoreMemory:
         return ItemsChanged(blocks, unmatched)
 
     async def add_items(
-        self, connection: Connection, owner: Owner, added: Sequence[tuple[ItemChange, Trigger]]
+        self, connection: Connection, owner: Owner, added: Sequence[AddedItem]
     ) -> list[InvalidInput | None]:
-        """Do the same with many items at once, each for a reason and with a version of its own.
+        """Add items, each with a version of its own, in a few statements of the caller's transaction.
+
+        What would take a pinned value away in the background is left as it is.
 
         Returns:
-            For each item why it was not accepted; None = it was.
+            For each item why it was not accepted, and nothing was logged; None = it was.
 
         Raises:
             NotFound: the owner was erased.
         """
         changing: dict[str, tuple[SectionChange, Collection[bytes]]] = {}
-        for section in _in_order(change.section for change, _ in added):
+        for section in _in_order(each.change.section for each in added):
             one = await self._locked(connection, owner, section)
-            spares = one.version and any(trigger.actor in _BACKGROUND for _, trigger in added)
+            spares = one.version and any(each.trigger.actor in _BACKGROUND for each in added)
             pins = await digests_pinned(connection, owner.tenant_id, [one.block.id]) if spares else set[bytes]()
             changing[section] = one, pins
-        refused = [_version_of(*changing[change.section], change, trigger) for change, trigger in added]
+        refused = [_add(*changing[each.change.section], each) for each in added]
+        entries = [each.of for each, why in zip(added, refused, strict=True) if why is None]
         for one, _ in changing.values():
-            await one.store()
+            entries += await one.store()
+        if entries:
+            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
         return refused
 
     async def take_back(
@@ -332,11 +337,9 @@ def _in_order(sections: Iterable[str]) -> list[str]:
     return sorted(set(sections), key=lambda name: (name != SHARED_SECTION, name))
 
 
-def _version_of(
-    changing: SectionChange, pins: Collection[bytes], change: ItemChange, trigger: Trigger
-) -> InvalidInput | None:
-    """Add the version of a section that one item makes, if it makes any; return why it is not accepted."""
-    old = changing.content or {}
+def _add(changing: SectionChange, pins: Collection[bytes], added: AddedItem) -> InvalidInput | None:
+    """Add the version that an item makes, if it makes any; return why it is not accepted."""
+    old, change = changing.content or {}, added.change
     pinned = pinned_among(changing.block.id, old, pins) if pins else ()
     try:
         check_section(change.section)
@@ -344,7 +347,7 @@ def _version_of(
         kept, _ = without_removals_of(pinned, old, [change]) if pinned else ([change], [])
         new = apply_changes(old, kept).content
         if not _equal(old, new):
-            changing.add_version(new, "core_memory_change", trigger)
+            changing.add_version(new, "core_memory_change", added.trigger)
     except InvalidInput as error:
         return error
     return None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from uuid import UUID
 
 import structlog
@@ -31,7 +32,7 @@ from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage
 from services.memory.model import Memory
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
-from services.memory.removal.hiding import Hiding
+from services.memory.removal.hiding import Hiding, only_adds
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
@@ -61,6 +62,9 @@ class _Decided:
     dropped: int = 0
     memories: Mapping[str, Memory] = field(default_factory=dict)
     in_story: bool = False
+
+
+_Planned = tuple[tuple[FilingOperation, StoredMessage], PlannedChange]
 
 
 class Filing:
@@ -212,8 +216,9 @@ class Filing:
             await self._hiding.lock(connection, owner)
             if await self._store.last_change(owner, connection) != seen:
                 return None
-            for (operation, message), plan in zip(decided.done, planned, strict=True):
-                changes += await self._carry_out(connection, owner, operation, message, plan)
+            for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: only_adds(each[1])):
+                carry_out = self._add if adds else self._carry_out
+                changes += await carry_out(connection, owner, list(group))
             await self._proposals.close_overtaken(connection, owner)
             for operation in decided.asked:
                 await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
@@ -222,26 +227,30 @@ class Filing:
             await self._store.record(connection, batch, by=decided.by, counts=counts, in_story=decided.in_story)
         return changes
 
-    async def _carry_out(
-        self,
-        connection: Connection,
-        owner: Owner,
-        operation: FilingOperation,
-        message: StoredMessage,
-        plan: PlannedChange,
-    ) -> bool:
-        """Carry one plan out; whatever is wrong with it, the others go on."""
-        try:
-            async with connection.transaction():
-                trigger = request_of(owner, message).trigger
-                changed = await self._hiding.commit(connection, owner, plan, trigger) is not None
-        except (InvalidInput, Conflict) as error:
-            log.warning("an operation was refused", reason=type(error).__name__)  # its words may be the user's
-            MEMORY_FILING_OPERATIONS.labels("refused").inc()
-            return False
-        if changed:
-            MEMORY_FILING_OPERATIONS.labels(operation.kind).inc()
-        return changed
+    async def _add(self, connection: Connection, owner: Owner, planned: Sequence[_Planned]) -> int:
+        """Carry out plans that only add; whatever is wrong with one, the others go on."""
+        additions = [(plan, request_of(owner, message).trigger) for (_, message), plan in planned]
+        refused = await self._hiding.add_all(connection, owner, additions)
+        for ((operation, _), _), why in zip(planned, refused, strict=True):
+            _count(operation.kind, why)
+        return refused.count(None)
+
+    async def _carry_out(self, connection: Connection, owner: Owner, planned: Sequence[_Planned]) -> int:
+        """Carry out plans one by one; whatever is wrong with one, the others go on."""
+        changes = 0
+        for (operation, message), plan in planned:
+            if plan["change"]["operation_id"] is None:
+                continue
+            try:
+                async with connection.transaction():
+                    trigger = request_of(owner, message).trigger
+                    await self._hiding.commit(connection, owner, plan, trigger)
+            except (InvalidInput, Conflict) as error:
+                _count(operation.kind, error)
+                continue
+            _count(operation.kind)
+            changes += 1
+        return changes
 
     async def _ask(
         self, connection: Connection, batch: StoredBatch, operation: FilingOperation, memory: Memory | None
@@ -254,3 +263,11 @@ class Filing:
         else:
             await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()
+
+
+def _count(kind: str, refused: Exception | None = None) -> None:
+    if refused is None:
+        MEMORY_FILING_OPERATIONS.labels(kind).inc()
+        return
+    log.warning("an operation was refused", reason=type(refused).__name__)  # its words may be the user's
+    MEMORY_FILING_OPERATIONS.labels("refused").inc()

@@ -173,15 +173,16 @@ class MemoryFinder:
             blocks += await self._core.read(owner.shared)
         return [each for block in blocks for each in _values_of(block)]
 
-    async def written(self, request: ChangeRequest) -> list[Memory]:
+    async def written(self, owner: Owner) -> list[Memory]:
         """Return the newest written memories."""
-        found = await self._mentions(request, _ANYTHING, reaches_shared=True)
-        return [each for each in _places(found) if each.kind == "written"]
+        values = {**vars(owner), "most": _MOST_MENTIONS}
+        found = await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, tuple_row)
+        return [Memory("written", *row) for row in found]
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
         sought = Words.of(text)
-        known = [*await self.values(request.owner), *await self.written(request)]
+        known = [*await self.values(request.owner), *await self.written(request.owner)]
         known = sorted(known, key=lambda each: -words_of(each).share_in(sought))[:_MOST_COMPARED]
         if len(known) <= limit or self._embedder.by_words_alone is not None:
             return known[:limit]
