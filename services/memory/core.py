@@ -28,6 +28,7 @@ from services.memory.provenance import taken_back
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
@@ -320,8 +321,9 @@ class CoreMemory:
 
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "shares_human": self._shares_human, "visible": visible, "as_of": at}
-        statement = as_of(core_sql.READ) if at else core_sql.READ
-        return await self._database.fetch(owner.tenant_id, statement, values, tuple_row, generic=at is None)
+        if at is None:
+            return await self._database.read(owner.tenant_id, Query(core_sql.READ, values, tuple_row))
+        return await self._database.fetch(owner.tenant_id, as_of(core_sql.READ), values, tuple_row)
 
     async def _stored_with(self, owner: Owner, section: str) -> Owner:
         """With whom a section is stored."""

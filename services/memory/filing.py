@@ -7,6 +7,7 @@ is filed twice, or lost. If the user has had memory changed meanwhile, the model
 nothing is filed.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -129,10 +130,12 @@ class Filing:
         return await self._store.waiting(tenant_id, user_id)
 
     async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
-        waiting = await self._waiting(job.tenant_id, user_id)
+        waiting, last = await asyncio.gather(
+            self._waiting(job.tenant_id, user_id), self._store.last(job.tenant_id, user_id)
+        )
         if waiting is None:
             return
-        wait_s = await self._wait_s(waiting)
+        wait_s = self._wait_s(waiting, *last)
         if wait_s <= 0:
             try:
                 await self._file(waiting)
@@ -145,10 +148,14 @@ class Filing:
         async with job.transaction() as connection:
             await defer_filing(self._jobs, connection, job.tenant_id, user_id, delay_s=wait_s)
 
-    async def _wait_s(self, waiting: WaitingTurns) -> float:
-        """Return the seconds until the turns may be filed."""
-        owner, now = waiting.owner, datetime.now(UTC)
-        said, asked = await self._store.last(owner.tenant_id, owner.user_id)
+    def _wait_s(self, waiting: WaitingTurns, said: datetime | None, asked: datetime | None) -> float:
+        """Return the seconds until the turns may be filed.
+
+        Args:
+            said: when the user last said something.
+            asked: when a model was last asked about them.
+        """
+        now = datetime.now(UTC)
         count = len(waiting.turns) + waiting.others
         quiet_s = 0.0 if count >= _MANY else self._quiet_s * (_ALONE if count == 1 else 1)
         since = ((said, quiet_s), (asked, self._pause_s))
@@ -158,10 +165,9 @@ class Filing:
         """File the oldest turns that wait; return the number of changes."""
         with authoring():
             for _ in range(_TRIES):
-                seen = await self._store.last_change(waiting.owner)
                 batch = await self._store.batch(waiting)
                 decided = await self._decide(batch)
-                changes = await self._apply(batch, decided, seen)
+                changes = await self._apply(batch, decided)
                 if changes is not None:
                     MEMORY_FILINGS.labels(decided.by).inc()
                     log.info("memory filed", turns=len(batch.turn_ids), changes=changes, by=decided.by)
@@ -204,17 +210,14 @@ class Filing:
         dropped = len(found) - len(done) - len(asked)
         return _Decided("model", done, asked, dropped, shown.memories, answer.in_story)
 
-    async def _apply(self, batch: StoredBatch, decided: _Decided, seen: UUID | None) -> int | None:
+    async def _apply(self, batch: StoredBatch, decided: _Decided) -> int | None:
         """Carry out what was decided, all or nothing; return the number of changes, None if memory has changed."""
         owner = batch.owner
-        planned = [
-            await self._plans.plan(owner, decided.memories, operation, message)
-            for operation, message in decided.done
-        ]
+        planned = await self._plans.plan_all(owner, decided.memories, decided.done)
         changes = 0
         async with self._store.database.tenant(owner.tenant_id) as connection:
             await self._hiding.lock(connection, owner)
-            if await self._store.last_change(owner, connection) != seen:
+            if await self._store.last_change(owner, connection) != batch.last_change:
                 return None
             for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: only_adds(each[1])):
                 carry_out = self._add if adds else self._carry_out
