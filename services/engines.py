@@ -13,7 +13,6 @@ from services.encryption.vault import Vault
 from services.platform.data_folder import held, unusable
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.embedded_redis import open_redis
 from services.platform.migrate import migrate, role_of
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -57,6 +56,8 @@ async def open_engines(
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings, processes=processes))
         redis_url = None
         if settings.redis_url is None and shared_in is not None:
+            from services.platform.embedded_redis import open_redis  # noqa: PLC0415 — its driver is not small
+
             log = settings.data_dir.resolve() / "redis.log"
             redis_url = SecretStr(await stack.enter_async_context(open_redis(shared_in, log)))
         yield Engines(database_url, owner_url, milvus_uri, direct_url(settings), redis_url)
