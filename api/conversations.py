@@ -18,7 +18,7 @@ from api.schemas import ErasedConversationView, Page, answered
 from api.turn_schemas import (
     ConversationRequest,
     ListedTurnView,
-    MessagePage,
+    MessageView,
 )
 from services.conversations.branches import Branch
 from services.conversations.transcript import Conversation, Message
@@ -112,7 +112,7 @@ async def erase(
     )
 
 
-@router.get("/conversations/{conversation_id}/messages", response_model=MessagePage)
+@router.get("/conversations/{conversation_id}/messages", response_model=Page[MessageView])
 async def messages(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:

@@ -84,16 +84,6 @@ class RollbackRequest(BaseModel):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
-class ProposalSourceView(BaseModel):
-    """A message that a proposal rests on."""
-
-    message_id: UUID
-    role: Literal["user", "assistant"]
-    speaker: str | None
-    content: str
-    created_at: datetime
-
-
 class SettlementRequest(BaseModel):
     """What the user decides."""
 

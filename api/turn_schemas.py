@@ -137,10 +137,3 @@ class MessageView(BaseModel):
     created_at: datetime
     external_id: str | None = Field(description="The caller's own id of a message that was imported.")
     speaker: str | None = Field(description="Who said a message that was imported, if known.")
-
-
-class MessagePage(BaseModel):
-    """Messages, oldest first. `next` is the `after` of the next page, or null."""
-
-    items: list[MessageView]
-    next: str | None
