@@ -9,7 +9,7 @@ from services.memory.episodes.episode import EpisodeType
 from services.memory.upkeep.pairs import Pair
 from services.memory.upkeep.policy import Action, UpkeepPolicy
 
-Reason = Literal["night", "request"]
+Reason = Literal["night", "request", "import"]
 
 
 @dataclass(frozen=True)
