@@ -52,6 +52,7 @@ ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memo
 RETURNING generation
 """
 
+# A section with one or more new versions, and the generation that turns compare their copies with.
 WRITE = """
 WITH block AS (
     INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
@@ -61,11 +62,20 @@ WITH block AS (
     ON CONFLICT (user_id, expert_id, section, space_id, tenant_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
-    RETURNING id, updated_at
+    RETURNING id, rewritten_version, updated_at
+), noted AS (
+    INSERT INTO core_memory_history
+        (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
+    SELECT block.id, made.version, %(tenant_id)s, made.old, made.new, made.message_id, made.actor, made.made_by,
+           block.updated_at
+    FROM block, unnest(%(versions)s::integer[], %(olds)s::jsonb[], %(news)s::jsonb[], %(messages)s::uuid[],
+        %(actors)s::text[], %(made_by)s::jsonb[]) AS made (version, old, new, message_id, actor, made_by)
+), changed AS (
+    UPDATE core_memory_generations SET generation = generation + cardinality(%(versions)s::integer[])
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+    RETURNING generation
 )
-INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
-SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s, %(made_by)s, updated_at
-FROM block
+SELECT changed.generation, block.rewritten_version, block.updated_at, block.id FROM block, changed
 """
 
 CHANGED = """
