@@ -78,7 +78,7 @@ def metric(url: str, name: str) -> float:
 def answered_by(service: ServiceProcess, turn_id: str) -> str:
     line = re.compile(rf"process='(worker \d)'.*turn_id={turn_id}")
     assert wait_until(lambda: line.search(service.text) is not None, seconds=10)
-    return line.findall(service.text)[-1]
+    return str(line.findall(service.text)[-1])
 
 
 def test_workers_share_what_each_of_them_writes(service: ServiceProcess, model_server: ModelServer) -> None:
