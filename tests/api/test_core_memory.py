@@ -7,7 +7,7 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
@@ -159,16 +159,6 @@ async def test_what_is_wrong_is_refused_and_nothing_is_stored(
     answer = await shared_client.request(method, f"{ADDRESS}/{path}", json=body)
     assert answer.status_code == status, answer.text
     assert (await shared_client.get(ADDRESS)).json()["items"] == []
-
-
-async def test_another_tenants_user_is_not_found(client: httpx.AsyncClient, services: Services) -> None:
-    other = await Tenants(services.database).create("other")
-    turn = await exchange(services.turns, "Hello", "Hi", tenant_id=other.id, external_user_id="u-2")
-    await services.memory.core.update(
-        Owner(other.id, turn.user_id, turn.expert_id), "human", {"name": "Wang"}, Trigger("user")
-    )
-    for path in ("core-memory", "core-memory/human/history", "memory-operations"):
-        assert (await client.get(f"/api/v1/users/u-2/{path}")).status_code == 404
 
 
 async def test_an_erasure_takes_what_redis_holds_of_core_memory(

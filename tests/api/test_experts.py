@@ -6,12 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.bootstrap import Services
-from services.identity.api_keys import ApiKeys
-from services.identity.caller import Scope
-from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.settings import Settings, load_settings
-from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -207,26 +202,6 @@ async def test_a_name_is_given_once(client: httpx.AsyncClient) -> None:
     assert (await client.get(f"{EXPERTS}/critic")).json() == made
 
 
-async def test_another_tenants_experts_are_not_there(client: httpx.AsyncClient, services: Services) -> None:
-    other = await Tenants(services.database).create("other")
-    made = await _made(client)
-    assert [expert.name for expert in await services.experts.page(other.id, after=None, limit=10)] == ["default"]
-    async with services.database.tenant(other.id) as connection:
-        await connection.execute(
-            "INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (gen_random_uuid(), %s, %s, 'x')",
-            [other.id, "theirs"],
-        )
-    for response in (
-        await client.get(f"{EXPERTS}/theirs"),
-        await client.patch(f"{EXPERTS}/theirs", json={"persona": "x"}),
-        await client.delete(f"{EXPERTS}/theirs"),
-    ):
-        _assert_problem(response, 404, "not_found")
-    assert (await _made(client, name="theirs"))["system_prompt"] == CRITIC["system_prompt"]
-    assert (await services.experts.get(other.id, "theirs")).system_prompt == "x"
-    assert (await client.get(f"{EXPERTS}/critic")).json() == made
-
-
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"system_prompt": ""}, "system_prompt"),
     ({"system_prompt": " \n"}, "system_prompt"),
@@ -292,23 +267,3 @@ async def test_a_name_stays_and_a_limit_is_not_nothing(
 async def test_a_prompt_that_is_too_long_is_told_its_tokens(client: httpx.AsyncClient) -> None:
     refused = await client.post(EXPERTS, json={**CRITIC, "system_prompt": "word " * 1000})
     assert refused.json()["detail"] == "system_prompt: has some 1251 tokens; at most 1000 are accepted"
-
-
-@pytest.mark.parametrize("settings", ["api_key"], indirect=True)
-async def test_who_may_chat_reads_and_only_an_admin_writes(client: httpx.AsyncClient, services: Services) -> None:
-    async def status(scope: Scope, method: str, path: str = "", body: Any = None) -> int:
-        response = await client.request(method, f"{EXPERTS}{path}", json=body, headers=keys[scope])
-        return response.status_code
-
-    cases: tuple[tuple[Scope, int, bool], ...]
-    cases = (("chat", 200, False), ("memory:write", 403, False), ("admin", 200, True))
-    keys: dict[Scope, dict[str, str]] = {}
-    for scope, read, written in cases:
-        _, key = await ApiKeys(services.database).create(DEFAULT_TENANT, "test", [scope])
-        keys[scope] = bearer(key)
-        assert await status(scope, "GET") == read
-        assert await status(scope, "GET", "/default") == read
-        assert await status(scope, "POST", "", CRITIC) == (201 if written else 403)
-        assert await status(scope, "PATCH", "/critic", {"persona": "x"}) == (200 if written else 403)
-        assert await status(scope, "DELETE", "/critic") == (204 if written else 403)
-    assert (await client.get(EXPERTS)).status_code == 401

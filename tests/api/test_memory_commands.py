@@ -217,15 +217,6 @@ async def test_a_standing_wish_and_a_fact_are_kept_and_can_be_taken_back(client:
     assert (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"] == {}
 
 
-async def test_what_matches_nothing_is_said_and_changes_nothing(client: httpx.AsyncClient) -> None:
-    await _say(client, "I live in Turin.", "s-1")
-    answer = await _say(client, "Forget that I have a yacht.", "s-1")
-    (change,) = answer["memory_changes"]
-    assert change["operation_id"] is None
-    assert "Nothing matching" in change["summary"]
-    assert "Turin" in await _found(client, "Turin")
-
-
 async def test_later_changes_of_a_message_are_undone_first(client: httpx.AsyncClient) -> None:
     await _say(client, "I have asthma. I play the tuba. I live in Porto.", "s-1")
     first = await _say(client, "Forget that I have asthma.", "s-2")

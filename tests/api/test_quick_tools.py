@@ -10,12 +10,10 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
-from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
-from tests.support.service_process import answer_of
 from tests.support.visits import import_lines, said
 from tests.support.weather_server import WeatherServer
 
@@ -176,21 +174,6 @@ async def test_when_all_results_are_there_at_once_both_ways_are_the_same(
     assert stream.events[2] == ("filler", "Let me check…")
 
 
-async def test_results_stand_in_the_order_of_their_calls_and_the_filler_may_be_left_out(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    async with Turn(client, filler=False) as stream:
-        await stream.until("done")
-    assert "filler" not in stream.kinds()
-    items = [item for item in model_server.requests[0].body["input"] if "call_id" in item]
-    assert [(item["type"], item["call_id"]) for item in items] == [
-        ("function_call", "quick_1"),
-        ("function_call", "quick_2"),
-        ("function_call_output", "quick_1"),
-        ("function_call_output", "quick_2"),
-    ]
-
-
 @pytest.mark.parametrize("compose", ["single", "progressive"])
 async def test_a_tool_that_fails_is_shown_and_told_to_the_model(
     client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer, compose: str
@@ -262,29 +245,6 @@ async def test_quick_tools_are_one_of_the_five_rounds(
     answer = (await client.post("/api/v1/chat", json={**ASK, "message": "What time is it?"})).json()
     assert answer["answer"] == "Noon."
     assert len(model_server.requests) == 5
-
-
-async def test_over_a_socket_the_events_are_the_same(
-    url: str, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
-        await socket.send(json.dumps(ASK))
-        frames = [json.loads(await socket.recv())]
-        while frames[-1]["status"] not in {"done", "error"}:
-            frames.append(json.loads(await socket.recv()))
-    statuses = [frame["status"] for frame in frames]
-    assert statuses[2:7] == ["filler", "tool_call", "tool_call", "tool_result", "tool_result"]
-    assert frames[2]["content"] == FILLER
-    assert answer_of([(frame["id"], frame["status"], frame["content"]) for frame in frames])
-
-
-async def test_a_message_that_asks_for_no_tool_goes_its_usual_way(client: httpx.AsyncClient) -> None:
-    async with Turn(client, message="昨天北京天气很好。", debug=True) as stream:
-        done = await stream.until("done")
-    nodes = [content["node"] for kind, content in stream.events if kind == "execution_log"]
-    assert nodes == ["route", "history", "generate_rag", "persist"]
-    assert not {"filler", "tool_call"} & set(stream.kinds())
-    assert "quick_ms" not in done["timings"]
 
 
 async def test_fields_are_checked(client: httpx.AsyncClient) -> None:
@@ -384,22 +344,6 @@ async def test_past_talk_and_a_tool_are_answered_with_one_call(
     (request,) = model_server.requests
     assert "团子" in str(request.prompt)
     assert any("北京" in each for each in _said(request))
-
-
-async def test_past_talk_is_told_while_the_tool_is_under_way(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer, weather: WeatherServer
-) -> None:
-    await _talked(services)
-    weather.hold("北京")
-    model_server.script(Reply(["团子。"]), Reply(["晴。"]))
-    async with Turn(client, message=MIXED, compose="progressive") as stream:
-        await stream.until("token")
-        weather.release("北京")
-        await stream.until("done")
-    assert stream.kinds() == [
-        "turn", "route_decision", "filler", "tool_call", "token", "tool_result", "token", "done"
-    ]  # fmt: skip
-    assert stream.text == "团子。\n\n晴。"
 
 
 async def test_a_tool_is_asked_though_there_is_no_record(

@@ -114,13 +114,6 @@ async def test_after_a_change_of_mind_the_new_is_shown(
     assert recalled.count(old) <= 1 + after.count(old)
 
 
-async def test_another_users_memory_is_not_recalled(client: httpx.AsyncClient, model_server: ModelServer) -> None:
-    await _say(client, "s-1", "My sister Alma lives in Porto.")
-    await _say(client, "s-9", "My brother is a baker.", user_id="u-2")
-    await _say(client, "s-2", "Where does my sister live?", user_id="u-2")
-    assert "Porto" not in str(model_server.requests[-1].prompt)
-
-
 async def _units_recalled(http: httpx.AsyncClient) -> float:
     lines = (await http.get("/metrics")).text.splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith("anamnesis_recalled_total "))

@@ -154,19 +154,6 @@ async def test_what_else_is_asked_is_answered_though_there_is_no_record(
     assert "没有你们的聊天记录" in _told(model_server)
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["昨天的股价怎么样？", "明天提醒我开会", "上周发布的手机怎么样？", "I went to Paris last week.", "昨天真累啊"],
-)
-async def test_a_time_word_alone_asks_for_nothing(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer, message: str
-) -> None:
-    await _tell(services, 1, "我养了一只猫叫团子。")
-    await _ask(client, message)
-    assert len(model_server.requests) == 1
-    assert _told(model_server) == ""
-
-
 async def test_a_detail_brings_the_messages_that_bear_on_it(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
@@ -298,10 +285,3 @@ async def test_the_zone_of_the_request_goes_first(
     await import_lines(services, said(midnight - timedelta(minutes=40), "I like parsnips."))
     await _ask(client, "What did we talk about yesterday?", timezone=zone)
     assert "parsnips" in _told(model_server)
-
-
-async def test_days_of_another_user_are_not_told(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    await _tell(services, 1, "我养了一只猫叫团子。", user_id="u-2")
-    assert "没有聊过天" in (await _ask(client, "昨天我们聊了什么？"))["answer"]

@@ -239,7 +239,7 @@ async def test_users_who_come_during_a_rebuild_are_in_the_index(
     turns: list[OpenTurn] = []
 
     async def come() -> None:
-        for number in range(100):
+        for number in range(20):
             user = f"new-{number}"
             turns.append(await exchange(services.turns, "My cat is Minka", "A good cat", external_user_id=user))
 

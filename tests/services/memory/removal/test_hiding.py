@@ -115,15 +115,14 @@ async def test_a_summary_that_covers_none_of_it_stays(services: Services, model_
     assert await _rows(services, "SELECT summary FROM conversation_summaries") == before
 
 
-@in_both_forms
 async def test_topics_are_withdrawn_and_found_again_without_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
 
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, told, 14, expert="archivist")
+    turn = await _talk(services, PART, 14, expert="archivist")
     model_server.default = found
     assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
     first, second = await archived(services, turn.conversation_id)
@@ -142,12 +141,11 @@ async def test_topics_are_withdrawn_and_found_again_without_it(
     assert SECRET not in f"{topics} {_asked(model_server)}"
 
 
-@in_both_forms
 async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
-    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
+    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     model_server.default = retelling
     assert await services.daily.make(owner, DAY, "UTC")
@@ -221,12 +219,11 @@ async def _hidden(services: Services, owner: Owner, message_id: UUID) -> UUID:
     return operation_id
 
 
-@in_both_forms
 async def test_a_reflection_goes_also_where_the_answer_stays_and_comes_back(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer, told: str
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
-    turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
+    turn = await exchange(services.turns, PART, "Take care.", expert="thoughtful")
     note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
     model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
@@ -276,11 +273,10 @@ async def test_the_next_prompts_of_all_conversations_show_it_no_more(
     assert SECRET not in str(await _rows(services, epochs))
 
 
-@in_both_forms
 async def test_neither_search_tools_nor_the_export_of_memory_tell_of_it(
-    services: Services, client: httpx.AsyncClient, told: str
+    services: Services, client: httpx.AsyncClient
 ) -> None:
-    turn = await exchange(services.turns, told, f"Noted: {told}")
+    turn = await exchange(services.turns, PART, f"Noted: {PART}")
     owner = _owner(turn)
     await services.memory.indexing.index_waiting()
     asks = await services.turns.open(new_turn("question", session_key="asks"))
@@ -358,9 +354,8 @@ async def _everywhere(services: Services) -> dict[str, str]:
         return found
 
 
-@in_both_forms
-async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services, told: str) -> None:
-    turn = await _talk(services, told, 1)
+async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services) -> None:
+    turn = await _talk(services, PART, 1)
     await forget(services, _owner(turn))
     await services.erasure.user(DEFAULT_TENANT, "u-1")
     left = await _everywhere(services)
@@ -368,12 +363,11 @@ async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services,
     assert left["memory_operations"] == "[]"
 
 
-@in_both_forms
 async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
-    turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
+    turn = await exchange(services.turns, PART, "Take care.", expert="thoughtful")
     note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
     model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)

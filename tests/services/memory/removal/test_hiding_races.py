@@ -71,11 +71,10 @@ async def test_a_rolling_summary_is_made_again(services: Services, model_server:
     assert ("Porto" in summary.summary) is (told == PART)
 
 
-@in_both_forms
 async def test_an_increment_of_a_withdrawn_summary_is_not_stored(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
-    turn = await _talk(services, told, 7)
+    turn = await _talk(services, PART, 7)
     model_server.default = repeating
     assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     for number in range(4):
@@ -89,12 +88,9 @@ async def test_an_increment_of_a_withdrawn_summary_is_not_stored(
     assert SECRET not in summary.summary
 
 
-@in_both_forms
 @pytest.mark.parametrize("at", [1, 2])
-async def test_parts_of_a_summary_are_made_again(
-    in_parts: Services, model_server: ModelServer, told: str, at: int
-) -> None:
-    turn = await _talk(in_parts, told, 40, length=100)
+async def test_parts_of_a_summary_are_made_again(in_parts: Services, model_server: ModelServer, at: int) -> None:
+    turn = await _talk(in_parts, PART, 40, length=100)
     model_server.default = interrupted(lambda: forget(in_parts, _owner(turn)), repeating, at=at)
     assert await in_parts.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     assert SECRET in shown(model_server.requests[0])
@@ -104,10 +100,9 @@ async def test_parts_of_a_summary_are_made_again(
     assert SECRET not in await _texts(in_parts, "SELECT summary FROM conversation_summaries")
 
 
-@in_both_forms
-async def test_topics_are_found_again(services: Services, model_server: ModelServer, told: str) -> None:
+async def test_topics_are_found_again(services: Services, model_server: ModelServer) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, told, 14, expert="archivist")
+    turn = await _talk(services, PART, 14, expert="archivist")
 
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
@@ -120,13 +115,12 @@ async def test_topics_are_found_again(services: Services, model_server: ModelSer
     assert SECRET not in first.summary
 
 
-@in_both_forms
 @pytest.mark.parametrize("at", [1, 3], ids=["while a visit is summarised", "while the day is"])
 async def test_visits_and_their_day_are_summarised_again(
-    services: Services, model_server: ModelServer, told: str, at: int
+    services: Services, model_server: ModelServer, at: int
 ) -> None:
     evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
-    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
+    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     model_server.default = interrupted(lambda: forget(services, owner), retelling, at=at)
     assert await services.daily.make(owner, DAY, "UTC")
@@ -138,11 +132,8 @@ async def test_visits_and_their_day_are_summarised_again(
     assert SECRET not in f"{day} {visits}"
 
 
-@in_both_forms
-async def test_the_job_of_a_visit_summarises_it_again(
-    services: Services, model_server: ModelServer, told: str
-) -> None:
-    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"))
+async def test_the_job_of_a_visit_summarises_it_again(services: Services, model_server: ModelServer) -> None:
+    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"))
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     (visit,) = await services.daily.store.visits(owner, NOON - timedelta(days=1), NOON + timedelta(days=1))
     model_server.default = interrupted(lambda: forget(services, owner), retelling)
@@ -165,10 +156,9 @@ async def test_memories_that_are_forgotten_meanwhile_are_not_merged(
     assert (stored[old]["superseded_by"], bool(stored[new]["retracted_at"])) == (None, True)
 
 
-@in_both_forms
-async def test_a_thought_about_it_is_not_kept(services: Services, model_server: ModelServer, told: str) -> None:
+async def test_a_thought_about_it_is_not_kept(services: Services, model_server: ModelServer) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
-    turn = await exchange(services.turns, told, "Noted.", expert="thoughtful")
+    turn = await exchange(services.turns, PART, "Noted.", expert="thoughtful")
     voice = Reply([json.dumps({"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."})])
     model_server.default = interrupted(lambda: forget(services, _owner(turn)), lambda _: voice)
     assert not await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
