@@ -74,23 +74,22 @@ async def test_everything_of_an_expert_can_be_said(client: httpx.AsyncClient) ->
     assert (await client.get(f"{EXPERTS}/{said['name']}")).json() == made
 
 
-@pytest.mark.parametrize(
-    ("given", "threshold", "messages"),
-    [
-        ({"context_window": 1_000}, 0.6, 10),
-        ({"context_window": 32_001}, 0.7, 15),
-        ({"context_window": 64_000}, 0.7, 15),
-        ({"context_window": 64_001}, 0.7, 20),
-        ({"context_window": 64_001, "context_threshold": None, "min_archive_messages": None}, 0.7, 20),
-        ({"context_window": 8_000, "context_threshold": 0.95}, 0.95, 10),
-        ({"context_window": 8_000, "min_archive_messages": 40}, 0.6, 40),
-    ],
+_RECOMMENDED: tuple[tuple[dict[str, Any], float, int], ...] = (
+    ({"context_window": 1_000}, 0.6, 10),
+    ({"context_window": 32_001}, 0.7, 15),
+    ({"context_window": 64_000}, 0.7, 15),
+    ({"context_window": 64_001}, 0.7, 20),
+    ({"context_window": 64_001, "context_threshold": None, "min_archive_messages": None}, 0.7, 20),
+    ({"context_window": 8_000, "context_threshold": 0.95}, 0.95, 10),
+    ({"context_window": 8_000, "min_archive_messages": 40}, 0.6, 40),
 )
-async def test_what_is_not_given_is_recommended_for_the_window(
-    client: httpx.AsyncClient, given: dict[str, Any], threshold: float, messages: int
-) -> None:
-    made = await _made(client, **given)
-    assert (made["context_threshold"], made["min_archive_messages"]) == (threshold, messages)
+"""What is given, and the threshold and the least messages that are recommended then."""
+
+
+async def test_what_is_not_given_is_recommended_for_the_window(client: httpx.AsyncClient) -> None:
+    for number, (given, threshold, messages) in enumerate(_RECOMMENDED):
+        made = await _made(client, name=f"critic-{number}", **given)
+        assert (made["context_threshold"], made["min_archive_messages"]) == (threshold, messages)
 
 
 async def test_experts_are_listed_by_name_in_pages(client: httpx.AsyncClient) -> None:
@@ -108,34 +107,32 @@ async def test_experts_are_listed_by_name_in_pages(client: httpx.AsyncClient) ->
         _assert_problem(await client.get(EXPERTS, params=wrong), 422, "invalid_input", *wrong)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"system_prompt": "You are a poet."},
-        {"persona": "A poet"},
-        {"model": "gpt-y"},
-        {"model": None},
-        {"context_strategy": "window"},
-        {"context_window": 100_000},
-        {"context_threshold": 0.1},
-        {"min_archive_messages": 11},
-        {"reflection": False},
-        {"context_budget_tokens": 1_000_000},
-        {"parts_off": ["core_memory"]},
-        {},
-    ],
-    ids=str,
+_CHANGES: tuple[dict[str, Any], ...] = (
+    {"system_prompt": "You are a poet."},
+    {"persona": "A poet"},
+    {"model": "gpt-y"},
+    {"model": None},
+    {"context_strategy": "window"},
+    {"context_window": 100_000},
+    {"context_threshold": 0.1},
+    {"min_archive_messages": 11},
+    {"reflection": False},
+    {"context_budget_tokens": 1_000_000},
+    {"parts_off": ["core_memory"]},
+    {},
 )
-async def test_a_change_changes_what_it_names_and_nothing_else(
-    client: httpx.AsyncClient, change: dict[str, Any]
-) -> None:
-    made = await _made(client, model="gpt-x", persona="A critic", reflection=True)
+
+
+async def test_a_change_changes_what_it_names_and_nothing_else(client: httpx.AsyncClient) -> None:
     other = await _made(client, name="other")
-    changed = await client.patch(f"{EXPERTS}/critic", json=change)
-    assert changed.status_code == 200, changed.text
-    assert changed.json() == made | change
-    assert (await client.get(f"{EXPERTS}/critic")).json() == made | change
-    assert (await client.get(f"{EXPERTS}/other")).json() == other
+    for number, change in enumerate(_CHANGES):
+        name = f"critic-{number}"
+        made = await _made(client, name=name, model="gpt-x", persona="A critic", reflection=True)
+        changed = await client.patch(f"{EXPERTS}/{name}", json=change)
+        assert changed.status_code == 200, changed.text
+        assert changed.json() == made | change
+        assert (await client.get(f"{EXPERTS}/{name}")).json() == made | change
+        assert (await client.get(f"{EXPERTS}/other")).json() == other
 
 
 async def test_a_conversation_hears_its_expert_and_each_change_of_it(

@@ -55,28 +55,27 @@ def _routes(events: list[tuple[str, Any]]) -> list[dict[str, Any]]:
     return [content for status, content in events if status == "route_decision"]
 
 
-@pytest.mark.parametrize(
-    ("message", "prefix", "worker", "method"),
-    [
-        ("How do I descale the Brevo?", "coffee", "cited", "similarity"),
-        ("How much descaler goes into the water tank?", "coffee", "cited", "similarity"),
-        ("病假要交什么证明？", "handbook", "handbook", "similarity"),
-        ("Write a poem about the sea", None, "general", "default"),
-        ("Thanks!", None, "general", "default"),
-        ("What time is it in Berlin?", None, "general", "default"),
-        ("What did we talk about yesterday?", None, "general", "default"),
-    ],
+_MESSAGES = (
+    ("How do I descale the Brevo?", "coffee", "cited", "similarity"),
+    ("How much descaler goes into the water tank?", "coffee", "cited", "similarity"),
+    ("病假要交什么证明？", "handbook", "handbook", "similarity"),
+    ("Write a poem about the sea", None, "general", "default"),
+    ("Thanks!", None, "general", "default"),
+    ("What time is it in Berlin?", None, "general", "default"),
+    ("What did we talk about yesterday?", None, "general", "default"),
 )
+"""Messages with the base, the worker and the method of their route."""
+
+
 @pytest.mark.usefixtures("bases")
-async def test_a_message_finds_its_base_and_says_once_where_it_went(
-    client: httpx.AsyncClient, message: str, prefix: str | None, worker: str, method: str
-) -> None:
-    events = await _events(client, message)
-    assert events[0][0] == "turn"
-    assert events[-1][0] == "done"
-    [route] = _routes(events)
-    assert (route["kb_prefix"], route["worker_name"], route["method"]) == (prefix, worker, method)
-    assert {source["kb_prefix"] for source in events[-1][1]["sources"]} == ({prefix} if prefix else set())
+async def test_a_message_finds_its_base_and_says_once_where_it_went(client: httpx.AsyncClient) -> None:
+    for number, (message, prefix, worker, method) in enumerate(_MESSAGES):
+        events = await _events(client, message, session_id=f"s-{number}")
+        assert events[0][0] == "turn"
+        assert events[-1][0] == "done"
+        [route] = _routes(events)
+        assert (route["kb_prefix"], route["worker_name"], route["method"]) == (prefix, worker, method)
+        assert {source["kb_prefix"] for source in events[-1][1]["sources"]} == ({prefix} if prefix else set())
 
 
 @pytest.mark.usefixtures("bases")

@@ -55,20 +55,19 @@ def _told(model_server: ModelServer) -> str:
     return shown[0] if shown else ""
 
 
-@pytest.mark.parametrize(
-    ("message", "days"),
-    [
-        ("前天我们聊了什么？", 2),
-        ("昨天咱们都说了些啥", 1),
-        ("三天前我跟你聊了什么？", 3),
-        ("大前天我們聊了什麼？", 3),
-        ("What did we talk about yesterday?", 1),
-        ("what did i tell you the day before yesterday", 2),
-        ("Can you remind me what we discussed 3 days ago?", 3),
-    ],
+_PREPARED = (
+    ("前天我们聊了什么？", 2),
+    ("昨天咱们都说了些啥", 1),
+    ("三天前我跟你聊了什么？", 3),
+    ("大前天我們聊了什麼？", 3),
+    ("What did we talk about yesterday?", 1),
+    ("what did i tell you the day before yesterday", 2),
+    ("Can you remind me what we discussed 3 days ago?", 3),
 )
+
+
 async def test_a_prepared_day_is_told_with_one_call(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer, message: str, days: int
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
     for ago in range(1, 5):
         facts = (f"第{ago}天我在学吉他曲子编号{ago}，是老师上星期才教给我的新曲子。", "每天晚上吃完饭练一个小时。")
@@ -79,19 +78,20 @@ async def test_a_prepared_day_is_told_with_one_call(
     )
     for ago in range(1, 5):
         await services.daily.make(owner, _days_ago(ago).date(), "Asia/Shanghai")
-    model_server.reset()
-    model_server.script(Reply(["你", "学", "吉他。"]))
+    for number, (message, days) in enumerate(_PREPARED):
+        model_server.reset()
+        model_server.script(Reply(["你", "学", "吉他。"]))
 
-    answer = await _ask(client, message, debug=True)
+        answer = await _ask(client, message, session=f"now-{number}", debug=True)
 
-    assert answer["answer"] == "你学吉他。"
-    assert len(model_server.requests) == 1
-    told = _told(model_server)
-    assert [f"摘要{ago}" in told for ago in range(1, 5)] == [ago == days for ago in range(1, 5)]
-    day = _days_ago(days).date()
-    assert (str(day) if message.isascii() else f"{day.year}年{day.month}月{day.day}日") in told
-    assert answer["context_report"]["tokens"]["days"] > 0
-    assert await statuses(services.database, SUMMARISE_DAYS) == []
+        assert answer["answer"] == "你学吉他。"
+        assert len(model_server.requests) == 1
+        told = _told(model_server)
+        assert [f"摘要{ago}" in told for ago in range(1, 5)] == [ago == days for ago in range(1, 5)]
+        day = _days_ago(days).date()
+        assert (str(day) if message.isascii() else f"{day.year}年{day.month}月{day.day}日") in told
+        assert answer["context_report"]["tokens"]["days"] > 0
+        assert await statuses(services.database, SUMMARISE_DAYS) == []
 
 
 async def test_a_day_without_a_summary_is_told_in_the_users_words_and_summarised_behind_the_answer(
@@ -105,25 +105,25 @@ async def test_a_day_without_a_summary_is_told_in_the_users_words_and_summarised
     assert await statuses(services.database, SUMMARISE_DAYS) == ["todo"]
 
 
-@pytest.mark.parametrize(
-    ("message", "answer"),
-    [
-        ("前天我们聊了什么？", "没有聊过天"),
-        ("上个月我们都聊了些什么呀", "没有聊过天"),
-        ("What did we talk about yesterday?", "We didn't talk on"),
-        ("What did we talk about last time?", "This is our first conversation"),
-        ("上次我们聊到哪儿了？", "这是我们第一次聊天"),
-    ],
+_UNRECORDED = (
+    ("前天我们聊了什么？", "没有聊过天"),
+    ("上个月我们都聊了些什么呀", "没有聊过天"),
+    ("What did we talk about yesterday?", "We didn't talk on"),
+    ("What did we talk about last time?", "This is our first conversation"),
+    ("上次我们聊到哪儿了？", "这是我们第一次聊天"),
 )
+
+
 async def test_of_a_day_without_a_record_the_answer_needs_no_model(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer, message: str, answer: str
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
-    told = await _ask(client, message)
-    assert answer in told["answer"]
-    assert model_server.requests == []
-    assert told["usage"]["model_calls"] == 0
-    messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
-    assert [each["content"] for each in messages] == [message, told["answer"]]
+    for number, (message, answer) in enumerate(_UNRECORDED):
+        told = await _ask(client, message, user_id=f"u-{number}")
+        assert answer in told["answer"]
+        assert model_server.requests == []
+        assert told["usage"]["model_calls"] == 0
+        messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
+        assert [each["content"] for each in messages] == [message, told["answer"]]
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         row = await (await connection.execute("SELECT count(*) FROM episodes")).fetchone()
     assert row == (0,), "there is nothing to remember"

@@ -113,14 +113,6 @@ async def test_connections_that_the_server_closed_are_replaced(
     assert await _users(database) == 0
 
 
-async def test_where_nothing_answers_opening_says_so() -> None:
-    database = Database("postgresql://anamnesis@127.0.0.1:1/nothing?connect_timeout=1")
-    with pytest.raises(DatabaseUnavailable):
-        async with asyncio.timeout(15):
-            await database.open()
-    await database.close()
-
-
 async def test_tenants_are_listed(database: Database) -> None:
     assert await database.tenants() == [DEFAULT_TENANT]
 
