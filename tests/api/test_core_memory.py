@@ -1,5 +1,6 @@
 """Core memory over HTTP, and through conversations: what was remembered in one is known in the next."""
 
+from functools import partial
 from typing import Any
 
 import httpx
@@ -12,9 +13,12 @@ from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.talking import say
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+_say = partial(say, debug=True)
 
 ADDRESS = "/api/v1/users/u-1/core-memory"
 
@@ -23,14 +27,6 @@ ADDRESS = "/api/v1/users/u-1/core-memory"
 def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     """Settings with the scripted model, or without any."""
     return load_settings() if getattr(request, "param", "") == "offline" else settings
-
-
-async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": session, "message": message, "debug": True}
-    answer = await client.post("/api/v1/chat", json=body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 def _remembers(**content: Any) -> tuple[Reply, Reply]:

@@ -1,7 +1,7 @@
 """A user in brief over HTTP, and in the beginning of a prompt."""
 
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
 import httpx
 import pytest
@@ -10,8 +10,11 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer
+from tests.support.talking import say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+_say = partial(say, debug=True)
 
 PERSONA = "/api/v1/users/{user}/persona"
 
@@ -26,14 +29,6 @@ def settings(request: pytest.FixtureRequest, model_server: ModelServer) -> Setti
         llm_timeout_s=5,
         **getattr(request, "param", {}),
     )
-
-
-async def _say(client: httpx.AsyncClient, message: str, user: str = "u-1", session: str = "s-1") -> dict[str, Any]:
-    body = {"user_id": user, "session_id": session, "message": message, "debug": True}
-    answer = await client.post("/api/v1/chat", json=body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 def _tail(model_server: ModelServer) -> str:
