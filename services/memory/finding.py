@@ -3,6 +3,7 @@
 Exactly one clear best is meant; where several may be, they are candidates, and nothing is decided.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from services.memory.quotes import folded
 from services.memory.remainders import clauses
 from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.text.sentences import sentences
 
 _MOST_MENTIONS = 300
@@ -173,15 +175,19 @@ class MemoryFinder:
             blocks += await self._core.read(owner.shared)
         return [each for block in blocks for each in _values_of(block)]
 
-    async def written(self, request: ChangeRequest) -> list[Memory]:
+    async def written(self, owner: Owner) -> list[Memory]:
         """Return the newest written memories."""
-        found = await self._mentions(request, _ANYTHING, reaches_shared=True)
-        return [each for each in _places(found) if each.kind == "written"]
+        query = Query(sql.WRITTEN, {**vars(owner), "most": _MOST_MENTIONS}, tuple_row)
+        return [
+            Memory("written", memory_id, text, at, pinned=pinned, message_id=message_id)
+            for memory_id, text, at, pinned, message_id in await self._database.read(owner.tenant_id, query)
+        ]
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
         sought = Words.of(text)
-        known = [*await self.values(request.owner), *await self.written(request)]
+        values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
+        known = [*values, *written]
         known = sorted(known, key=lambda each: -words_of(each).share_in(sought))[:_MOST_COMPARED]
         if len(known) <= limit or self._embedder.by_words_alone is not None:
             return known[:limit]

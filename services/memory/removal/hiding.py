@@ -13,14 +13,15 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from services.encryption.marks import WordsInJson, all_words
+from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
-from services.memory.blocks import Owner
+from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
 from services.memory.filing_schedule import defer_filing
 from services.memory.items import ItemChange
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
 from services.platform.connections import Connection
@@ -103,21 +104,51 @@ class Hiding:
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
         await self.lock(connection, owner)
-        await self._note(connection, owner, planned, trigger)
-        old = await self._retract(connection, values)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
-        if planned["items"]:
-            changes = [ItemChange(**each) for each in planned["items"]]
-            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, changes, part)
-        old["written"] = [
-            str(await self._write(connection, owner, text, part, exchange)) for text in planned["written"]
-        ]
-        but = exchange.conversation_id if exchange else None
         removes = any(each["action"] != "add" for each in planned["items"])
+        but = exchange.conversation_id if exchange else None
+        if not texts and not planned["episodes"]:
+            written = await self._write_each(connection, owner, planned, part, exchange)
+            await self._note(connection, owner, _entry(owner, planned, trigger, _old(written)))
+            await self._change_items(connection, owner, planned, part)
+            await self.remake(connection, owner, [], everywhere=removes, but=but)
+            return UUID(operation_id)
+        await self._note(connection, owner, _entry(owner, planned, trigger))
+        old = await self._retract(connection, values)
+        await self._change_items(connection, owner, planned, part)
+        old["written"] = await self._write_each(connection, owner, planned, part, exchange)
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
         await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
+
+    async def add_all(
+        self, connection: Connection, owner: Owner, additions: Sequence[tuple[PlannedChange, Trigger]]
+    ) -> list[InvalidInput | None]:
+        """Carry out plans that only add (`only_adds`) in a few statements, under the caller's `lock`.
+
+        Returns:
+            For each plan why it was refused; None = it was carried out.
+        """
+        refused: list[InvalidInput | None] = [None] * len(additions)
+        entries, items, places = list[Entry](), list[AddedItem](), list[int]()
+        for place, (planned, trigger) in enumerate(additions):
+            part = replace(trigger, details={**trigger.details, "part_of": planned["change"]["operation_id"]})
+            try:
+                written = await self._write_each(connection, owner, planned, part, None)
+            except InvalidInput as error:
+                refused[place] = error
+                continue
+            entry = _entry(owner, planned, trigger, _old(written))
+            if planned["items"]:
+                items.append(AddedItem(ItemChange(**planned["items"][0]), part, entry))
+                places.append(place)
+            else:
+                entries.append(entry)
+        if entries:
+            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        for place, why in zip(places, await self._core.add_items(connection, owner, items), strict=True):
+            refused[place] = why
+        return refused
 
     @staticmethod
     async def lock(connection: Connection, owner: Owner) -> None:
@@ -144,7 +175,11 @@ class Hiding:
             "everywhere": everywhere,
             "but": but,
         }
-        rows = await (await connection.execute(sql.LOCK_CONVERSATIONS, values)).fetchall()
+        rows: Sequence[Any] = ()
+        if message_ids:
+            rows = await (await connection.execute(sql.LOCK_CONVERSATIONS, values)).fetchall()
+        elif not everywhere:
+            return
         values["conversation_ids"] = [row[0] for row in rows]
         if rows:
             await connection.execute(sql.TOUCH_CONVERSATIONS, values)
@@ -251,26 +286,27 @@ class Hiding:
             await connection.execute(sql.RETRACT_MADE, values)
         return unmerged
 
-    async def _note(self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger) -> None:
-        operation = Operation(
-            COMMAND,
-            field=planned["change"]["kind"],
-            query=planned["target"].replace("\x00", "") or None,
-            results={
-                "items": planned["change"]["items"],
-                "messages": len(planned["messages"]),
-                "episodes": len(planned["episodes"]),
-            },
-        )
-        operation_id = planned["change"]["operation_id"]
-        await self._log.append(
-            connection,
-            owner.tenant_id,
-            owner.user_id,
-            operation,
-            replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id),
-            operation_id=UUID(operation_id) if operation_id else None,
-        )
+    async def _note(self, connection: Connection, owner: Owner, entry: Entry) -> None:
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
+
+    async def _change_items(
+        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
+    ) -> None:
+        if planned["items"]:
+            changes = [ItemChange(**each) for each in planned["items"]]
+            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
+                await self._core.change_items(connection, whose, changes, trigger)
+
+    async def _write_each(
+        self,
+        connection: Connection,
+        owner: Owner,
+        planned: PlannedChange,
+        trigger: Trigger,
+        exchange: EndedExchange | None,
+    ) -> list[str]:
+        """Write the memories of a plan; return their ids."""
+        return [str(await self._write(connection, owner, text, trigger, exchange)) for text in planned["written"]]
 
     async def _write(
         self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
@@ -286,6 +322,43 @@ class Hiding:
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
         return await self._episodes.add(connection, owner, new, trigger)
+
+
+def only_adds(planned: PlannedChange) -> bool:
+    """Return whether a plan adds one value or writes memories, and changes nothing else."""
+    items = planned["items"]
+    return (
+        planned["change"]["operation_id"] is not None
+        and planned["own"] == "keep"
+        and not planned["messages"]
+        and not planned["episodes"]
+        and len(items) < 2  # noqa: PLR2004
+        and all(each["action"] == "add" for each in items)
+    )
+
+
+def _entry(owner: Owner, planned: PlannedChange, trigger: Trigger, old: Mapping[str, Any] | None = None) -> Entry:
+    """Return what the log says of a plan."""
+    operation = Operation(
+        COMMAND,
+        field=planned["change"]["kind"],
+        old_value=old,
+        query=planned["target"].replace("\x00", "") or None,
+        results={
+            "items": planned["change"]["items"],
+            "messages": len(planned["messages"]),
+            "episodes": len(planned["episodes"]),
+        },
+    )
+    operation_id = planned["change"]["operation_id"]
+    expert_id = trigger.expert_id or owner.expert_id
+    why = replace(trigger, expert_id=expert_id, space_id=owner.space_id)
+    return Entry(operation, why, UUID(operation_id) if operation_id else None)
+
+
+def _old(written: Sequence[str]) -> dict[str, Any]:
+    """Return what undoes a plan that withdraws nothing."""
+    return {"messages": [], "notes": [], "unmerged": [], "written": list(written)}
 
 
 def space_of(trigger: Mapping[str, Any]) -> UUID | None:
