@@ -26,9 +26,9 @@ async def _stream(client: httpx.AsyncClient, headers: dict[str, str] | None = No
     return list(events_of(iter(lines)))
 
 
-async def _begin(client: httpx.AsyncClient, **values: Any) -> str:
+async def _begin(client: httpx.AsyncClient, path: str = "/api/v1/chat/stream") -> str:
     """Start a turn, read until its first token, hang up; return the turn's id."""
-    async with client.stream("POST", "/api/v1/chat/stream", json={**ASK, **values}) as response:
+    async with client.stream("POST", path, json=ASK) as response:
         turn_id = ""
         async for line in response.aiter_lines():
             if line.startswith("data: ") and '"turn_id"' in line and not turn_id:
@@ -36,15 +36,6 @@ async def _begin(client: httpx.AsyncClient, **values: Any) -> str:
             if line == "event: token":
                 return turn_id
     raise AssertionError("no token came")
-
-
-async def _resume(client: httpx.AsyncClient, turn_id: str, after: int = 0) -> list[Event]:
-    headers = {"Last-Event-ID": str(after)}
-    async with client.stream("GET", f"/api/v1/turns/{turn_id}/stream", headers=headers) as response:
-        assert response.status_code == 200, await response.aread()
-        assert response.headers["content-type"].startswith("text/event-stream")
-        lines = [line async for line in response.aiter_lines()]
-    return list(events_of(iter(lines)))
 
 
 async def _messages(client: httpx.AsyncClient) -> list[tuple[str, str]]:
@@ -137,31 +128,11 @@ async def test_a_key_that_is_none_is_refused_by_name(shared_client: httpx.AsyncC
     assert "idempotency-key" in refused.json()["detail"].lower()
 
 
-async def test_a_client_that_hangs_up_leaves_its_turn_running_and_comes_back(
+async def test_on_disconnect_cancel_in_the_address_stops_the_turn_and_keeps_its_tokens(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    model_server.script(SLOW)
-    turn_id = await _begin(client)
-    whole = await _resume(client, turn_id)
-    assert [number for number, _, _ in whole] == list(range(1, len(whole) + 1))
-    assert "".join(text for _, status, text in whole if status == "token") == "It is late now."
-    assert await _resume(client, turn_id, 4) == whole[4:]
-
-
-@pytest.mark.parametrize("where", ["body", "query"])
-async def test_on_disconnect_cancel_stops_the_turn_and_keeps_its_tokens(
-    client: httpx.AsyncClient, model_server: ModelServer, where: str
-) -> None:
     model_server.script(ENDLESS)
-    if where == "body":
-        turn_id = await _begin(client, on_disconnect="cancel")
-    else:
-        async with client.stream("POST", "/api/v1/chat/stream?on_disconnect=cancel", json=ASK) as response:
-            async for line in response.aiter_lines():
-                if line.startswith("data: ") and '"turn_id"' in line:
-                    turn_id = line.split('"turn_id":"')[1][:36]
-                if line == "event: token":
-                    break
+    turn_id = await _begin(client, path="/api/v1/chat/stream?on_disconnect=cancel")
     stored = await _until_ended(client, turn_id)
     assert (stored["status"], stored["answer"]) == ("cancelled", "It ")
     assert (await _messages(client))[-1] == ("assistant", "It ")
@@ -193,24 +164,6 @@ async def test_who_waits_for_a_cancelled_turn_in_json_is_told(
     await client.post(f"/api/v1/turns/{turn_id}/cancel")
     problem = await waiting
     assert (problem.status_code, problem.json()["code"]) == (409, "cancelled")
-
-
-async def test_a_message_on_top_is_refused_or_waits_or_interrupts(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.script(ENDLESS, Reply(["Second."]))
-    turn_id = await _begin(client)
-    refused = await client.post("/api/v1/chat?on_conflict=reject", json=ASK)
-    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
-    answer = await client.post("/api/v1/chat", json={**ASK, "message": "Stop!", "on_conflict": "interrupt"})
-    assert answer.json()["answer"] == "Second."
-    assert (await client.get(f"/api/v1/turns/{turn_id}")).json()["status"] == "partial"
-    assert await _messages(client) == [
-        ("user", "Hello"),
-        ("assistant", "It "),
-        ("user", "Stop!"),
-        ("assistant", "Second."),
-    ]
 
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5", "99999999999", "٣"])

@@ -1,9 +1,5 @@
-"""Episodes over HTTP: hostile texts and names, strangers who guess ids, and recall before anything is indexed."""
+"""What is told in one conversation is recalled in another before anything is indexed."""
 
-from typing import Any
-from urllib.parse import quote
-
-import httpx
 import pytest
 
 from services.bootstrap import Services
@@ -13,31 +9,6 @@ from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
-
-NASTY = (
-    '" or 1==1 --',
-    'x" or user_id != "',
-    "\\",
-    '\\"',
-    "'; DROP TABLE episodes; --",
-    "😀",
-    '{"$ne": null}',
-    "%s %(user_id)s",
-    "id in [1, 2]",
-)
-
-
-async def _search(client: httpx.AsyncClient, user: str, **body: Any) -> httpx.Response:
-    return await client.post(
-        f"/api/v1/users/{quote(user, safe='')}/episodes/search", json={"query": "dog", **body}
-    )
-
-
-async def _texts(client: httpx.AsyncClient, user: str, **body: Any) -> list[str]:
-    answer = await _search(client, user, **body)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["degraded"] == []
-    return [item["content"] for item in answer.json()["items"]]
 
 
 @pytest.mark.in_clear

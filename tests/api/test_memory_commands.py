@@ -162,20 +162,6 @@ async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.
     assert "7741" not in await _found(client, "PIN 7741")
 
 
-async def test_what_is_off_the_record_is_known_in_its_conversation_and_nowhere_else(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    answer = await say(client, "Off the record: I am leaving the company in May.", "s-1")
-    assert [change["kind"] for change in answer["memory_changes"]] == ["do_not_remember"]
-    await say(client, "How do I tell my team?", "s-1")
-    assert "leaving the company" in _prompt(model_server)
-    await say(client, "What happens in May with the company?", "s-2")
-    assert "leaving the company" not in _prompt(model_server)
-    assert "leaving" not in await _found(client, "leaving the company")
-    await _undo(client, answer["memory_changes"][0]["operation_id"])
-    assert "leaving" in await _found(client, "leaving the company")
-
-
 async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

@@ -37,12 +37,6 @@ async def _call(
     return await services.tool_executor.run(asked, context, lambda *_: None)
 
 
-async def _core(services: Services) -> dict[str, object]:
-    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    blocks = await services.memory.core.read(owner)
-    return dict(blocks[0].content) if blocks else {}
-
-
 async def test_models_are_offered_three_tools_of_memory_and_the_others_by_name(services: Services) -> None:
     offered = {tool.name for tool in services.tools.for_model}
     assert {"remember", "forget", "search_memory"} <= offered
