@@ -304,7 +304,6 @@ def _about(run: TurnRun) -> Attributes:
 
 def _tell(run: TurnRun, event: dict[str, Any]) -> None:
     """Append an event that a node has written."""
-    run.has_begun()
     if event["status"] == "token" and not run.log.text_begun:
         _observe_first_token(run)
     run.log.append(event["status"], event["content"])
