@@ -1,6 +1,6 @@
 """Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -21,6 +21,8 @@ from state.memory import PlainForm, PlannedChange, PlannedItem
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
+KnownSections = Mapping[str, dict[str, Any]]
+"""What core memory holds, by the names of its sections."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 LONGEST_ITEM = 300
@@ -71,11 +73,26 @@ class ChangePlanner:
         Raises:
             InvalidInput: the text is empty.
         """
+        return self.plan_kept(request, await self._core.known(request.owner), text, field=field, kind=kind)
+
+    def plan_kept(
+        self,
+        request: ChangeRequest,
+        known: KnownSections,
+        text: str,
+        *,
+        field: str = "",
+        kind: Kept = "remember",
+    ) -> PlannedChange:
+        """Do the same with the content of each section of core memory, as it is known.
+
+        Raises:
+            InvalidInput: the text is empty.
+        """
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
         language = language_for(request, text)
-        known = await self._core.known(request.owner)
         content = known.get(SECTION, {})
         name = field or _FIELDS[kind]
         if _holds(content, text):
