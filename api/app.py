@@ -95,7 +95,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         summary="A self-hosted conversational agent service that remembers.",
         version=version("anamnesis-agent"),
         lifespan=lifespan,
-        routes=[*_routes()],
+        routes=[*routes()],
     )
     app.add_middleware(RelativeDocs)
     app.add_middleware(Turnstile)
@@ -120,15 +120,15 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     return app
 
 
-def analyse_routes(app: FastAPI) -> None:
+def analyse_routes() -> None:
     """Let FastAPI analyse every route; left to the first request of each, that would hold up all the others."""
     nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
-    for route in app.router.routes:
+    for route in routes():
         route.matches(nowhere)
 
 
 @lru_cache(maxsize=1)
-def _routes() -> Sequence[BaseRoute]:
+def routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
     # Routers are tried in this order, each at a cost: those of turns come first.
