@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -147,21 +146,6 @@ def test_milvus_is_started_with_the_first_memory(service: ServiceProcess) -> Non
     service.start()
     assert milvus()["state"] == "not_asked"
     assert answer_of(chat(service.url, "What is my dog called?"))
-
-
-@pytest.mark.soak
-def test_fifty_conversations_at_once(shared_service: ServiceProcess) -> None:
-    with ThreadPoolExecutor(50) as pool:
-        streams = list(
-            pool.map(
-                lambda n: chat(shared_service.url, f"Count to {n}", user_id="counting", session_id=f"s-{n}"),
-                range(50),
-            )
-        )
-    assert {answer_of(events) for events in streams} == {"Certainly, here is the answer."}
-    assert len({events[0][2]["conversation_id"] for events in streams}) == 50
-    own = messages_of(shared_service.url, streams[7][0][2]["conversation_id"])
-    assert own[0] == ("user", "Count to 7", True)
 
 
 def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(empty_data_dir: Path) -> None:
