@@ -37,6 +37,8 @@ _UNUSED_S = 5.0
 """Seconds without a request after which a large server may be started again."""
 _CLOCK_S = 2.0
 """Seconds by which two processes may differ on when a third began."""
+_LIVES_AT_LEAST = 60
+"""How many times as long it lives at least: whoever needs much of it at once would wait for every start."""
 _LARGE_BYTES = 512 << 20
 _FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
 
@@ -180,6 +182,7 @@ class EmbeddedMilvus:
                 death_signal=signal.SIGINT,
                 environment={**_FRUGAL, **os.environ},
             )
+            self._since = time.time()
             self._write_note(running=was_running)
 
     def _stop(self) -> None:
@@ -217,7 +220,10 @@ class EmbeddedMilvus:
 
     def _may_shrink(self) -> bool:
         """Whether it has become large, and nobody has used it for a while."""
-        if self._process is None or time.time() - self._last_need() < self._unused_s:
+        now = time.time()
+        if self._process is None or now - self._last_need() < self._unused_s:
+            return False
+        if now - self._since < _LIVES_AT_LEAST * self._unused_s:
             return False
         try:
             return bool(psutil.Process(self._process.pid).memory_info().rss > self._large_bytes)

@@ -96,6 +96,7 @@ class Milvus:
         self.standby.need()
         end = time.monotonic() + _START_S
         while not self.standby.is_running:
+            self.standby.need()
             if time.monotonic() > end:
                 raise Unavailable("Milvus does not start.")
             await asyncio.sleep(_LOOK_S)

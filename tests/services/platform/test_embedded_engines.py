@@ -264,7 +264,7 @@ async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped
 
 
 async def test_milvus_sleeps_until_it_is_needed_and_is_started_again_when_it_has_grown(tmp_path: Path) -> None:
-    server = EmbeddedMilvus(tmp_path, large_bytes=1, unused_s=1.0)
+    server = EmbeddedMilvus(tmp_path, large_bytes=1, unused_s=0.02)
     server.launch()
     supervising = asyncio.create_task(server.supervise())
     standby = server.standby
