@@ -131,8 +131,9 @@ def analyse_routes() -> None:
 def routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
-    # Routers are tried in this order, each at a cost: those of turns come first.
-    router.include_router(chat.router, responses=_ACCESS_PROBLEMS)
+    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
+    for first in (chat, store):
+        router.include_router(first.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
         router.include_router(openai_routes.router)
     for routes in (
@@ -164,7 +165,6 @@ def routes() -> Sequence[BaseRoute]:
         model_choice,
         frontends,
         service,
-        store,
         keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
