@@ -5,15 +5,15 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from api.access import Chatter, ServicesOf
 from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
-from api.knowledge_schemas import DocumentView, IngestedView
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.conversations.values import Id
+from services.knowledge.document import Ingested, StoredDocument
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -23,13 +23,7 @@ router = APIRouter(
 )
 
 
-class ConversationDocumentList(BaseModel):
-    """Documents of a conversation, by name."""
-
-    items: list[DocumentView]
-
-
-@router.get("", response_model=ConversationDocumentList)
+@router.get("", response_model=Page[StoredDocument])
 async def documents(
     user_id: Annotated[Id, Path()], session_id: Annotated[Id, Path()], services: ServicesOf, caller: Chatter
 ) -> Any:
@@ -40,7 +34,7 @@ async def documents(
 
 @router.post(
     "",
-    response_model=IngestedView,
+    response_model=answered(Ingested),
     status_code=HTTPStatus.CREATED,
     responses=documented(
         HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE

@@ -12,11 +12,8 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.episode_schemas import (
     EpisodeChangeRequest,
     EpisodeListQuery,
-    EpisodePage,
     EpisodeSearchRequest,
     EpisodeView,
-    FoundEpisodes,
-    FoundEpisodeView,
     ListedEpisodeView,
     NewEpisodeRequest,
     WholeEpisodeView,
@@ -26,8 +23,10 @@ from api.moments import validity_fields
 from api.paging import cursor_of, next_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import Id
+from services.memory.archive import FoundEpisode, FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.scope import Scope
@@ -44,9 +43,10 @@ router = APIRouter(
 User = Annotated[Id, Path()]
 
 _BY_USER = Trigger("user")
+_Whole = answered(WholeEpisodeView)
 
 
-@router.get("", response_model=EpisodePage)
+@router.get("", response_model=Page[ListedEpisodeView])
 async def episodes(
     user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
 ) -> Any:
@@ -61,14 +61,14 @@ async def episodes(
     return StreamingResponse(pieces, media_type="application/json")
 
 
-@router.get("/{episode_id}", response_model=WholeEpisodeView)
+@router.get("/{episode_id}", response_model=_Whole)
 async def episode(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One episode, with the messages it comes from."""
     caller.act_for(user_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.patch("/{episode_id}", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
+@router.patch("/{episode_id}", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
 async def edit(
     user_id: User, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
@@ -78,7 +78,7 @@ async def edit(
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.put("/{episode_id}/pin", response_model=WholeEpisodeView)
+@router.put("/{episode_id}/pin", response_model=_Whole)
 async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Pin a memory: it neither fades nor is merged, and no proposal drops it."""
     caller.act_for(user_id)
@@ -86,7 +86,7 @@ async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: Mem
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.delete("/{episode_id}/pin", response_model=WholeEpisodeView)
+@router.delete("/{episode_id}/pin", response_model=_Whole)
 async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Unpin a memory."""
     caller.act_for(user_id)
@@ -94,7 +94,7 @@ async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: M
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.post("/{episode_id}/restore", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{episode_id}/restore", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
 async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
     caller.act_for(user_id)
@@ -102,7 +102,7 @@ async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller:
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.post("/search", response_model=FoundEpisodes)
+@router.post("/search", response_model=answered(FoundEpisodes))
 async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Search everything said by or to a user, and what was remembered of it; best first."""
     caller.act_for(user_id)
@@ -118,7 +118,7 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
     said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
     now = body.asked_at or body.as_of or datetime.now(UTC)
     found = await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
-    pieces = item_list(FoundEpisodeView, found.items, {"degraded": found.degraded})
+    pieces = item_list(FoundEpisode, found.items, {"degraded": found.degraded})
     return StreamingResponse(pieces, media_type="application/json")
 
 

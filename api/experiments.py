@@ -8,7 +8,6 @@ from fastapi import APIRouter, Body, Path, Response
 from api.access import Admin, ServicesOf
 from api.experiment_schemas import (
     ExperimentChangeRequest,
-    ExperimentPage,
     ExperimentReportView,
     ExperimentRequest,
     ExperimentView,
@@ -16,6 +15,7 @@ from api.experiment_schemas import (
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Page
 from services.conversations.values import Id
 from services.experiments.experiments import NewExperiment
 
@@ -31,7 +31,7 @@ _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
-@router.get("", response_model=ExperimentPage)
+@router.get("", response_model=Page[ExperimentView])
 async def experiments(
     services: ServicesOf,
     caller: Admin,

@@ -7,9 +7,9 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from api.chat_schemas import MemoryChangeView, SourceView
-from api.episode_schemas import SourceView as SourceMessageView
 from api.lineage import ValueView
 from services.conversations.turn import TurnStatus
+from services.memory.episodes.episode import Source
 from services.memory.lineage.origins import Origin
 from services.memory.lineage.prompt import ShownItem
 from services.memory.lineage.tracing import Item, Kind
@@ -40,7 +40,7 @@ class RecalledView(BaseModel):
     likelihood: float = Field(description="Probability that it is relevant to the message, 0 to 1.")
     cosine: float | None = Field(description="Similarity in meaning; null = not known.")
     ranks: dict[str, int] = Field(description="Its position, from 1, in each list that found it.")
-    sources: list[SourceMessageView] = Field(description="The messages that it comes from.")
+    sources: list[Source] = Field(description="The messages that it comes from.")
 
 
 class RecallView(BaseModel):

@@ -9,8 +9,8 @@ from api.access import Admin, ServicesOf
 from api.paging import Limit
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.schemas import JobPage, JobView
-from services.jobs.records import JobStatus
+from api.schemas import Page, answered
+from services.jobs.records import JobStatus, StoredJob
 
 _LARGEST_ID = 2**63 - 1
 
@@ -22,7 +22,7 @@ router = APIRouter(
 )
 
 
-@router.get("", response_model=JobPage)
+@router.get("", response_model=Page[StoredJob])
 async def jobs(
     services: ServicesOf,
     caller: Admin,
@@ -35,7 +35,7 @@ async def jobs(
     return {"items": items, "next": str(items[-1].id) if len(items) == limit else None}
 
 
-@router.post("/{job_id}/retry", response_model=JobView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{job_id}/retry", response_model=answered(StoredJob), responses=documented(HTTPStatus.CONFLICT))
 async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], services: ServicesOf, caller: Admin) -> Any:
     """Let a failed job run again, with all its tries; 409 if it has not failed."""
     return await services.jobs.records.retry(caller.tenant_id, job_id)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from api.access import Admin, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Page
 from services.conversations.values import Id
 from services.identity.caller import Scope
 
@@ -54,13 +55,7 @@ class NewKeyView(KeyView):
     key: str = Field(description="The key itself; it cannot be read again.")
 
 
-class KeyList(BaseModel):
-    """All keys of the tenant, oldest first."""
-
-    items: list[KeyView]
-
-
-@router.get("", response_model=KeyList)
+@router.get("", response_model=Page[KeyView])
 async def keys(services: ServicesOf, caller: Admin) -> Any:
     """Every key of the tenant, including revoked ones."""
     return {"items": await services.api_keys.list(caller.tenant_id)}

@@ -13,12 +13,8 @@ from starlette.requests import ClientDisconnect
 from api.access import Admin, Chatter, ServicesOf
 from api.knowledge_schemas import (
     BaseChangeRequest,
-    BasePage,
     BaseRequest,
     BaseView,
-    DocumentPage,
-    DocumentStatusView,
-    IngestedView,
     KnowledgeQuery,
     PassageList,
     Prefix,
@@ -26,11 +22,12 @@ from api.knowledge_schemas import (
 from api.paging import Limit
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import no_nul
 from services.errors import InvalidInput
 from services.knowledge.base import NewBase
-from services.knowledge.document import UnknownKind
+from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.media_types import MEDIA_TYPES
 
@@ -61,7 +58,7 @@ _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
-@router.get("", response_model=BasePage)
+@router.get("", response_model=Page[BaseView])
 async def bases(
     services: ServicesOf,
     caller: Chatter,
@@ -106,7 +103,7 @@ async def delete(prefix: OfBase, services: ServicesOf, caller: Admin) -> None:
     await services.knowledge.bases.delete(caller.tenant_id, prefix)
 
 
-@router.get("/{prefix}/documents", response_model=DocumentPage, responses=_NOT_FOUND)
+@router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=_NOT_FOUND)
 async def documents(
     prefix: OfBase,
     services: ServicesOf,
@@ -124,7 +121,7 @@ async def documents(
     return {"items": items, "next": items[-1].source if len(items) == limit else None}
 
 
-@router.get("/{prefix}/documents/status", response_model=DocumentStatusView, responses=_NOT_FOUND)
+@router.get("/{prefix}/documents/status", response_model=answered(DocumentStatus), responses=_NOT_FOUND)
 async def document_status(prefix: OfBase, source: Source, services: ServicesOf, caller: Chatter) -> Any:
     """Progress of a document; only the process that received it knows one that waits to be converted."""
     known = services.knowledge.documents
@@ -134,11 +131,11 @@ async def document_status(prefix: OfBase, source: Source, services: ServicesOf, 
 
 @router.post(
     "/{prefix}/documents",
-    response_model=IngestedView,
+    response_model=answered(Ingested),
     status_code=HTTPStatus.CREATED,
     responses=_NOT_FOUND
     | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    | {200: {"model": IngestedView, "description": "It is there already, with the same bytes."}},
+    | {200: {"model": Ingested, "description": "It is there already, with the same bytes."}},
     openapi_extra=OF_DOCUMENT,
 )
 async def ingest(

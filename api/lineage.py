@@ -11,10 +11,11 @@ from pydantic import BaseModel, Field
 from api.access import MemoryReader, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Answer
 from api.space_schemas import SpaceQuery
 from services.conversations.values import Id
 from services.memory.lineage.origins import Origin
-from services.memory.lineage.tracing import Direction, Item, Kind
+from services.memory.lineage.tracing import Direction, Edge, Item, Kind
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -55,27 +56,13 @@ class ItemView(BaseModel):
     values: list[ValueView] = Field(description="Of a section of core memory.")
 
 
-class NodeView(BaseModel):
-    """The kind and id of an item."""
-
-    kind: Kind
-    id: UUID
-
-
-class EdgeView(BaseModel):
-    """Something derived, and one thing that it was made from."""
-
-    child: NodeView
-    parent: NodeView
-
-
-class LineageView(BaseModel):
+class LineageView(Answer):
     """Everything above or below something."""
 
     of: ItemView
     direction: Direction
     items: list[ItemView] = Field(description="Without the one that was asked about, by kind and time.")
-    edges: list[EdgeView]
+    edges: list[Edge]
     is_complete: bool = Field(description="False beyond 50,000 edges.")
 
 
@@ -104,7 +91,7 @@ async def lineage(
         "of": _view(trace.of),
         "direction": direction,
         "items": [_view(item) for item in trace.items],
-        "edges": [{"child": vars(edge.child), "parent": vars(edge.parent)} for edge in trace.edges],
+        "edges": trace.edges,
         "is_complete": trace.is_complete,
     }
 

@@ -9,35 +9,33 @@ from fastapi import APIRouter, Path, Query, Response
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import (
-    CoreMemoryPage,
     CoreMemoryRequest,
     CoreMemorySectionView,
-    FoundProposalsView,
     MemoryAnswerView,
     MemoryQuestionRequest,
-    OperationPage,
     PinRequest,
-    ProposalPage,
     RollbackRequest,
-    SectionChangePage,
     SettledView,
     SettlementRequest,
-    UndoneView,
 )
 from api.moments import AsOf, validity_fields
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.errors import NotFound
 from services.identity.caller import Caller
-from services.memory.blocks import Block, Owner
+from services.memory.blocks import Block, Change, Owner
 from services.memory.content import SECTION_PATTERN
 from services.memory.items import values_of
 from services.memory.open_questions import State
-from services.memory.operations import Trigger
+from services.memory.operations import LoggedOperation, Trigger
+from services.memory.proposal_list import Proposal
+from services.memory.removal.undo import UndoneOperation
+from services.memory.upkeep.proposing import FoundPairs
 from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1
@@ -56,7 +54,7 @@ Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")
 _BY_USER = Trigger("user")
 
 
-@router.get("/core-memory", response_model=CoreMemoryPage)
+@router.get("/core-memory", response_model=Page[CoreMemorySectionView])
 async def core_memory(
     user_id: User,
     services: ServicesOf,
@@ -112,7 +110,7 @@ async def forget(
     await services.memory.core.forget(owner, section, _BY_USER)
 
 
-@router.get("/core-memory/{section}/history", response_model=SectionChangePage)
+@router.get("/core-memory/{section}/history", response_model=Page[Change])
 async def history(
     user_id: User,
     section: Section,
@@ -166,7 +164,7 @@ async def pin(
     return (await _views(services, owner, blocks))[0]
 
 
-@router.get("/memory-operations", response_model=OperationPage)
+@router.get("/memory-operations", response_model=Page[LoggedOperation])
 async def operations(
     user_id: User,
     services: ServicesOf,
@@ -184,7 +182,9 @@ async def operations(
 
 
 @router.post(
-    "/memory-operations/{operation_id}/undo", response_model=UndoneView, responses=documented(HTTPStatus.CONFLICT)
+    "/memory-operations/{operation_id}/undo",
+    response_model=answered(UndoneOperation),
+    responses=documented(HTTPStatus.CONFLICT),
 )
 async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
@@ -192,7 +192,7 @@ async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: 
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
 
 
-@router.get("/memory-proposals", response_model=ProposalPage)
+@router.get("/memory-proposals", response_model=Page[Proposal])
 async def proposals(
     user_id: User,
     services: ServicesOf,
@@ -233,7 +233,7 @@ async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, 
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
 
 
-@router.post("/memory-proposals", response_model=FoundProposalsView)
+@router.post("/memory-proposals", response_model=answered(FoundPairs))
 async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
     caller.act_for(user_id)
@@ -252,7 +252,7 @@ async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, 
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Sections with the values that say when they hold, and those that are pinned."""
     pinned = await services.memory.pins.values(owner.tenant_id, blocks)
-    return [{**_view(block), "pinned": [vars(each) for each in pinned[block.section]]} for block in blocks]
+    return [{**_view(block), "pinned": pinned[block.section]} for block in blocks]
 
 
 def _view(block: Block) -> dict[str, Any]:

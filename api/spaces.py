@@ -8,7 +8,9 @@ from fastapi import APIRouter, Path
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.space_schemas import ErasedSpaceView, SpaceChange, SpaceList
+from api.schemas import Page
+from api.space_schemas import ErasedSpaceView, SpaceChange
+from services.conversations.spaces import ListedSpace
 from services.conversations.values import Id, SpaceName
 
 router = APIRouter(
@@ -21,7 +23,7 @@ router = APIRouter(
 User = Annotated[Id, Path()]
 
 
-@router.get("", response_model=SpaceList)
+@router.get("", response_model=Page[ListedSpace])
 async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> Any:
     """Every space of a user, by name, with the size of its content."""
     caller.act_for(user_id)

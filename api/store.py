@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.access import KnownCaller, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Answer
 from services.conversations.values import Id, SpaceName
 from services.store import model
 
@@ -106,21 +107,10 @@ class BatchRequest(BaseModel):
     operations: list[AnyOperation] = Field(min_length=1, max_length=MOST_OPERATIONS)
 
 
-class ItemView(BaseModel):
-    """An item."""
-
-    namespace: list[str]
-    key: str
-    value: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-    score: float | None = Field(description="Nearness to the query, -1 to 1; null without one.")
-
-
-class BatchResponse(BaseModel):
+class BatchResponse(Answer):
     """The result of each operation, in order."""
 
-    results: list[ItemView | list[ItemView] | list[list[str]] | None]
+    results: list[model.Item | list[model.Item] | list[list[str]] | None]
 
 
 @router.post("/batch", response_model=BatchResponse)

@@ -9,8 +9,9 @@ from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
 from api.paging import Limit
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.schemas import ErasureView
-from api.visit_schemas import UserPage, UserRequest, UserView
+from api.schemas import ErasureView, Page, answered
+from api.visit_schemas import UserRequest
+from services.conversations.users import ListedUser, User
 from services.conversations.values import Id
 from services.errors import Forbidden
 
@@ -22,7 +23,7 @@ router = APIRouter(
 )
 
 
-@router.get("", response_model=UserPage)
+@router.get("", response_model=Page[ListedUser])
 async def users(
     services: ServicesOf,
     caller: MemoryReader,
@@ -40,14 +41,14 @@ async def users(
     return {"items": items, "next": items[-1].user_id if len(items) == limit else None}
 
 
-@router.get("/{user_id}", response_model=UserView)
+@router.get("/{user_id}", response_model=answered(User))
 async def user(user_id: Annotated[Id, Path()], services: ServicesOf, caller: MemoryReader) -> Any:
     """One user."""
     caller.act_for(user_id)
     return await services.users.get(caller.tenant_id, user_id)
 
 
-@router.patch("/{user_id}", response_model=UserView)
+@router.patch("/{user_id}", response_model=answered(User))
 async def change(
     user_id: Annotated[Id, Path()], body: UserRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:

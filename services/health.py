@@ -30,6 +30,7 @@ class Dependency:
 
     name: str
     state: DependencyState
+    """`not_asked`: a model that has had no request since the start."""
     latency_ms: float | None
     detail: str
 

@@ -60,10 +60,12 @@ class Change:
     version: int
     """The version that it made."""
     old: dict[str, Any] | None
-    """None where there was no such section."""
+    """Unset where there was no such section."""
     new: dict[str, Any]
     actor: str
+    """model, user, filing or import."""
     trigger_message_id: UUID | None
+    """The message that made it change, if there was one."""
     at: datetime
 
 

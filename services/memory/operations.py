@@ -122,16 +122,18 @@ class LoggedOperation:
     """Name of the expert whose memory it is."""
     type: str
     field: str | None
+    """What was changed, such as a section of core memory."""
     old_value: Any
     new_value: Any
     query: str | None
     results: Any
     trigger: dict[str, Any]
+    """The `actor`, and the cause."""
     at: datetime
     undone_at: datetime | None
-    """None = it holds."""
+    """When it was undone, if it was."""
     space: str | None
-    """Name of the space whose memory it is; None = what all spaces share."""
+    """Name of the space whose memory it is; without one, what all spaces share."""
 
 
 class OperationLog:

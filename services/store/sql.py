@@ -161,10 +161,11 @@ DELETE FROM store_items WHERE tenant_id = %(tenant_id)s AND expires_at <= now() 
 """
 
 EXPORT: LiteralString = """
-SELECT i.id, s.name AS space, i.namespace, i.key, i.value, i.index_paths, i.ttl_minutes, i.created_at, i.updated_at
+SELECT i.id, s.name AS space, i.namespace, i.key, i.value, i.index_paths AS index, i.ttl_minutes AS ttl,
+       i.created_at, i.updated_at
 FROM store_items i LEFT JOIN spaces s ON s.id = i.space_id AND s.tenant_id = i.tenant_id
 WHERE i.tenant_id = %(tenant_id)s AND i.user_id = %(user_id)s AND (i.expires_at IS NULL OR i.expires_at > now())
-  AND (%(space)s::text IS NULL OR s.name = %(space)s) AND i.id > %(after)s
+  AND (%(space)s::text IS NULL OR s.name = %(space)s) AND i.id > %(id)s
 ORDER BY i.id LIMIT %(limit)s
 """
 

@@ -96,6 +96,7 @@ class Source:
 
     message_id: UUID
     external_id: str | None
+    """The caller's id of an imported message."""
     role: Literal["user", "assistant"]
     content: str
     speaker: str | None

@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from services.errors import NotFound, Unavailable
 from services.identity.tenants import user_id_of
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.removal.tables import TABLES, rows_of_user
+from services.memory.removal.tables import TABLES, columns_of_tables, rows_of_user
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.redis import RedisClient
@@ -27,13 +27,6 @@ _WAL = "pg_wal"
 _CONVERSATIONS = frozenset({"messages", "conversations"})
 _ENGINES = frozenset({"postgres", "milvus"})
 """Folders of the embedded engines."""
-
-
-_TABLES: LiteralString = """
-SELECT c.relname, array_agg(a.attname::text) FROM pg_class c
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY c.relname ORDER BY c.relname
-"""
 
 
 @dataclass(frozen=True)
@@ -169,9 +162,8 @@ def key_bytes(key: str | bytes) -> bytes:
 
 
 async def _rows(connection: Connection, user_id: UUID, word: str, *, sealed: bool) -> list[Finding]:
-    tables = await (await connection.execute(_TABLES)).fetchall()
     findings = []
-    for table, columns in tables:
+    for table, columns in await columns_of_tables(connection):
         parts = {
             "id": sql.SQL("t.id::text") if "id" in columns else sql.SQL("t.ctid::text"),
             "table": sql.Identifier(table),

@@ -24,7 +24,7 @@ from services.memory.removal.purge import Purge, Purged
 from services.memory.removal.receipts import Receipts, digest_of
 from services.memory.removal.stores import Left, RemovalStores
 from services.memory.removal.tables import Rows
-from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, described
+from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, ValueTarget, described
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S
 
@@ -53,11 +53,11 @@ class ForgetResult:
 
     preview: bool
     items: list[AffectedItem]
-    values: list[dict[str, str]]
-    """Values of core memory: `section`, `field`, `text`."""
+    values: list[ValueTarget]
+    """Values of core memory that go."""
     counts: dict[str, int]
     receipt_id: UUID | None
-    """None in a preview, and where nothing was found."""
+    """Unset in a preview, and where nothing was found."""
     pending: list[str]
     """Stores that did not answer; jobs go on trying."""
 
@@ -66,7 +66,6 @@ class ForgetResult:
 class _Done:
     purged: Purged
     items: list[AffectedItem]
-    values: list[dict[str, str]]
     left: Left
 
 
@@ -140,7 +139,7 @@ class Erasures:
         done, _, pending = await self._stores.erase(tenant_id, forgotten)
         counts = _counts(done)
         log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
-        return ForgetResult(preview, done.items, done.values, counts, receipt_id, pending)
+        return ForgetResult(preview, done.items, done.purged.values, counts, receipt_id, pending)
 
     async def _stop_turns(self, plan: TargetPlan) -> list[UUID]:
         """Stop turns whose prompts were read before: they would store them; return them."""
@@ -177,12 +176,11 @@ class Erasures:
         purged = await purge.remove({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
         recent = await rows.recent_turns("user", recent_s=self._stores.recent_s)
         items = await self._outcomes(rows, plan, before, delete_messages=delete_messages)
-        gone = [{"section": section, "field": name, "text": text} for section, name, text in purged.values]
         affected = {*purged.turn_ids, *stopped}
         turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
         episodes = [episode_id for episode_id, _ in purged.episodes]
         left = Left(plan.user_id, turns, await rows.firsts(sql.EXPERTS), episodes)
-        return _Done(purged, items, gone, left)
+        return _Done(purged, items, left)
 
     async def _outcomes(
         self, rows: Rows, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
@@ -228,7 +226,7 @@ def _counts(done: _Done) -> dict[str, int]:
     return {
         "messages": len(done.purged.messages),
         "episodes": len(done.purged.episodes),
-        "values": len(done.values),
+        "values": len(done.purged.values),
         "prompts": done.purged.prompts,
         "rebuilt": sum(item.outcome == "rebuilt" for item in outcomes),
         "kept": sum(item.outcome == "kept" for item in outcomes),
@@ -242,7 +240,7 @@ def _document(
     nonce = secrets.token_hex(_NONCE_BYTES)
     texts = [("message", str(each), text) for each, text in done.purged.messages]
     texts += [("episode", str(each), text or "") for each, text in done.purged.episodes]
-    texts += [("value", f"{each['section']}.{each['field']}", each["text"]) for each in done.values]
+    texts += [("value", f"{each.section}.{each.field}", each.text) for each in done.purged.values]
     return {
         "format": 1,
         "id": str(receipt_id),

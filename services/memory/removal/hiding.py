@@ -24,6 +24,7 @@ from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
+from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
 from state.memory import PlannedChange
@@ -169,31 +170,23 @@ class Hiding:
         With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except for
         `but`: its epoch was made without them already.
         """
-        values: dict[str, Any] = {
-            **vars(owner),
-            "message_ids": list(message_ids),
-            "everywhere": everywhere,
-            "but": but,
-        }
-        rows: Sequence[Any] = ()
-        if message_ids:
-            rows = await (await connection.execute(sql.LOCK_CONVERSATIONS, values)).fetchall()
-        elif not everywhere:
+        if not message_ids and not everywhere:
             return
-        values["conversation_ids"] = [row[0] for row in rows]
-        if rows:
-            await connection.execute(sql.TOUCH_CONVERSATIONS, values)
-            summarised = await (await connection.execute(sql.WITHDRAW_SUMMARIES, values)).fetchall()
-            await connection.execute(sql.WITHDRAW_PARTS, values)
-            archived = await (await connection.execute(sql.WITHDRAW_TOPICS, values)).fetchall()
-            visits = await (await connection.execute(sql.WITHDRAW_VISITS, values)).fetchall()
-            values["visit_ids"] = [row[0] for row in visits]
-            await connection.execute(sql.WITHDRAW_DAYS, values)
+        values = {**vars(owner), "message_ids": list(message_ids), "everywhere": everywhere, "but": but}
+        rows = Rows(connection, {**values, "conversation_ids": []})
+        if message_ids:
+            rows.values["conversation_ids"] = await rows.firsts(sql.LOCK_CONVERSATIONS)
+        if rows.values["conversation_ids"]:
+            await rows.run(sql.TOUCH_CONVERSATIONS)
+            summarised = await rows.firsts(sql.WITHDRAW_SUMMARIES)
+            await rows.run(sql.WITHDRAW_PARTS)
+            archived = await rows.firsts(sql.WITHDRAW_TOPICS)
+            await rows.run(sql.WITHDRAW_DAYS, visit_ids=await rows.firsts(sql.WITHDRAW_VISITS))
             for task, conversations in (
                 (self._remaking.summarise, summarised),
                 (self._remaking.archive, archived),
             ):
-                for conversation_id in dict.fromkeys(row[0] for row in conversations):
+                for conversation_id in dict.fromkeys(conversations):
                     name = f"{task}:{conversation_id}"
                     await self._jobs.defer(
                         connection,
@@ -203,7 +196,7 @@ class Hiding:
                         lock=name,
                         queueing_lock=name,
                     )
-        await connection.execute(sql.END_EPOCHS, values)
+        await rows.run(sql.END_EPOCHS)
 
     async def bring_back(
         self,
@@ -222,9 +215,8 @@ class Hiding:
             "message_ids": list(message_ids),
             "unmerged": Jsonb(list(unmerged)),
         }
-        await connection.execute(sql.RESTORE_EPISODES, values)
-        await connection.execute(sql.CHANGED_EPISODES, values)
-        await connection.execute(sql.MERGE_AGAIN, values)
+        for statement in (sql.RESTORE_EPISODES, sql.CHANGED_EPISODES, sql.MERGE_AGAIN):
+            await connection.execute(statement, values)
         await self.remake(connection, owner, message_ids, everywhere=everywhere)
 
     async def take_back(
@@ -252,12 +244,11 @@ class Hiding:
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""
-        await connection.execute(sql.LOCK_CONVERSATIONS, values)
-        messages = await (await connection.execute(sql.RETRACT_MESSAGES, values)).fetchall()
-        silenced = await (await connection.execute(sql.SILENCE, values)).fetchall()
+        rows = Rows(connection, values)
+        await rows.run(sql.LOCK_CONVERSATIONS)
         return {
-            "messages": [row[0] for row in messages],
-            "notes": [row[0] for row in silenced],
+            "messages": await rows.firsts(sql.RETRACT_MESSAGES),
+            "notes": await rows.firsts(sql.SILENCE),
             "unmerged": await self.withdraw_episodes(connection, values),
         }
 
@@ -266,25 +257,20 @@ class Hiding:
 
         `values` holds `tenant_id`, `user_id`, `operation_id`, `message_ids` and `episode_ids`.
         """
-        same = await (await connection.execute(sql.MERGED_INTO, values)).fetchall()
-        values = {**values, "episode_ids": [*values["episode_ids"], *(row[0] for row in same)]}
-        rows = await (await connection.execute(sql.RETRACT_EPISODES, values)).fetchall()
-        changed = await (await connection.execute(sql.CHANGED_EPISODES, values)).fetchall()
-        affected = list({row[0] for row in (*rows, *changed)})
-        values = {**values, "affected": affected}
-        made: dict[UUID, UUID | None] = (
-            dict(await (await connection.execute(sql.MERGED_FROM, values)).fetchall()) if affected else {}
-        )
-        unmerged = []
-        if made:
-            values |= {"made": list(made), "instead": [_holds_instead(each, made) for each in made]}
-            back = await (await connection.execute(sql.UNMERGE, values)).fetchall()
-            unmerged = [
-                {"id": str(row[0]), "superseded_by": str(row[1]), "instead": _text(_holds_instead(row[1], made))}
-                for row in back
-            ]
-            await connection.execute(sql.RETRACT_MADE, values)
-        return unmerged
+        rows = Rows(connection, values)
+        rows.values["episode_ids"] = [*values["episode_ids"], *await rows.firsts(sql.MERGED_INTO)]
+        affected = {*await rows.firsts(sql.RETRACT_EPISODES), *await rows.firsts(sql.CHANGED_EPISODES)}
+        if not affected:
+            return []
+        made: dict[UUID, UUID | None] = dict(await rows.all(sql.MERGED_FROM, affected=list(affected)))
+        if not made:
+            return []
+        instead = {each: _holds_instead(each, made) for each in made}
+        back = await rows.all(sql.UNMERGE, made=list(made), instead=list(instead.values()))
+        await rows.run(sql.RETRACT_WHOLE, episode_ids=list(made))
+        return [
+            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": _text(instead[row[1]])} for row in back
+        ]
 
     async def _note(self, connection: Connection, owner: Owner, entry: Entry) -> None:
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])

@@ -11,7 +11,7 @@ from services.memory.items import item_text, values_of
 from services.memory.model import Memory
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.tables import Rows
-from services.memory.removal.targets import TargetPlan, without_topic
+from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic
 from services.memory.word_digests import word_digest
 from services.memory.words import Words, words_of
 from services.platform.connections import Connection
@@ -25,8 +25,7 @@ class Purged:
     """What was removed, with the texts by which a receipt can be checked."""
 
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
-    values: list[tuple[str, str, str]] = field(default_factory=list)
-    """Section, field and text."""
+    values: list[ValueTarget] = field(default_factory=list)
     messages: list[tuple[UUID, str]] = field(default_factory=list)
     """Those that were deleted, as a whole or in part."""
     titles: list[str] = field(default_factory=list)
@@ -66,7 +65,7 @@ class Purge(Rows):
         await self.run(sql.SCRUB_COMMANDS_ABOUT)
         await self.run(sql.SCRUB_TURN_OPERATIONS)
         purged.values = await self._core_memory(before)
-        noted = await self._notes([text for _, _, text in purged.values])
+        noted = await self._notes([each.text for each in purged.values])
         purged.turn_ids = sorted({*purged.turn_ids, *noted})
         await self.run(sql.TURNS)
         if delete_messages:
@@ -83,7 +82,7 @@ class Purge(Rows):
         """Note digests of what is gone, by which an import knows it."""
         await self.run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
         digests = [word_digest("episode", text) for _, text in purged.episodes if text]
-        digests += [word_digest("value", name, text) for _, name, text in purged.values]
+        digests += [word_digest("value", each.field, each.text) for each in purged.values]
         digests += [word_digest("title", title) for title in purged.titles]
         gone = [WordsDigest(each) for each in dict.fromkeys(digests)]
         if gone:
@@ -98,14 +97,14 @@ class Purge(Rows):
             told = [version_id for version_id, text in texts if without_topic(text, topic) is not None]
             await self.run(sql.REMOVE_VERSIONS, version_ids=told)
 
-    async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[ValueTarget]:
         """Take gone values out of the history and the log of each section; return those that held until now."""
         removed = []
         for block_id, section, expert_id, space_id, content in await self.all(sql.BLOCKS):
             rows = await self.all(sql.HISTORY, block_id=block_id)
             history = [Change(*row) for row in rows]
             held = set(values_of(before.get(block_id, {}))) - set(values_of(content))
-            removed += [(section, *value) for value in sorted(held)]
+            removed += [ValueTarget(section, *value) for value in sorted(held)]
             gone = frozenset(held | self._told(history) - set(values_of(content)))
             if not gone:
                 continue

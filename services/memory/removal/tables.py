@@ -131,6 +131,19 @@ RETURNING b.id
 """
 
 
+_COLUMNS_OF_TABLES: LiteralString = """
+SELECT c.relname, jsonb_object_agg(a.attname, format_type(a.atttypid, NULL))
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attgenerated = ''
+GROUP BY c.relname ORDER BY c.relname
+"""
+
+
+async def columns_of_tables(connection: Connection) -> list[tuple[str, dict[str, str]]]:
+    """Return every table with its columns and their types, without columns that are generated."""
+    return await (await connection.execute(_COLUMNS_OF_TABLES)).fetchall()
+
+
 def rows_of_user(table: str) -> LiteralString:
     """Return the condition on rows `t` of a table that chooses those of `user_id`; all where rows name no user."""
     return dict[str, LiteralString](_ROWS["user"]).get(table, OF_NOBODY)

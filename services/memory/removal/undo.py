@@ -133,7 +133,7 @@ class Undo:
         await connection.execute(sql.RESTORE_NOTES, values)
         message_ids, unmerged = values["message_ids"], before.get("unmerged", [])
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, unmerged)
-        await connection.execute(sql.RETRACT_WRITTEN, values)  # last: what it brings back has the same mark
+        await connection.execute(sql.RETRACT_WHOLE, values)  # last: what it brings back has the same mark
         if values["message_ids"]:
             await self._hiding.file_again(connection, owner)
 
@@ -145,7 +145,7 @@ class Undo:
 
     async def _undo_insert(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         values = {**vars(owner), "operation_id": operation.id, "episode_ids": [UUID(operation.new["id"])]}
-        if (await connection.execute(sql.RETRACT_WRITTEN, values)).rowcount == 0:
+        if (await connection.execute(sql.RETRACT_WHOLE, values)).rowcount == 0:
             raise Conflict(_CHANGED_SINCE)
 
     async def _undo_update(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
