@@ -38,6 +38,7 @@ from api import (
     service,
     spaces,
     store,
+    tool_accounts,
     transfer,
     turns,
     upkeep,
@@ -165,9 +166,11 @@ def routes() -> Sequence[BaseRoute]:
         model_choice,
         frontends,
         service,
+        tool_accounts,
         keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
+    router.include_router(tool_accounts.callback_router)
     router.include_router(console_session.router)
     router.include_router(console_pages.router)
     router.include_router(health.router)
