@@ -36,7 +36,6 @@ class Finding:
     store: str
     """`postgresql`, `queue`, `milvus`, `redis` or `file`."""
     place: str
-    """A table, a collection, a key or a path."""
     columns: list[str]
     rows: int
     ids: list[str]
@@ -62,9 +61,7 @@ class Search:
 
     findings: list[Finding] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)
-    """The stores that were searched."""
     unreachable: list[str] = field(default_factory=list)
-    """Stores that did not answer."""
     remains: Sequence[Remainder] = ()
     """Where words may stay after they were removed; with encryption nobody can read them there."""
 
