@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import (
@@ -54,20 +54,28 @@ Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")
 _BY_USER = Trigger("user")
 
 
+async def _to_read(
+    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default", space: SpaceQuery = None
+) -> Owner:
+    return await _owner(services, caller, user_id, expert, space)
+
+
+async def _to_write(
+    user_id: User, services: ServicesOf, caller: MemoryWriter, expert: Expert = "default", space: SpaceQuery = None
+) -> Owner:
+    return await _owner(services, caller, user_id, expert, space)
+
+
+ReadOwner = Annotated[Owner, Depends(_to_read)]
+WrittenOwner = Annotated[Owner, Depends(_to_write)]
+
+
 @router.get("/core-memory", response_model=Page[CoreMemorySectionView])
-async def core_memory(
-    user_id: User,
-    services: ServicesOf,
-    caller: MemoryReader,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-    as_of: AsOf = None,
-) -> Any:
+async def core_memory(owner: ReadOwner, services: ServicesOf, as_of: AsOf = None) -> Any:
     """Every section that an expert has about the user, by name; with `space`, only those of that space.
 
     In a space, prompts show its sections overlaid on the shared ones.
     """
-    owner = await _owner(services, caller, user_id, expert, space)
     blocks = await services.memory.core.read(owner, as_of)
     return {"items": await _views(services, owner, blocks), "next": None}
 
@@ -97,66 +105,36 @@ async def replace(
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,  # the default one would name a content type
 )
-async def forget(
-    user_id: User,
-    section: Section,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> None:
+async def forget(owner: WrittenOwner, section: Section, services: ServicesOf) -> None:
     """Remove a section, with its history."""
-    owner = await _owner(services, caller, user_id, expert, space)
     await services.memory.core.forget(owner, section, _BY_USER)
 
 
 @router.get("/core-memory/{section}/history", response_model=Page[Change])
 async def history(
-    user_id: User,
+    owner: ReadOwner,
     section: Section,
     services: ServicesOf,
-    caller: MemoryReader,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
     after: Annotated[
         int | None, Query(ge=1, le=_LARGEST_VERSION, description="The `next` of the page before.")
     ] = None,
     limit: Limit = 50,
 ) -> Any:
     """Every change of a section, newest first."""
-    owner = await _owner(services, caller, user_id, expert, space)
     items = await services.memory.core.history(owner, section, before=after, limit=limit)
     return {"items": items, "next": str(items[-1].version) if len(items) == limit else None}
 
 
 @router.post("/core-memory/{section}/rollback", response_model=CoreMemorySectionView)
-async def rollback(
-    user_id: User,
-    section: Section,
-    body: RollbackRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> Any:
+async def rollback(owner: WrittenOwner, section: Section, body: RollbackRequest, services: ServicesOf) -> Any:
     """Give a section the content of an earlier version, as a new version."""
-    owner = await _owner(services, caller, user_id, expert, space)
     block = await services.memory.core.rollback(owner, section, body.version, _BY_USER)
     return (await _views(services, owner, [block]))[0]
 
 
 @router.put("/core-memory/{section}/pins", response_model=CoreMemorySectionView)
-async def pin(
-    user_id: User,
-    section: Section,
-    body: PinRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> Any:
+async def pin(owner: WrittenOwner, section: Section, body: PinRequest, services: ServicesOf) -> Any:
     """Pin a value, so that nothing in the background takes it away, or unpin it."""
-    owner = await _owner(services, caller, user_id, expert, space)
     await services.memory.pins.set_on_value(owner, section, body.field, body.text, pinned=body.pinned)
     blocks = [block for block in await services.memory.core.read(owner) if block.section == section]
     if not blocks:
