@@ -4,23 +4,18 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from starlette.requests import ClientDisconnect
 
 from api.access import Chatter, ServicesOf
+from api.json_router import json_router
 from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.conversations.values import Id
 from services.knowledge.document import Ingested, StoredDocument
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/sessions/{session_id}/documents",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
 
 
 @router.get("", response_model=Page[StoredDocument])

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
@@ -18,11 +18,11 @@ from api.episode_schemas import (
     NewEpisodeRequest,
     WholeEpisodeView,
 )
+from api.json_router import json_router
 from api.long_json import item_list
 from api.moments import validity_fields
 from api.paging import cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import Id
@@ -33,12 +33,7 @@ from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.search.queries import Utterance
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/episodes",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/episodes", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 

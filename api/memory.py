@@ -5,9 +5,10 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
@@ -21,7 +22,6 @@ from api.memory_schemas import (
 from api.moments import AsOf, validity_fields
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
@@ -40,12 +40,7 @@ from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]

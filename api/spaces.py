@@ -3,22 +3,17 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page
 from api.space_schemas import ErasedSpaceView, SpaceChange
 from services.conversations.spaces import ListedSpace
 from services.conversations.values import Id, SpaceName
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/spaces",
-    tags=["spaces"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/spaces", "spaces", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
