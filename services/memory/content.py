@@ -132,5 +132,7 @@ def _values(content: Any, depth: int = 1) -> Iterator[tuple[Any, int]]:
 def _check_text(text: str) -> None:
     if "\x00" in text:
         raise InvalidInput("content", "holds the character NUL")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidInput("content", "holds half of a character (a lone surrogate)")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("content", "holds half of a character (a lone surrogate)") from None
