@@ -23,7 +23,6 @@ async def documents(
     user_id: Annotated[Id, Path()], session_id: Annotated[Id, Path()], services: ServicesOf, caller: Chatter
 ) -> Any:
     """Documents of a conversation."""
-    caller.act_for(user_id)
     return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
 
 
@@ -45,7 +44,6 @@ async def add(
     caller: Chatter,
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    caller.act_for(user_id)
     try:
         data = await body_of(request, services)
     except ClientDisconnect:
@@ -76,5 +74,4 @@ async def remove(
     caller: Chatter,
 ) -> None:
     """Remove a document of a conversation."""
-    caller.act_for(user_id)
     await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

@@ -46,7 +46,6 @@ async def episodes(
     user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
 ) -> Any:
     """Episodes of a user that all spaces share, newest first; with `space`, also those of that space."""
-    caller.act_for(user_id)
     wanted = EpisodeFilter(**query.model_dump(exclude={"after", "limit"}))
     items = await services.memory.catalog.page(
         caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
@@ -59,7 +58,6 @@ async def episodes(
 @router.get("/{episode_id}", response_model=_Whole)
 async def episode(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One episode, with the messages it comes from."""
-    caller.act_for(user_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
@@ -68,7 +66,6 @@ async def edit(
     user_id: User, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
-    caller.act_for(user_id)
     await services.memory.catalog.edit(caller.tenant_id, user_id, episode_id, _BY_USER, **body.model_dump())
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
@@ -76,7 +73,6 @@ async def edit(
 @router.put("/{episode_id}/pin", response_model=_Whole)
 async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Pin a memory: it neither fades nor is merged, and no proposal drops it."""
-    caller.act_for(user_id)
     await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=True)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
@@ -84,7 +80,6 @@ async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: Mem
 @router.delete("/{episode_id}/pin", response_model=_Whole)
 async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Unpin a memory."""
-    caller.act_for(user_id)
     await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=False)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
@@ -92,7 +87,6 @@ async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: M
 @router.post("/{episode_id}/restore", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
 async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
-    caller.act_for(user_id)
     await services.upkeep.restore(caller.tenant_id, user_id, episode_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
@@ -100,7 +94,6 @@ async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller:
 @router.post("/search", response_model=answered(FoundEpisodes))
 async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Search everything said by or to a user, and what was remembered of it; best first."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     scope = Scope.of(
         owner,
@@ -120,7 +113,6 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)
 async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Write a memory; it can be recalled from the next turn on."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
     new = NewEpisode(body.content, body.episode_type, importance, "user_said")
@@ -146,7 +138,6 @@ async def remove(
     expert: Annotated[Id, Query(description="Name of the expert who remembers it.")] = "default",
 ) -> None:
     """Remove an episode from recall. The messages of a turn stay in their conversation."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     await services.memory.archive.remove(owner, episode_id, _BY_USER)
 

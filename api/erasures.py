@@ -77,7 +77,6 @@ async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, calle
 
     Unlike `memory/forget`, which hides, it cannot be undone, and a signed receipt attests it.
     """
-    caller.act_for(user_id)
     if body.preview:
         caller.require("memory:read")  # it shows what is stored
     return await services.forgetting.forget(
@@ -96,6 +95,5 @@ async def receipts(
     user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Receipts of erasures, newest first; `anamnesis verify-receipt` checks one."""
-    caller.act_for(user_id)
     items = await services.forgetting.receipts.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}

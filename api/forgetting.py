@@ -49,7 +49,6 @@ async def forget(
 
     Messages stay in their conversation.
     """
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     if not body.dry_run:

@@ -78,7 +78,6 @@ async def lineage(
     space: SpaceQuery = None,
 ) -> Any:
     """Trace something `up` to the messages it was made from, or `down` to everything that was made of it."""
-    caller.act_for(user_id)
     found, node = await services.lineage.find(caller.tenant_id, user_id, of, expert=expert, space=space)
     trace = await services.lineage.of_node(caller.tenant_id, found, node, direction)
     return {

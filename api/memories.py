@@ -43,7 +43,6 @@ async def memories(
 
     What was said is not listed here; `episodes` and their search have it.
     """
-    caller.act_for(user_id)
     found = await services.memory.known.list(caller.tenant_id, user_id, after=_place(after), limit=limit)
     items = [{**vars(each), **validity_fields(each.text, each.since)} for each in found]
     last = found[-1] if len(found) == limit else None
@@ -106,7 +105,6 @@ async def _named(
     services: Services, caller: Caller, user_id: str, memory_id: str, whose: Whose
 ) -> tuple[ChangeRequest, Memory]:
     """Return for whom a memory is changed, and the memory."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     memory = await services.memory.changes.finder.by_id(request.owner, memory_id)

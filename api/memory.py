@@ -147,7 +147,6 @@ async def operations(
     limit: Limit = 50,
 ) -> Any:
     """Memory operations for the user, newest first; with `space`, those in that space and outside of any."""
-    caller.act_for(user_id)
     items = await services.memory.operations.list(
         caller.tenant_id, user_id, space=space, after=cursor_of(after), limit=limit
     )
@@ -161,7 +160,6 @@ async def operations(
 )
 async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
-    caller.act_for(user_id)
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
 
 
@@ -175,7 +173,6 @@ async def proposals(
     limit: Limit = 50,
 ) -> Any:
     """Changes of memory that wait for the user, or were settled, with their sources; newest first."""
-    caller.act_for(user_id)
     items = await services.memory.proposals.list(
         caller.tenant_id, user_id, state=state, after=cursor_of(after), limit=limit
     )
@@ -189,7 +186,6 @@ async def settle(
     user_id: User, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
-    caller.act_for(user_id)
     change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
     return {"accepted": body.accept, "change": change}
 
@@ -202,14 +198,12 @@ async def settle(
 )
 async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
-    caller.act_for(user_id)
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
 
 
 @router.post("/memory-proposals", response_model=answered(FoundPairs))
 async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
-    caller.act_for(user_id)
     return await services.upkeep.proposer.look(caller.tenant_id, user_id)
 
 
@@ -240,5 +234,4 @@ def _view(block: Block) -> dict[str, Any]:
 async def _owner(
     services: Services, caller: Caller, user_id: str, expert: str, space: str | None, *, make_space: bool = False
 ) -> Owner:
-    caller.act_for(user_id)
     return await services.memory.core.owner(caller.tenant_id, user_id, expert, space, make_space=make_space)

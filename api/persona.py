@@ -41,7 +41,6 @@ async def persona(
     space: SpaceQuery = None,
 ) -> Any:
     """A user in brief, from core memory and their visits."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
     content = await services.memory.core.known(owner)
     known = await services.user_activity.read(owner)

@@ -21,7 +21,6 @@ User = Annotated[Id, Path()]
 @router.get("", response_model=Page[ListedSpace])
 async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> Any:
     """Every space of a user, by name, with the size of its content."""
-    caller.act_for(user_id)
     return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
 
 
@@ -34,7 +33,6 @@ async def rename(
     caller: MemoryWriter,
 ) -> None:
     """Rename a space; its conversations and memories stay in it."""
-    caller.act_for(user_id)
     await services.spaces.rename(caller.tenant_id, user_id, space, change.name)
 
 
@@ -43,6 +41,5 @@ async def erase(
     user_id: User, space: Annotated[SpaceName, Path()], services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Remove a space with everything said and remembered in it; shared memory stays."""
-    caller.act_for(user_id)
     erased = await services.erasure.space(caller.tenant_id, user_id, space)
     return {"user_id": user_id, "space": space, **vars(erased)}

@@ -1,7 +1,6 @@
 """When a statement holds: "until June", "since last year", "used to", 到六月为止, 从去年起, 以前.
 
-The days are read by `parse`; this module knows the words around them, and writes what it read as a mark, "(until
-2026-06)", that says the same on any other day.
+The days are read by `parse`; this module knows the words around them, and marks such as "(until 2026-06)".
 """
 
 import re
@@ -10,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from services.text.language import language_of
 from services.time_reference.parse import parse
 from services.time_reference.ranges import TimeRange
 from services.time_reference.upcoming import upcoming
@@ -62,9 +60,6 @@ _AHEAD = frozenset(
     ["from", "starting", "starting from", "starting in", "starting on", "beginning", "beginning in"]
 )
 """Words of what is to come, unless the statement is in the past."""
-_A_YEAR = re.compile(
-    r"(?:^|\s|\b)(?:last year|next year|this year|\d{4})$|(?:[去前明后今]|\d{4})年(?:以来|起|开始)?$"
-)
 _BETWEEN_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
 
 
@@ -76,20 +71,10 @@ class Validity:
     valid_to: date | None = None
     ended: bool = False
     """Whether it is over, though it is not known since when."""
-    in_years: bool = False
-    """Whether it was said in years, so that its first and last months say nothing."""
-
-    def holds_on(self, day: date) -> bool:
-        """Whether it holds on a day, as far as is known."""
-        return not self.is_over(day) and not self.begins_after(day)
 
     def is_over(self, day: date) -> bool:
         """Whether it had ended before a day."""
         return self.ended or (self.valid_to is not None and self.valid_to < day)
-
-    def begins_after(self, day: date) -> bool:
-        """Whether it begins only after a day."""
-        return self.valid_from is not None and self.valid_from > day
 
 
 ALWAYS = Validity()
@@ -125,36 +110,9 @@ def timed(text: str, now: datetime) -> TimedText:
         starts[0].validity.valid_from if starts else None,
         ends[0].validity.valid_to if ends else None,
         ended=formerly is not None,
-        in_years=bool(cues) and all(cue.validity.in_years for cue in cues),
     )
     words = " ".join(text[begin:stop].strip(" ,，") for begin, stop in places)
     return TimedText(_without(text, places), words, validity)
-
-
-def with_mark(text: str, validity: Validity, today: date) -> str:
-    """Append to a text when it holds: "works at Acme (until 2026-06)"; a whole month or year by its name."""
-    first, last = validity.valid_from, validity.valid_to
-    begin = _name(first, first.day == 1, in_years=validity.in_years) if first else ""
-    end = _name(last, _is_last_of_month(last), in_years=validity.in_years) if last else ""
-    chinese = language_of([text]) == "zh"
-    if first and not last and validity.ended:
-        mark = "以前" if chinese else "formerly"
-    elif first and last:
-        mark = f"{begin}至{end}" if chinese else f"{begin} to {end}"
-    elif last:
-        mark = f"到{end}为止" if chinese else f"until {end}"
-    elif first:
-        mark = f"{begin}起" if chinese else f"{'from' if first > today else 'since'} {begin}"
-    elif validity.ended:
-        mark = "以前" if chinese else "formerly"
-    else:
-        return text
-    return f"{text}（{mark}）" if chinese else f"{text} ({mark})"
-
-
-def of_mark(text: str) -> TimedText:
-    """Read the mark at the end of a text, and nothing else."""
-    return _of_mark(text) or TimedText(text, "")
 
 
 @dataclass(frozen=True)
@@ -169,8 +127,7 @@ class _Cue:
     def of(cls, found: TimeRange, text: str, now: datetime) -> "_Cue | None":
         """Return the cue; None where a day is named without such a word."""
         if _FROM_TO.match(found.text) and found.start < found.end:
-            in_years = (found.start.month, found.start.day, found.end.month, found.end.day) == (1, 1, 12, 31)
-            return cls(found.begin, found.stop, Validity(found.start, found.end, in_years=in_years))
+            return cls(found.begin, found.stop, Validity(found.start, found.end))
         return cls._end(found, text, now) or cls._beginning(found, text, now)
 
     @classmethod
@@ -180,13 +137,13 @@ class _Cue:
         before_it = None if until or _TO_COME.search(text) else _UNTIL_BEFORE.match(after)
         if before_it:  # 去年之前一直…
             day = found.start - timedelta(days=1)
-            return cls(found.begin, found.stop + before_it.end(), Validity(valid_to=day, in_years=_is_year(found)))
+            return cls(found.begin, found.stop + before_it.end(), Validity(valid_to=day))
         # 到 alone is a way to somewhere, unless the clause closes with it.
         if until is None or (_BARE_UNTIL.fullmatch(until.group()) and not closing and after.strip(" ,，.。!！")):
             return None
         _, end = (found.start, found.end) if _OVER.search(before) else upcoming(found, now)
         stop = found.stop + (closing.end() if closing else 0)
-        return cls(until.start(), stop, Validity(valid_to=end, in_years=_is_year(found)))
+        return cls(until.start(), stop, Validity(valid_to=end))
 
     @classmethod
     def _beginning(cls, found: TimeRange, text: str, now: datetime) -> "_Cue | None":
@@ -212,12 +169,7 @@ class _Cue:
         opened = next((each for each in (since, begun) if each and own is None), None)
         opens = opened.start() if opened else found.begin
         stop = found.stop + (onwards.end() if onwards else 0)
-        return cls(opens, stop, Validity(valid_from=start, in_years=_is_year(found)))
-
-
-def _is_year(found: TimeRange) -> bool:
-    """Whether it names a whole year, or the time since one began."""
-    return _A_YEAR.search(found.text) is not None and (found.start.month, found.start.day) == (1, 1)
+        return cls(opens, stop, Validity(valid_from=start))
 
 
 def _of_mark(text: str) -> TimedText | None:
@@ -230,7 +182,6 @@ def _of_mark(text: str) -> TimedText | None:
             _first_day(first) if first else None,
             _last_day(last) if last else None,
             ended=bool(found["formerly"]),
-            in_years=all(len(name) == len("2026") for name in (first, last) if name),
         )
     except ValueError:
         return None
@@ -246,16 +197,6 @@ def _last_day(name: str) -> date:
     if len(name) == len("2026"):
         return first.replace(month=12, day=31)
     return first.replace(day=monthrange(first.year, first.month)[1]) if len(name) == len("2026-06") else first
-
-
-def _name(day: date, is_month: bool, *, in_years: bool) -> str:
-    if in_years:
-        return f"{day:%Y}"
-    return f"{day:%Y-%m}" if is_month else day.isoformat()
-
-
-def _is_last_of_month(day: date) -> bool:
-    return day.day == monthrange(day.year, day.month)[1]
 
 
 def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
