@@ -52,6 +52,6 @@ class Validity:
 
 def validity_fields(text: str, at: datetime) -> dict[str, Any]:
     """The days on which a text holds, as it was written at a moment."""
-    found = timed(text, at).validity
+    found = timed(text, at)
     over = found.is_over(datetime.now(at.tzinfo).date())
     return {"valid_from": found.valid_from, "valid_to": found.valid_to, "is_over": over}

@@ -127,7 +127,11 @@ class ChangePlanner:
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
         """Plan to note until when a memory held; it stays known as what was."""
-        mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
+        mark = (
+            f"（到{on}{'年' if on.isdecimal() else ''}为止）"
+            if language_of([memory.text]) == "zh"
+            else f" (until {on})"
+        )
         return await self.plan_replace(request, [memory], memory.text.rstrip(_EDGES) + mark, field=memory.field)
 
     async def plan_forget(

@@ -1,11 +1,9 @@
 """When a statement holds: "until June", "since last year", "used to", 到六月为止, 从去年起, 以前.
 
-The days are read by `parse`; this module knows the words around them, and marks such as "(until 2026-06)".
+The days are read by `parse`; this module knows the words around them.
 """
 
 import re
-from calendar import monthrange
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -50,17 +48,10 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 _TO_COME = re.compile(r"\b(?:will|going to|gonna)\b|'ll\b|要|会|将|打算|准备|计划", re.IGNORECASE)
-_MARK = re.compile(
-    r"\s{0,8}[(（](?:(?P<formerly>formerly|以前)"
-    r"|(?:until |到(?=.{0,20}为止))(?P<until>[\d-]+)(?:为止)?"
-    r"|(?:since |from |(?=.{0,20}起))(?P<since>[\d-]+)起?"
-    r"|(?P<first>[\d-]+)(?: to |至)(?P<last>[\d-]+))[)）]\s*$"
-)
 _AHEAD = frozenset(
     ["from", "starting", "starting from", "starting in", "starting on", "beginning", "beginning in"]
 )
 """Words of what is to come, unless the statement is in the past."""
-_BETWEEN_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
 
 
 @dataclass(frozen=True)
@@ -80,127 +71,53 @@ class Validity:
 ALWAYS = Validity()
 
 
-@dataclass(frozen=True)
-class TimedText:
-    """A text, and the words of it that say when it holds."""
-
-    text: str
-    """Without these words."""
-    words: str
-    """Empty where there are none."""
-    validity: Validity = ALWAYS
-
-
-def timed(text: str, now: datetime) -> TimedText:
-    """Read when a text holds, said at `now`, the user's local time; marks are read as well."""
-    if marked := _of_mark(text):
-        return marked
+def timed(text: str, now: datetime) -> Validity:
+    """Read when a text holds, said at `now`, the user's local time."""
     if not _MAY_BE_TIMED.search(text):
-        return TimedText(text, "")
-    cues = [cue for each in parse(text, now) if (cue := _Cue.of(each, text, now)) is not None]
-    starts = [cue for cue in cues if cue.validity.valid_from]
-    ends = [cue for cue in cues if cue.validity.valid_to]
-    formerly = _FORMERLY.search(text)
-    if max(len(starts), len(ends)) > 1 or not (cues or formerly):  # of several things, or of none
-        return TimedText(text, "")
-    places = [(cue.begin, cue.stop) for cue in cues]
-    if formerly:
-        places = sorted([*places, (formerly.start(), formerly.end())])
-    validity = Validity(
-        starts[0].validity.valid_from if starts else None,
-        ends[0].validity.valid_to if ends else None,
-        ended=formerly is not None,
+        return ALWAYS
+    cues = [cue for each in parse(text, now) if (cue := _cue_of(each, text, now)) is not None]
+    starts = [cue.valid_from for cue in cues if cue.valid_from]
+    ends = [cue.valid_to for cue in cues if cue.valid_to]
+    if max(len(starts), len(ends)) > 1:  # of several things
+        return ALWAYS
+    return Validity(
+        starts[0] if starts else None, ends[0] if ends else None, ended=_FORMERLY.search(text) is not None
     )
-    words = " ".join(text[begin:stop].strip(" ,，") for begin, stop in places)
-    return TimedText(_without(text, places), words, validity)
 
 
-@dataclass(frozen=True)
-class _Cue:
-    """A day with the word that makes it a beginning or an end."""
-
-    begin: int
-    stop: int
-    validity: Validity
-
-    @classmethod
-    def of(cls, found: TimeRange, text: str, now: datetime) -> "_Cue | None":
-        """Return the cue; None where a day is named without such a word."""
-        if _FROM_TO.match(found.text) and found.start < found.end:
-            return cls(found.begin, found.stop, Validity(found.start, found.end))
-        return cls._end(found, text, now) or cls._beginning(found, text, now)
-
-    @classmethod
-    def _end(cls, found: TimeRange, text: str, now: datetime) -> "_Cue | None":
-        before, after = text[: found.begin], text[found.stop :]
-        until, closing = _UNTIL.search(before), _UNTIL_HERE.match(after)
-        before_it = None if until or _TO_COME.search(text) else _UNTIL_BEFORE.match(after)
-        if before_it:  # 去年之前一直…
-            day = found.start - timedelta(days=1)
-            return cls(found.begin, found.stop + before_it.end(), Validity(valid_to=day))
-        # 到 alone is a way to somewhere, unless the clause closes with it.
-        if until is None or (_BARE_UNTIL.fullmatch(until.group()) and not closing and after.strip(" ,，.。!！")):
-            return None
-        _, end = (found.start, found.end) if _OVER.search(before) else upcoming(found, now)
-        stop = found.stop + (closing.end() if closing else 0)
-        return cls(until.start(), stop, Validity(valid_to=end))
-
-    @classmethod
-    def _beginning(cls, found: TimeRange, text: str, now: datetime) -> "_Cue | None":
-        before, after = text[: found.begin], text[found.stop :]
-        onwards = _ONWARDS.match(after)
-        own, since, begun = _BEGINS.match(found.text), _SINCE.search(before), _FROM.search(before)
-        chinese_onwards = _ONWARDS_CHINESE.match(after)
-        read = (own, since, begun, chinese_onwards)
-        words = next((each.group().strip(" ,，").casefold() for each in read if each), None)
-        if words is None or found.start == now.date():  # "from now on" says how, and not when
-            return None
-        is_certain = (
-            words.isascii()
-            or words == "自从"
-            or onwards
-            or found.text.endswith(("以来", "起", "开始"))
-            or _EVER_SINCE.match(after) is not None
-        )
-        if not is_certain:  # 从北京, 从六月
-            return None
-        looks_ahead = bool(_TO_COME.search(text)) or (words in _AHEAD and not _OVER.search(text))
-        start = upcoming(found, now)[0] if looks_ahead else found.start
-        opened = next((each for each in (since, begun) if each and own is None), None)
-        opens = opened.start() if opened else found.begin
-        stop = found.stop + (onwards.end() if onwards else 0)
-        return cls(opens, stop, Validity(valid_from=start))
+def _cue_of(found: TimeRange, text: str, now: datetime) -> Validity | None:
+    """Return what a day says with the words around it; None where it is named without such words."""
+    if _FROM_TO.match(found.text) and found.start < found.end:
+        return Validity(found.start, found.end)
+    return _end(found, text, now) or _beginning(found, text, now)
 
 
-def _of_mark(text: str) -> TimedText | None:
-    found = _MARK.search(text)
-    if found is None:
+def _end(found: TimeRange, text: str, now: datetime) -> Validity | None:
+    before, after = text[: found.begin], text[found.stop :]
+    until, closing = _UNTIL.search(before), _UNTIL_HERE.match(after)
+    if not until and not _TO_COME.search(text) and _UNTIL_BEFORE.match(after):  # 去年之前一直…
+        return Validity(valid_to=found.start - timedelta(days=1))
+    # 到 alone is a way to somewhere, unless the clause closes with it.
+    if until is None or (_BARE_UNTIL.fullmatch(until.group()) and not closing and after.strip(" ,，.。!！")):
         return None
-    first, last = found["since"] or found["first"], found["until"] or found["last"]
-    try:
-        validity = Validity(
-            _first_day(first) if first else None,
-            _last_day(last) if last else None,
-            ended=bool(found["formerly"]),
-        )
-    except ValueError:
+    return Validity(valid_to=found.end if _OVER.search(before) else upcoming(found, now)[1])
+
+
+def _beginning(found: TimeRange, text: str, now: datetime) -> Validity | None:
+    before, after = text[: found.begin], text[found.stop :]
+    onwards = _ONWARDS.match(after)
+    read = (_BEGINS.match(found.text), _SINCE.search(before), _FROM.search(before), _ONWARDS_CHINESE.match(after))
+    words = next((each.group().strip(" ,，").casefold() for each in read if each), None)
+    if words is None or found.start == now.date():  # "from now on" says how, and not when
         return None
-    return TimedText(text[: found.start()], found.group().strip(" ()（）"), validity)
-
-
-def _first_day(name: str) -> date:
-    return date.fromisoformat({4: f"{name}-01-01", 7: f"{name}-01"}.get(len(name), name))
-
-
-def _last_day(name: str) -> date:
-    first = _first_day(name)
-    if len(name) == len("2026"):
-        return first.replace(month=12, day=31)
-    return first.replace(day=monthrange(first.year, first.month)[1]) if len(name) == len("2026-06") else first
-
-
-def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
-    for begin, stop in reversed(places):
-        before, after = text[:begin].rstrip(" ,，"), text[stop:].lstrip(" ,，")
-        text = f"{before} {after}" if before and after[:1].isalnum() else f"{before}{after}"
-    return _BETWEEN_CHINESE.sub("", text)
+    is_certain = (
+        words.isascii()
+        or words == "自从"
+        or onwards
+        or found.text.endswith(("以来", "起", "开始"))
+        or _EVER_SINCE.match(after) is not None
+    )
+    if not is_certain:  # 从北京, 从六月
+        return None
+    looks_ahead = bool(_TO_COME.search(text)) or (words in _AHEAD and not _OVER.search(text))
+    return Validity(valid_from=upcoming(found, now)[0] if looks_ahead else found.start)

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -124,21 +123,6 @@ def test_stopped_in_mid_stream_the_client_is_told(service: ServiceProcess, model
     service.start()
     stored = httpx.get(f"{service.url}/api/v1/turns/{events[-1][2]['turn_id']}").json()
     assert (stored["status"], stored["answer"]) == ("partial", "half ")
-
-
-@pytest.mark.soak
-def test_fifty_conversations_at_once(shared_service: ServiceProcess) -> None:
-    with ThreadPoolExecutor(50) as pool:
-        streams = list(
-            pool.map(
-                lambda n: chat(shared_service.url, f"Count to {n}", user_id="counting", session_id=f"s-{n}"),
-                range(50),
-            )
-        )
-    assert {answer_of(events) for events in streams} == {"Certainly, here is the answer."}
-    assert len({events[0][2]["conversation_id"] for events in streams}) == 50
-    own = messages_of(shared_service.url, streams[7][0][2]["conversation_id"])
-    assert own[0] == ("user", "Count to 7", True)
 
 
 def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(empty_data_dir: Path) -> None:

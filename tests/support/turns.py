@@ -15,6 +15,7 @@ from services.context.features import FEATURES
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
 from services.platform.postgres import Database
 from state.context import TurnContext
 from state.conversation import ConversationState
@@ -116,6 +117,11 @@ async def exchange(
     outcome = TurnOutcome(status="completed", answer=answer, episode=True, jobs=jobs)
     await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     return turn
+
+
+def owner_of(turn: OpenTurn) -> Owner:
+    """Whose memory a turn is about."""
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
 
 
 _REMEMBERED = """

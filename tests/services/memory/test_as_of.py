@@ -158,7 +158,7 @@ async def _play(services: Services, model_server: ModelServer, steps: Sequence[t
 
 @given(steps=_STEPS)
 @hypothesis_settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
 )
 async def test_a_moment_shows_what_a_copy_taken_then_showed(
     services: Services, model_server: ModelServer, steps: Sequence[tuple[str, int]]
