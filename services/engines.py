@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from services.encryption.key_store import KeyStore
 from services.encryption.vault import Vault
 from services.platform.data_folder import held, unusable
-from services.platform.embedded_milvus import EmbeddedMilvus
+from services.platform.embedded_milvus import EmbeddedMilvus, Standby
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate, role_of
 from services.platform.postgres import Database
@@ -33,6 +33,9 @@ class Engines:
     redis_url: SecretStr | None = None
     """A Redis that was started here for several processes."""
 
+    standby: Standby | None = None
+    """The embedded Milvus, which sleeps until it is needed; None = it is not embedded."""
+
 
 @asynccontextmanager
 async def open_engines(
@@ -52,7 +55,7 @@ async def open_engines(
     async with AsyncExitStack() as stack:
         if alone and (settings.milvus_uri is None or settings.database_url is None):
             stack.enter_context(held(settings.data_dir))
-        milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
+        milvus = await _embedded_milvus(settings, stack) if settings.milvus_uri is None else None
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings, processes=processes))
         redis_url = None
         if settings.redis_url is None and shared_in is not None:
@@ -60,7 +63,14 @@ async def open_engines(
 
             log = settings.data_dir.resolve() / "redis.log"
             redis_url = SecretStr(await stack.enter_async_context(open_redis(shared_in, log)))
-        yield Engines(database_url, owner_url, milvus_uri, direct_url(settings), redis_url)
+        yield Engines(
+            database_url,
+            owner_url,
+            milvus.uri if milvus else settings.milvus_uri or "",
+            direct_url(settings),
+            redis_url,
+            milvus.standby if milvus else None,
+        )
 
 
 def direct_url(settings: Settings) -> str | None:
@@ -85,7 +95,7 @@ async def open_postgres(settings: Settings, *, processes: int = 1) -> AsyncItera
         yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
 
 
-async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
+async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> EmbeddedMilvus:
     milvus = EmbeddedMilvus(settings.data_dir)
     try:
         await asyncio.to_thread(milvus.launch)
@@ -94,7 +104,7 @@ async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
     stack.push_async_callback(milvus.stop)
     supervising = asyncio.create_task(milvus.supervise(), name="supervision of Milvus")
     stack.callback(supervising.cancel)
-    return milvus.uri
+    return milvus
 
 
 async def migrate_if_owner(engines: Engines) -> None:

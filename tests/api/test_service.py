@@ -40,7 +40,7 @@ def test_it_says_what_it_runs_on_and_how_to_try_it(shared_service: ServiceProces
     assert f"curl -N {shared_service.url}/api/v1/chat/stream" in shared_service.text
     ready = httpx.get(f"{shared_service.url}/readyz", timeout=10).json()
     assert ready["state"] == "ok"
-    assert {d["name"]: d["state"] for d in ready["dependencies"]}["milvus"] == "ok"
+    assert {d["name"]: d["state"] for d in ready["dependencies"]}["milvus"] in {"ok", "not_asked"}
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -123,6 +123,29 @@ def test_stopped_in_mid_stream_the_client_is_told(service: ServiceProcess, model
     service.start()
     stored = httpx.get(f"{service.url}/api/v1/turns/{events[-1][2]['turn_id']}").json()
     assert (stored["status"], stored["answer"]) == ("partial", "half ")
+
+
+def test_milvus_is_started_with_the_first_memory(service: ServiceProcess) -> None:
+    def milvus() -> dict[str, object]:
+        found = httpx.get(f"{service.url}/readyz").raise_for_status().json()
+        assert found["state"] == "ok"
+        return next(each for each in found["dependencies"] if each["name"] == "milvus")
+
+    assert milvus() == {
+        "name": "milvus",
+        "state": "not_asked",
+        "latency_ms": None,
+        "detail": "embedded; is started when it is needed",
+    }
+    assert not [each for each in _children(service) if "server" in each.cmdline()]
+    answer_of(chat(service.url, "My dog is called Bruno."))
+    assert child_process.wait_until(lambda: milvus()["state"] == "ok", seconds=30)
+    assert [each for each in _children(service) if "server" in each.cmdline()]
+    assert "Milvus is needed and is started" in service.text
+    service.stop()
+    service.start()
+    assert milvus()["state"] == "not_asked"
+    assert answer_of(chat(service.url, "What is my dog called?"))
 
 
 def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(empty_data_dir: Path) -> None:

@@ -38,6 +38,7 @@ from services.platform.embedded_milvus import EmbeddedMilvus
 folder = Path(sys.argv[1])
 postgres, milvus = EmbeddedPostgres(folder), EmbeddedMilvus(folder)
 milvus.launch()
+milvus._start()
 asyncio.run(postgres.start())
 asyncio.run(milvus.wait())
 print("started", flush=True)
@@ -260,6 +261,38 @@ async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped
     assert [
         process.pid for process in psutil.process_iter() if child_process.is_running(process.pid, folder)
     ] == []
+
+
+async def test_milvus_sleeps_until_it_is_needed_and_is_started_again_when_it_has_grown(tmp_path: Path) -> None:
+    server = EmbeddedMilvus(tmp_path, large_bytes=1, unused_s=0.02)
+    server.launch()
+    supervising = asyncio.create_task(server.supervise())
+    standby = server.standby
+    assert standby.is_empty
+    client = Milvus(server.uri, standby=standby)
+    assert await client.is_lite()  # known without asking
+    assert (standby.is_running, standby.read()["pid"]) == (False, None)
+    beside = EmbeddedMilvus(tmp_path)  # of a command that runs beside the service
+    beside.launch()
+    assert beside.uri == server.uri
+
+    assert await client.ping() > 0
+    first = standby.read()["pid"]
+    assert standby.is_running
+    assert psutil.pid_exists(first)
+
+    async def has_shrunk() -> bool:
+        return standby.is_running and standby.read()["pid"] != first
+
+    await until(has_shrunk)
+    assert not psutil.pid_exists(first)
+    assert await client.ping() > 0
+    await client.close()
+    await beside.stop()
+    assert standby.is_running
+    supervising.cancel()
+    await server.stop()
+    assert not standby.is_running
 
 
 async def test_postgresql_that_dies_is_started_again_until_it_is_stopped(tmp_path: Path) -> None:
