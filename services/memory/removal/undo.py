@@ -19,7 +19,6 @@ from services.platform.postgres import Database
 from services.store.undo import STORE_WRITES, take_back
 
 UNDO = "memory_undo"
-"""Type under which it stands in the log itself."""
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
 _OF_UPKEEP = {"episode_merge", "episode_archive", "episode_remove", "upkeep_undo"}
