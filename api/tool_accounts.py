@@ -9,7 +9,8 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from api.access import Chatter, ServicesOf
-from api.problems import documented
+from api.json_router import json_router
+from api.schemas import Page
 from services.conversations.values import Id
 from services.errors import InvalidInput, Unavailable
 
@@ -18,11 +19,7 @@ _LONGEST_ANSWER = 4_000
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Anamnesis</title><p>{}</p>'
 _HEADERS = {"Content-Security-Policy": "default-src 'none'", "Referrer-Policy": "no-referrer"}
 
-router = APIRouter(
-    prefix="/api/v1/mcp",
-    tags=["tools"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/mcp", "tools", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Query(description="The user whose account it is.")]
 Server = Annotated[str, Path(max_length=32, description="Its name in ANAMNESIS_MCP_SERVERS.")]
@@ -35,12 +32,6 @@ class AccountView(BaseModel):
     connected: bool
 
 
-class AccountList(BaseModel):
-    """Every server at which users have accounts of their own."""
-
-    items: list[AccountView]
-
-
 class ConnectView(BaseModel):
     """Where the user agrees."""
 
@@ -48,7 +39,7 @@ class ConnectView(BaseModel):
     authorization_url: str = Field(description="To be opened in the user's browser, within ten minutes.")
 
 
-@router.get("", response_model=AccountList)
+@router.get("", response_model=Page[AccountView])
 async def accounts(user_id: User, services: ServicesOf, caller: Chatter) -> Any:
     """The servers at which users have accounts of their own, and whether this user has connected theirs."""
     caller.act_for(user_id)
@@ -60,6 +51,7 @@ async def accounts(user_id: User, services: ServicesOf, caller: Chatter) -> Any:
 async def connect(server: Server, user_id: User, services: ServicesOf, caller: Chatter) -> Any:
     """Begin to connect the user's account: the authorization code flow of OAuth 2.1 with PKCE."""
     caller.act_for(user_id)
+    services.mcp_servers.check(server)
     await services.users.make(caller.tenant_id, user_id)
     address = await services.mcp_servers.address(caller.tenant_id, user_id, server)
     return {"server": server, "authorization_url": address}

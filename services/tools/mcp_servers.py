@@ -93,11 +93,19 @@ class McpServers:
     def _waiting_for(self, parameters: str) -> "UserMcpServer | None":
         return next((each for each in self._of_users.values() if each.waits_for(parameters)), None)
 
-    async def _named(self, tenant_id: UUID, user: str, name: str) -> "tuple[UserMcpServer, UUID]":
-        server = self._of_users.get(name)
-        if server is None or self._accounts is None:
+    def check(self, name: str) -> "UserMcpServer":
+        """Return a server at which users have accounts.
+
+        Raises:
+            NotFound: there is none of the name.
+        """
+        if name not in self._of_users:
             raise NotFound(f"There is no server {name} at which users have accounts.")
-        user_id = await self._accounts.user_id(tenant_id, user)
+        return self._of_users[name]
+
+    async def _named(self, tenant_id: UUID, user: str, name: str) -> "tuple[UserMcpServer, UUID]":
+        server = self.check(name)
+        user_id = await self._accounts.user_id(tenant_id, user) if self._accounts else None
         if user_id is None:
             raise NotFound(f"There is no user {user}.")
         return server, user_id
