@@ -42,7 +42,6 @@ class CoreValue:
     """A text of core memory: the value of a field, or an item of its list; what is nested has a path of names."""
 
     block_id: UUID
-    """Id of its section."""
     section: str
     field: str
     text: str
@@ -51,9 +50,7 @@ class CoreValue:
     since: datetime
     """When it was brought in."""
     message_id: UUID | None
-    """Message that brought it in."""
     actor: str
-    """Who brought it in."""
     made_by: dict[str, Any]
     is_foreign: bool
     """Whether it need not be the user's own words."""

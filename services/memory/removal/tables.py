@@ -107,6 +107,10 @@ _RECENT: LiteralString = (
     " AND (t.finished_at IS NULL OR t.finished_at > now() - make_interval(secs => %(recent_s)s))"
 )
 
+REMOVE_EPISODES: LiteralString = """
+DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
 # Its worker hears of it at the commit and stops the job; the row may be gone by then.
 _STOP_JOBS = "UPDATE procrastinate_jobs SET abort_requested = true WHERE id = ANY(%s) AND status = 'doing'"
 _REMOVE_JOBS = "DELETE FROM procrastinate_jobs WHERE id = ANY(%s)"

@@ -104,61 +104,61 @@ async def test_nothing_that_is_not_said_leaves_a_heading(services: Services, mod
     assert "今天\n星期" in prompt
 
 
-@pytest.mark.parametrize(
-    ("said", "text", "quote"),
-    [
-        ("粘，我下夜班它就趴我胸口睡。对了我对青霉素过敏，你记一下", "对青霉素过敏", "我对青霉素过敏"),
-        (
-            "not till the new year I think",
-            "Buying a house in Otley, exchange not before 2027",
-            "not till the new year",
-        ),
-        ("最近想学德语", "Wants to learn German", "想学德语"),
-        ("ngozi's coming up sunday", "Ngozi visits on 2026-11-29", "Ngozi’s coming up Sunday"),
-        ("是九岁", "外甥九岁", "是九岁"),
-    ],
-)
-async def test_translations_resolved_names_and_dates_pass(
-    services: Services, model_server: ModelServer, said: str, text: str, quote: str
-) -> None:
-    model_server.script(filed(add(text, quote, "facts")))
-    turn = await exchange(services.turns, said, "Noted. / 好的。")
-    assert await file(services, turn) == 1
-    assert await human(services, turn) == {"facts": [text]}
-    assert not await waiting(services)
+FOUNDED = [
+    ("粘，我下夜班它就趴我胸口睡。对了我对青霉素过敏，你记一下", "对青霉素过敏", "我对青霉素过敏"),
+    (
+        "not till the new year I think",
+        "Buying a house in Otley, exchange not before 2027",
+        "not till the new year",
+    ),
+    ("最近想学德语", "Wants to learn German", "想学德语"),
+    ("ngozi's coming up sunday", "Ngozi visits on 2026-11-29", "Ngozi’s coming up Sunday"),
+    ("是九岁", "外甥九岁", "是九岁"),
+]
 
 
-@pytest.mark.parametrize(
-    "operations",
-    [
-        [add("Loves opera", "I love opera")],
-        [add("Loves opera", "")],
-        [add("Loves opera", "tea")],
-        [remove("m1", "she is gone")],
-        [{"op": "leave_out", "message": "u1", "quote": "I drink tea"}],
-        [{"op": "end", "id": "m1", "date": "2026-01-01", "quote": "since January"}],
-        [{"op": "remove", "id": "m7", "quote": "I drink tea"}],
-        "no JSON at all",
-        "{}",
-        [],
-        {"operations": "none"},
-    ],
-    ids=repr,
-)
+async def test_translations_resolved_names_and_dates_pass(services: Services, model_server: ModelServer) -> None:
+    for number, (said, text, quote) in enumerate(FOUNDED):
+        user = f"u-{number}"
+        model_server.script(filed(add(text, quote, "facts")))
+        turn = await exchange(services.turns, said, "Noted. / 好的。", external_user_id=user, session_key=user)
+        assert await file(services, turn) == 1, text
+        assert await human(services, turn) == {"facts": [text]}
+        assert not await waiting(services, user), text
+
+
+UNFOUNDED: list[object] = [
+    [add("Loves opera", "I love opera")],
+    [add("Loves opera", "")],
+    [add("Loves opera", "tea")],
+    [remove("m1", "she is gone")],
+    [{"op": "leave_out", "message": "u1", "quote": "I drink tea"}],
+    [{"op": "end", "id": "m1", "date": "2026-01-01", "quote": "since January"}],
+    [{"op": "remove", "id": "m7", "quote": "I drink tea"}],
+    "no JSON at all",
+    "{}",
+    [],
+    {"operations": "none"},
+]
+
+
 async def test_what_rests_on_nothing_that_was_said_changes_nothing_and_is_not_asked(
-    services: Services, model_server: ModelServer, operations: object
+    services: Services, model_server: ModelServer
 ) -> None:
-    turn = await exchange(services.turns, "I drink tea.", "Nice.")
-    await services.memory.core.update(owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
-    text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
-    model_server.default = Reply([text])
-    assert await file(services, turn) == 0
-    assert await human(services, turn) == {"family": ["sister Anna"]}
-    assert not await waiting(services)
-    before = len(asked(model_server))
-    assert before <= 2, "an unusable answer is asked for once more"
-    assert await file(services, turn) == 0
-    assert len(asked(model_server)) == before, "the turn counts as filed"
+    for number, operations in enumerate(UNFOUNDED):
+        user = f"u-{number}"
+        turn = await exchange(services.turns, "I drink tea.", "Nice.", external_user_id=user, session_key=user)
+        await services.memory.core.update(owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
+        text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
+        model_server.default = Reply([text])
+        earlier = len(asked(model_server))
+        assert await file(services, turn) == 0, text
+        assert await human(services, turn) == {"family": ["sister Anna"]}, text
+        assert not await waiting(services, user), text
+        before = len(asked(model_server))
+        assert before - earlier <= 2, "an unusable answer is asked for once more"
+        assert await file(services, turn) == 0
+        assert len(asked(model_server)) == before, "the turn counts as filed"
 
 
 async def test_a_model_that_fails_leaves_the_turns_for_later(
