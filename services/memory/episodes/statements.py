@@ -173,8 +173,7 @@ SELECT e.id, e.episode_type, e.content, coalesce(
     e.source_message_ids AS message_ids
 FROM remembered_episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR %(visible)s AND e.space_id IS NULL)
-  AND e.content IS NOT NULL
+  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR e.space_id IS NULL) AND e.content IS NOT NULL
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 """
 
