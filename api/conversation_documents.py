@@ -4,23 +4,18 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from starlette.requests import ClientDisconnect
 
 from api.access import Chatter, ServicesOf
+from api.json_router import json_router
 from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.conversations.values import Id
 from services.knowledge.document import Ingested, StoredDocument
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/sessions/{session_id}/documents",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
 
 
 @router.get("", response_model=Page[StoredDocument])
@@ -28,7 +23,6 @@ async def documents(
     user_id: Annotated[Id, Path()], session_id: Annotated[Id, Path()], services: ServicesOf, caller: Chatter
 ) -> Any:
     """Documents of a conversation."""
-    caller.act_for(user_id)
     return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
 
 
@@ -50,7 +44,6 @@ async def add(
     caller: Chatter,
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    caller.act_for(user_id)
     try:
         data = await body_of(request, services)
     except ClientDisconnect:
@@ -81,5 +74,4 @@ async def remove(
     caller: Chatter,
 ) -> None:
     """Remove a document of a conversation."""
-    caller.act_for(user_id)
     await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

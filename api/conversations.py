@@ -5,15 +5,15 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.memory_schemas import SummaryView
 from api.message_page import message_page
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import ErasedConversationView, Page, answered
 from api.turn_schemas import (
     ConversationRequest,
@@ -28,12 +28,7 @@ from services.summaries.store import StoredSummary
 from services.summaries.topic_store import StoredTopic
 from services.usage.meter import Spender
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 
 
 @router.get("/conversations", response_model=Page[Conversation])

@@ -5,14 +5,13 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.moments import Moment
 from api.paging import After, Limit, cursor_of, next_of
-from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.conversations.values import Id, SpaceName, Text
 from services.errors import InvalidInput
@@ -21,12 +20,7 @@ from services.memory.removal.erasures import ForgetResult
 from services.memory.removal.receipts import SignedReceipt
 from services.memory.removal.targets import Target, ValueTarget
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
@@ -83,7 +77,6 @@ async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, calle
 
     Unlike `memory/forget`, which hides, it cannot be undone, and a signed receipt attests it.
     """
-    caller.act_for(user_id)
     if body.preview:
         caller.require("memory:read")  # it shows what is stored
     return await services.forgetting.forget(
@@ -102,6 +95,5 @@ async def receipts(
     user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Receipts of erasures, newest first; `anamnesis verify-receipt` checks one."""
-    caller.act_for(user_id)
     items = await services.forgetting.receipts.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}

@@ -4,21 +4,15 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
 from api.schemas import Page, answered
 from services.memory.removal.exclusions import Exclusion
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/conversations/{conversation_id}/exclusions",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/conversations/{conversation_id}/exclusions", "conversations", HTTPStatus.NOT_FOUND)
 
 
 class ExclusionRequest(BaseModel):

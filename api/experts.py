@@ -3,13 +3,13 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Response
+from fastapi import Body, Path, Query, Response
 
 from api.access import Admin, Chatter, ServicesOf
 from api.expert_schemas import ExpertChangeRequest, ExpertPromptView, ExpertRequest
+from api.json_router import json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.context.sources.system import prompt_of
 from services.conversations.experts import Expert, NewExpert
@@ -17,12 +17,7 @@ from services.conversations.values import Id
 from services.llm.tokens import count_tokens
 from services.text.language import Language
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/experts",
-    tags=["experts"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/experts", "experts")
 
 Name = Annotated[Id, Path()]
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)

@@ -3,23 +3,18 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Admin, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.jobs.records import JobStatus, StoredJob
 
 _LARGEST_ID = 2**63 - 1
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/jobs",
-    tags=["jobs"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/jobs", "jobs", HTTPStatus.NOT_FOUND)
 
 
 @router.get("", response_model=Page[StoredJob])

@@ -5,22 +5,16 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.access import Admin, ServicesOf
+from api.json_router import json_router
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page
 from services.conversations.values import Id
 from services.identity.caller import Scope
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/keys",
-    tags=["keys"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/keys", "keys")
 
 
 class KeyRequest(BaseModel):

@@ -6,11 +6,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Path, Query, Request, Response
+from fastapi import Body, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from api.access import Admin, Chatter, ServicesOf
+from api.json_router import json_router
 from api.knowledge_schemas import (
     BaseChangeRequest,
     BaseRequest,
@@ -21,7 +22,6 @@ from api.knowledge_schemas import (
 )
 from api.paging import Limit
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import no_nul
@@ -31,12 +31,7 @@ from services.knowledge.document import DocumentStatus, Ingested, StoredDocument
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.media_types import MEDIA_TYPES
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/knowledge-bases",
-    tags=["knowledge bases"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 
 OfBase = Annotated[Prefix, Path()]
 Source = Annotated[

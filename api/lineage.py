@@ -5,24 +5,18 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, ServicesOf
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
 from api.schemas import Answer
 from api.space_schemas import SpaceQuery
 from services.conversations.values import Id
 from services.memory.lineage.origins import Origin
 from services.memory.lineage.tracing import Direction, Edge, Item, Kind
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 
 class ValueView(BaseModel):
@@ -84,7 +78,6 @@ async def lineage(
     space: SpaceQuery = None,
 ) -> Any:
     """Trace something `up` to the messages it was made from, or `down` to everything that was made of it."""
-    caller.act_for(user_id)
     found, node = await services.lineage.find(caller.tenant_id, user_id, of, expert=expert, space=space)
     trace = await services.lineage.of_node(caller.tenant_id, found, node, direction)
     return {

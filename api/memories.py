@@ -6,14 +6,13 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
+from api.json_router import json_router
 from api.moments import Validity, validity_fields
-from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
@@ -24,12 +23,7 @@ from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.planner import LONGEST_ITEM
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/memories",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/memories", "memory", HTTPStatus.NOT_FOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +43,6 @@ async def memories(
 
     What was said is not listed here; `episodes` and their search have it.
     """
-    caller.act_for(user_id)
     found = await services.memory.known.list(caller.tenant_id, user_id, after=_place(after), limit=limit)
     items = [{**vars(each), **validity_fields(each.text, each.since)} for each in found]
     last = found[-1] if len(found) == limit else None
@@ -112,7 +105,6 @@ async def _named(
     services: Services, caller: Caller, user_id: str, memory_id: str, whose: Whose
 ) -> tuple[ChangeRequest, Memory]:
     """Return for whom a memory is changed, and the memory."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     memory = await services.memory.changes.finder.by_id(request.owner, memory_id)

@@ -3,25 +3,19 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import Admin, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from services.memory.removal.expiry import RetentionReport, StoredReport
 from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
 
 _LONGEST_RUN_S = 300.0
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/retention",
-    tags=["retention"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/retention", "retention")
 
 Days = Annotated[int, Field(ge=1, le=LONGEST_DAYS)]
 

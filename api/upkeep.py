@@ -5,12 +5,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from api.upkeep_schemas import FadingQuery, PolicyView, UpkeepPreviewView
 from services.bootstrap import Services
@@ -19,12 +19,7 @@ from services.identity.caller import Caller
 from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.run import UpkeepRun
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 

@@ -3,24 +3,18 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
-from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import ErasureView, Page, answered
 from api.visit_schemas import UserRequest
 from services.conversations.users import ListedUser, User
 from services.conversations.values import Id
 from services.errors import Forbidden
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users",
-    tags=["users"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
 
 
 @router.get("", response_model=Page[ListedUser])

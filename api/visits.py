@@ -5,13 +5,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Chatter, MemoryReader, ServicesOf
+from api.json_router import json_router
 from api.moments import AsOf
 from api.paging import After, Limit, cursor_of, next_of
-from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from api.space_schemas import SpaceQuery
 from api.visit_schemas import DailySummaryPage
@@ -25,12 +24,7 @@ from services.visits.visits import Closed
 _USUAL_DAYS = 31
 _MOST_DAYS = 366
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["visits"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "visits", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 

@@ -76,7 +76,6 @@ class EpisodeFilter:
     """Which episodes are listed; None = any."""
 
     expert: str | None = None
-    """Name of the expert who remembers them."""
     space: str | None = None
     """Name of a space, of which those are listed as well; those that all spaces share are in any case."""
     episode_type: EpisodeType | None = None
@@ -86,17 +85,12 @@ class EpisodeFilter:
     until: datetime | None = None
     """Not included."""
     contains: str | None = None
-    """Text, in upper or lower case."""
     superseded: bool = False
-    """Whether those are listed, too, in whose place another holds."""
     retracted: bool = False
-    """Whether those are listed, too, that the user asked memory to forget."""
     archived: bool | None = None
-    """True = only archived ones, False = none of them."""
+    """True = only archived ones, False = none of them; so with `pinned`."""
     pinned: bool | None = None
-    """True = only pinned ones, False = none of them."""
     as_of: datetime | None = None
-    """The moment whose episodes are listed, as they were then; None = now."""
 
 
 @dataclass(frozen=True)

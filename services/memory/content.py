@@ -12,11 +12,9 @@ from services.text.language import Language
 MAX_SECTION_BYTES = 4096
 """Bytes of a section's content as compact JSON in UTF-8."""
 MAX_SECTIONS = 16
-"""Sections of a user with an expert."""
 SECTION_PATTERN = r"^[A-Za-z0-9_]{1,64}$"
 MAX_DEPTH = 8
 MAX_VALUES = 300
-"""Keys and items of a section, at every depth together."""
 _MAX_KEY_CHARACTERS = 128
 _LARGEST_INTEGER = 2**53
 """JSON readers keep integers exact up to here."""

@@ -42,7 +42,6 @@ class CoreValue:
     """A text of core memory: the value of a field, or an item of its list; what is nested has a path of names."""
 
     block_id: UUID
-    """Id of its section."""
     section: str
     field: str
     text: str
@@ -51,9 +50,7 @@ class CoreValue:
     since: datetime
     """When it was brought in."""
     message_id: UUID | None
-    """Message that brought it in."""
     actor: str
-    """Who brought it in."""
     made_by: dict[str, Any]
     is_foreign: bool
     """Whether it need not be the user's own words."""
@@ -82,7 +79,10 @@ class CoreValues:
         ids = None if block_ids is None else list(block_ids)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "block_ids": ids}
         versions, pins = await self._database.read_each(
-            tenant_id, Query(_VERSIONS, values, dict_row), Query(_PINS, values, tuple_row)
+            tenant_id,
+            Query(_VERSIONS, values, dict_row),
+            Query(_PINS, values, tuple_row),
+            of_one_moment=False,
         )
         digests = {bytes(row[0]) for row in pins}
         return [

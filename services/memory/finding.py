@@ -47,7 +47,6 @@ _ALIKE, _AHEAD = 0.6, 0.15
 """Cosine of the built-in encoder from which a text with words of the same stems is meant, and by which it is ahead
 of every other statement."""
 _MAY_BE_ALIKE = 0.42
-"""Cosine from which a text is offered."""
 _NAME = re.compile(r"\d+|(?<=[\w,;:] )[A-Z]\w+")
 _VALUE_ID = re.compile(r"v[0-9a-f]{12}")
 

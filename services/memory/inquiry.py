@@ -86,7 +86,6 @@ class Record:
     field: str | None = None
     episode_id: UUID | None = None
     message_ids: tuple[UUID, ...] = ()
-    """Messages that it comes from."""
     messages: tuple[Source, ...] = ()
     """The same, with their texts, for the records of an answer."""
 

@@ -55,7 +55,6 @@ class UnitToIndex(StoredUnit):
     expert_id: UUID
     space_id: UUID | None
     episode_at: datetime
-    """Time of the episode."""
     source_count: int
     """Messages that it comes from."""
     content_hash: str | None

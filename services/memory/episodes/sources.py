@@ -34,11 +34,7 @@ async def sources_of(
     user_id: UUID | None = None,
     at: datetime | None = None,
 ) -> dict[UUID, Source]:
-    """Return those of some messages that are remembered, by their ids, oldest first; with `at`, as they were then.
-
-    Args:
-        at: a moment of the past; None = now.
-    """
+    """Return those of some messages that are remembered, by id, oldest first; with `at`, as they were then."""
     ids = list(message_ids)
     if not ids:
         return {}

@@ -22,7 +22,7 @@ from services.memory.removal.purge_sql import (
     VERSIONS,
 )
 from services.memory.removal.stores import Left
-from services.memory.removal.tables import LOCK_CORE_MEMORY, Rows
+from services.memory.removal.tables import LOCK_CORE_MEMORY, REMOVE_EPISODES, Rows
 from services.platform.connections import Connection
 
 
@@ -83,7 +83,7 @@ class ConversationRows(Rows):
         written = [row[0] for row in rows if row[2] and not row[1]]
         await self.run(sql.DETACH, ids=[row[0] for row in rows if row[1]])
         await self.run(sql.BRING_BACK, gone=gone)
-        await self.run(sql.REMOVE_EPISODES, gone=gone)
+        await self.run(REMOVE_EPISODES, gone=gone)
         await self.run(SCRUB_EPISODE_OPERATIONS, episode_ids=gone)
         return gone, len(written)
 

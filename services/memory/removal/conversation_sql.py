@@ -32,10 +32,6 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = AN
   AND NOT (id = ANY(%(gone)s))
 """
 
-REMOVE_EPISODES: LiteralString = """
-DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-"""
-
 DETACH: LiteralString = """
 UPDATE episodes e SET
     conversation_id = CASE WHEN e.conversation_id <> %(conversation_id)s THEN e.conversation_id END,

@@ -160,7 +160,6 @@ class _Table:
     user_id: UUID
     name: str
     columns: dict[str, str]
-    """Every column with its type."""
 
     @property
     def values(self) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from services.memory.words import Words, words_of
 from services.platform.connections import Connection
 
 Gone = frozenset[tuple[str, str]]
-"""Values that are gone, each with its field."""
 
 
 @dataclass

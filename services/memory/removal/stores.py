@@ -95,16 +95,8 @@ class RemovalStores:
     ) -> None:
         """Take the stores.
 
-        Args:
-            database: where what is removed is stored.
-            leases: of turns, which are stopped first.
-            events: of turns.
-            core_memory: the cache of it.
-            index: of episodes.
-            operations: the log.
-            jobs: gets the job that completes removals.
-            events_keep_s: seconds that the events of a turn stay after its end.
-            on_removed: called with the user's id once rows are gone.
+        `events_keep_s` = seconds that the events of a turn stay after its end; `on_removed` is called with the
+        user's id once rows are gone.
         """
         self.database = database
         self.leases = leases
@@ -135,10 +127,8 @@ class RemovalStores:
     ) -> tuple[Result, Counts, list[str]]:
         """Remove from PostgreSQL what `removed` does, then what that leaves in the other stores.
 
-        Args:
-            tenant_id: whose.
-            removed: removes in one transaction; returns its result and what is left, None where nothing went.
-            last: called before the commit.
+        `removed` works in one transaction and returns its result with what is left, None where nothing went;
+        `last` is called before the commit.
 
         Returns:
             The result, counts of the other stores, and the stores that did not answer.

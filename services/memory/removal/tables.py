@@ -41,6 +41,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
     "store_items": "user_id",
+    "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",
     "kb_chunks": "base_id",
@@ -106,6 +107,10 @@ _TURNS: LiteralString = "SELECT t.id, t.finished_at IS NULL FROM turns t WHERE t
 _RECENT: LiteralString = (
     " AND (t.finished_at IS NULL OR t.finished_at > now() - make_interval(secs => %(recent_s)s))"
 )
+
+REMOVE_EPISODES: LiteralString = """
+DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
 
 # Its worker hears of it at the commit and stops the job; the row may be gone by then.
 _STOP_JOBS = "UPDATE procrastinate_jobs SET abort_requested = true WHERE id = ANY(%s) AND status = 'doing'"
