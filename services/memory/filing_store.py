@@ -194,6 +194,7 @@ class FilingStore:
             owner.tenant_id,
             Query(_LAST_CHANGE, values, tuple_row),
             Query(_SAID, values, class_row(StoredMessage)),
+            of_one_moment=False,
         )
         taken = _portion(values["turn_ids"], found)
         messages = _numbered([each for each in found if each.turn_id in taken])
