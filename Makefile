@@ -68,7 +68,6 @@ test: setup-dev ## Run all tests
 .PHONY: soak
 soak: setup-dev ## The long tests: chaos, simulated nights, fuzzing, every endpoint in depth
 	@$(BIN)/python -m pytest $(AT_ONCE) -m soak
-	@$(BIN)/python -m benchmarks.compression_fuzz --runs 200
 	@$(BIN)/python -m tests.chaos.run --turns 1000
 
 .PHONY: scenarios

@@ -38,6 +38,7 @@ from api import (
     service,
     spaces,
     store,
+    tool_accounts,
     transfer,
     turns,
     upkeep,
@@ -95,7 +96,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         summary="A self-hosted conversational agent service that remembers.",
         version=version("anamnesis-agent"),
         lifespan=lifespan,
-        routes=[*_routes()],
+        routes=[*routes()],
     )
     app.add_middleware(RelativeDocs)
     app.add_middleware(Turnstile)
@@ -120,19 +121,20 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     return app
 
 
-def analyse_routes(app: FastAPI) -> None:
+def analyse_routes() -> None:
     """Let FastAPI analyse every route; left to the first request of each, that would hold up all the others."""
     nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
-    for route in app.router.routes:
+    for route in routes():
         route.matches(nowhere)
 
 
 @lru_cache(maxsize=1)
-def _routes() -> Sequence[BaseRoute]:
+def routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
-    # Routers are tried in this order, each at a cost: those of turns come first.
-    router.include_router(chat.router, responses=_ACCESS_PROBLEMS)
+    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
+    for first in (chat, store):
+        router.include_router(first.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
         router.include_router(openai_routes.router)
     for routes in (
@@ -164,10 +166,11 @@ def _routes() -> Sequence[BaseRoute]:
         model_choice,
         frontends,
         service,
-        store,
+        tool_accounts,
         keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
+    router.include_router(tool_accounts.callback_router)
     router.include_router(console_session.router)
     router.include_router(console_pages.router)
     router.include_router(health.router)

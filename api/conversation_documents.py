@@ -4,43 +4,31 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel
+from fastapi import Path, Request, Response
 from starlette.requests import ClientDisconnect
 
 from api.access import Chatter, ServicesOf
+from api.json_router import json_router
 from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
-from api.knowledge_schemas import DocumentView, IngestedView
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.conversations.values import Id
+from services.knowledge.document import Ingested, StoredDocument
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/sessions/{session_id}/documents",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
 
 
-class ConversationDocumentList(BaseModel):
-    """Documents of a conversation, by name."""
-
-    items: list[DocumentView]
-
-
-@router.get("", response_model=ConversationDocumentList)
+@router.get("", response_model=Page[StoredDocument])
 async def documents(
     user_id: Annotated[Id, Path()], session_id: Annotated[Id, Path()], services: ServicesOf, caller: Chatter
 ) -> Any:
     """Documents of a conversation."""
-    caller.act_for(user_id)
     return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
 
 
 @router.post(
     "",
-    response_model=IngestedView,
+    response_model=answered(Ingested),
     status_code=HTTPStatus.CREATED,
     responses=documented(
         HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE
@@ -56,7 +44,6 @@ async def add(
     caller: Chatter,
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    caller.act_for(user_id)
     try:
         data = await body_of(request, services)
     except ClientDisconnect:
@@ -87,5 +74,4 @@ async def remove(
     caller: Chatter,
 ) -> None:
     """Remove a document of a conversation."""
-    caller.act_for(user_id)
     await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

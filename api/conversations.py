@@ -5,39 +5,33 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.memory_schemas import SummaryView, TopicPage
+from api.json_router import json_router
+from api.memory_schemas import SummaryView
 from api.message_page import message_page
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
-from api.schemas import ErasedConversationView
+from api.schemas import ErasedConversationView, Page, answered
 from api.turn_schemas import (
-    BranchList,
-    ConversationPage,
     ConversationRequest,
-    ConversationView,
-    MessagePage,
-    TurnPage,
+    ListedTurnView,
+    MessageView,
 )
-from services.conversations.transcript import Message
+from services.conversations.branches import Branch
+from services.conversations.transcript import Conversation, Message
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.summaries.store import StoredSummary
+from services.summaries.topic_store import StoredTopic
 from services.usage.meter import Spender
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 
 
-@router.get("/conversations", response_model=ConversationPage)
+@router.get("/conversations", response_model=Page[Conversation])
 async def conversations(
     services: ServicesOf,
     caller: MemoryReader,
@@ -70,13 +64,13 @@ async def conversations(
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
 
 
-@router.get("/conversations/{conversation_id}", response_model=ConversationView)
+@router.get("/conversations/{conversation_id}", response_model=answered(Conversation))
 async def conversation(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One conversation."""
     return await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
 
 
-@router.patch("/conversations/{conversation_id}", response_model=ConversationView)
+@router.patch("/conversations/{conversation_id}", response_model=answered(Conversation))
 async def change(
     conversation_id: UUID, body: ConversationRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
@@ -86,7 +80,7 @@ async def change(
     )
 
 
-@router.post("/conversations/{conversation_id}/name", response_model=ConversationView)
+@router.post("/conversations/{conversation_id}/name", response_model=answered(Conversation))
 async def name(conversation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Have the small model name a conversation by its first exchange, unless somebody has named it."""
     spender = Spender(caller.tenant_id, "conversation_name", conversation_id=conversation_id)
@@ -113,7 +107,7 @@ async def erase(
     )
 
 
-@router.get("/conversations/{conversation_id}/messages", response_model=MessagePage)
+@router.get("/conversations/{conversation_id}/messages", response_model=Page[MessageView])
 async def messages(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
@@ -125,7 +119,7 @@ async def messages(
     return StreamingResponse(message_page(first, parts, limit), media_type="application/json")
 
 
-@router.get("/conversations/{conversation_id}/branches", response_model=BranchList)
+@router.get("/conversations/{conversation_id}/branches", response_model=Page[Branch])
 async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """Replaced tails of a conversation, in the order in which they were put aside."""
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
@@ -134,7 +128,7 @@ async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryRe
 
 @router.post(
     "/conversations/{conversation_id}/branches/{branch_id}/switch",
-    response_model=BranchList,
+    response_model=Page[Branch],
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def switch_branch(conversation_id: UUID, branch_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
@@ -144,7 +138,7 @@ async def switch_branch(conversation_id: UUID, branch_id: UUID, services: Servic
     return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
 
 
-@router.get("/conversations/{conversation_id}/turns", response_model=TurnPage)
+@router.get("/conversations/{conversation_id}/turns", response_model=Page[ListedTurnView])
 async def turns(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
@@ -162,7 +156,7 @@ async def summary(conversation_id: UUID, services: ServicesOf, caller: MemoryRea
     return _summary_view(await services.summaries.store.get(caller.tenant_id, conversation_id))
 
 
-@router.get("/conversations/{conversation_id}/topics", response_model=TopicPage)
+@router.get("/conversations/{conversation_id}/topics", response_model=Page[StoredTopic])
 async def topics(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:

@@ -1,6 +1,6 @@
 """Requests and answers about episodes."""
 
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
@@ -13,10 +13,11 @@ from pydantic import (
     model_validator,
 )
 
-from api.moments import Moment, PastMoment, ValidityView
+from api.moments import Moment, PastMoment, Validity
 from api.schemas import MAX_PAGE
 from services.conversations.values import Id, SpaceName, no_nul, not_blank
-from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
+from services.memory.catalog import CatalogEntry
+from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, Source, WrittenType
 
 MAX_TOP_K = 100
 _MAX_QUERY_CHARACTERS = 8000
@@ -53,41 +54,6 @@ class EpisodeSearchRequest(BaseModel):
     )
     asked_at: Moment | None = Field(None, description="Time from which age is counted; null = `as_of`, or now.")
     as_of: PastMoment = None
-
-
-class SourceView(BaseModel):
-    """A message that an episode comes from."""
-
-    message_id: UUID
-    external_id: str | None = Field(description="The caller's id of an imported message.")
-    role: Literal["user", "assistant"]
-    speaker: str | None
-    content: str
-    created_at: datetime
-
-
-class FoundEpisodeView(BaseModel):
-    """An episode that was found."""
-
-    id: UUID
-    content: str = Field(description="The memory as it was written; of a turn what was said, and by whom.")
-    episode_type: EpisodeType
-    importance: float
-    score: float = Field(description="Comparable only within one search.")
-    created_at: datetime
-    sources: list[SourceView] = Field(
-        description="In order. For a turn, only its messages that are relevant to the query."
-    )
-    conversation_id: UUID | None
-    likelihood: float = Field(description="Probability that it is relevant to the query, 0 to 1.")
-    ranks: dict[str, int] = Field(description="Its position, from 1, in each list that found it.")
-
-
-class FoundEpisodes(BaseModel):
-    """What a search found, best first."""
-
-    items: list[FoundEpisodeView]
-    degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`. The rest was searched.")
 
 
 class NewEpisodeRequest(BaseModel):
@@ -135,39 +101,16 @@ class EpisodeListQuery(BaseModel):
     limit: int = Field(50, ge=1, le=MAX_PAGE)
 
 
-class ListedEpisodeView(ValidityView):
+@dataclass(frozen=True, kw_only=True)
+class ListedEpisodeView(CatalogEntry, Validity):
     """An episode as it is listed."""
 
-    id: UUID
-    expert: str
-    space: str | None = Field(description="The space that it belongs to; null = all spaces share it.")
-    conversation_id: UUID | None
-    episode_type: EpisodeType
-    content: str = Field(description="The memory as it was written; of a turn what was said, and by whom.")
-    importance: float
-    origin: Origin
-    created_at: datetime = Field(description="When it was said or written.")
-    learned_at: datetime = Field(description="When the service stored it; of an import, later than `created_at`.")
-    source_message_ids: list[UUID]
-    last_recalled_at: datetime | None
-    recall_count: int
-    superseded_by: UUID | None = Field(description="Its replacement, or the run that archived or removed it.")
-    retracted_at: datetime | None = Field(description="When the user asked memory to forget it.")
-    pinned_at: datetime | None = Field(description="When it was pinned; maintenance leaves it alone. null = not.")
-    archived_at: datetime | None = Field(description="When maintenance took it out of recall. null = it holds.")
 
-
-class EpisodePage(BaseModel):
-    """Episodes, newest first. `next` is the `after` of the next page, or null."""
-
-    items: list[ListedEpisodeView]
-    next: str | None
-
-
+@dataclass(frozen=True, kw_only=True)
 class WholeEpisodeView(ListedEpisodeView):
     """An episode with the messages it comes from."""
 
-    sources: list[SourceView]
+    sources: list[Source]
 
 
 class EpisodeChangeRequest(BaseModel):

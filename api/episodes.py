@@ -5,53 +5,47 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.episode_schemas import (
     EpisodeChangeRequest,
     EpisodeListQuery,
-    EpisodePage,
     EpisodeSearchRequest,
     EpisodeView,
-    FoundEpisodes,
-    FoundEpisodeView,
     ListedEpisodeView,
     NewEpisodeRequest,
     WholeEpisodeView,
 )
+from api.json_router import json_router
 from api.long_json import item_list
 from api.moments import validity_fields
 from api.paging import cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import Id
+from services.memory.archive import FoundEpisode, FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.search.queries import Utterance
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/episodes",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/episodes", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
 _BY_USER = Trigger("user")
+_Whole = answered(WholeEpisodeView)
 
 
-@router.get("", response_model=EpisodePage)
+@router.get("", response_model=Page[ListedEpisodeView])
 async def episodes(
     user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
 ) -> Any:
     """Episodes of a user that all spaces share, newest first; with `space`, also those of that space."""
-    caller.act_for(user_id)
     wanted = EpisodeFilter(**query.model_dump(exclude={"after", "limit"}))
     items = await services.memory.catalog.page(
         caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
@@ -61,51 +55,45 @@ async def episodes(
     return StreamingResponse(pieces, media_type="application/json")
 
 
-@router.get("/{episode_id}", response_model=WholeEpisodeView)
+@router.get("/{episode_id}", response_model=_Whole)
 async def episode(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One episode, with the messages it comes from."""
-    caller.act_for(user_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.patch("/{episode_id}", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
+@router.patch("/{episode_id}", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
 async def edit(
     user_id: User, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
-    caller.act_for(user_id)
     await services.memory.catalog.edit(caller.tenant_id, user_id, episode_id, _BY_USER, **body.model_dump())
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.put("/{episode_id}/pin", response_model=WholeEpisodeView)
+@router.put("/{episode_id}/pin", response_model=_Whole)
 async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Pin a memory: it neither fades nor is merged, and no proposal drops it."""
-    caller.act_for(user_id)
     await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=True)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.delete("/{episode_id}/pin", response_model=WholeEpisodeView)
+@router.delete("/{episode_id}/pin", response_model=_Whole)
 async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Unpin a memory."""
-    caller.act_for(user_id)
     await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=False)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.post("/{episode_id}/restore", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{episode_id}/restore", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
 async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
-    caller.act_for(user_id)
     await services.upkeep.restore(caller.tenant_id, user_id, episode_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
-@router.post("/search", response_model=FoundEpisodes)
+@router.post("/search", response_model=answered(FoundEpisodes))
 async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Search everything said by or to a user, and what was remembered of it; best first."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     scope = Scope.of(
         owner,
@@ -118,14 +106,13 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
     said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
     now = body.asked_at or body.as_of or datetime.now(UTC)
     found = await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
-    pieces = item_list(FoundEpisodeView, found.items, {"degraded": found.degraded})
+    pieces = item_list(FoundEpisode, found.items, {"degraded": found.degraded})
     return StreamingResponse(pieces, media_type="application/json")
 
 
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)
 async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Write a memory; it can be recalled from the next turn on."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
     new = NewEpisode(body.content, body.episode_type, importance, "user_said")
@@ -151,7 +138,6 @@ async def remove(
     expert: Annotated[Id, Query(description="Name of the expert who remembers it.")] = "default",
 ) -> None:
     """Remove an episode from recall. The messages of a turn stay in their conversation."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     await services.memory.archive.remove(owner, episode_id, _BY_USER)
 

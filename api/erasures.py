@@ -2,28 +2,25 @@
 
 import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.moments import Moment
 from api.paging import After, Limit, cursor_of, next_of
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.conversations.values import Id, SpaceName, Text
 from services.errors import InvalidInput
 from services.memory.content import SECTION_PATTERN
+from services.memory.removal.erasures import ForgetResult
+from services.memory.removal.receipts import SignedReceipt
 from services.memory.removal.targets import Target, ValueTarget
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
@@ -73,59 +70,13 @@ class ErasureRequest(BaseModel):
         return Target(**names, value=ValueTarget(**self.value.model_dump()) if self.value else None)
 
 
-class AffectedItemView(BaseModel):
-    """A message, or something derived from what is forgotten."""
-
-    kind: str
-    id: UUID
-    text: str | None
-    outcome: Literal["removed", "rebuilt", "kept"] = Field(
-        description="`removed`; `rebuilt`: withdrawn at once and made again without it; `kept`."
-    )
-    reason: str | None = Field(description="Why it is kept.")
-
-
-class ErasureView(BaseModel):
-    """What was forgotten, or would be."""
-
-    preview: bool
-    items: list[AffectedItemView]
-    values: list[ValueRequest] = Field(description="Values of core memory that go.")
-    counts: dict[str, int]
-    receipt_id: UUID | None = Field(description="Null in a preview, and where nothing was found.")
-    pending: list[str] = Field(description="Stores that did not answer; jobs go on trying.")
-
-
-class ReceiptView(BaseModel):
-    """A receipt as it is handed out."""
-
-    id: UUID
-    created_at: datetime.datetime
-    receipt: dict[str, Any]
-    signature: str = Field(
-        description="Ed25519 over the receipt as JSON with sorted keys, without spaces; base64."
-    )
-    public_key: str
-    regeneration: dict[str, int] = Field(
-        description="How many derived texts are `waiting`, `done` or `failed` at this moment. Not signed."
-    )
-
-
-class ReceiptPage(BaseModel):
-    """Receipts, newest first."""
-
-    items: list[ReceiptView]
-    next: str | None
-
-
-@router.post("/forget", response_model=ErasureView, include_in_schema=False)
-@router.post("/erasures", response_model=ErasureView)
+@router.post("/forget", response_model=answered(ForgetResult), include_in_schema=False)
+@router.post("/erasures", response_model=answered(ForgetResult))
 async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Delete something and all that was made of it; what else was made of it is made again without it.
 
     Unlike `memory/forget`, which hides, it cannot be undone, and a signed receipt attests it.
     """
-    caller.act_for(user_id)
     if body.preview:
         caller.require("memory:read")  # it shows what is stored
     return await services.forgetting.forget(
@@ -138,12 +89,11 @@ async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, calle
     )
 
 
-@router.get("/receipts", response_model=ReceiptPage, include_in_schema=False)
-@router.get("/erasures", response_model=ReceiptPage)
+@router.get("/receipts", response_model=Page[SignedReceipt], include_in_schema=False)
+@router.get("/erasures", response_model=Page[SignedReceipt])
 async def receipts(
     user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Receipts of erasures, newest first; `anamnesis verify-receipt` checks one."""
-    caller.act_for(user_id)
     items = await services.forgetting.receipts.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}

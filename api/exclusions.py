@@ -1,23 +1,18 @@
 """Memories and messages that a conversation must not use."""
 
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
+from api.schemas import Page, answered
+from services.memory.removal.exclusions import Exclusion
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/conversations/{conversation_id}/exclusions",
-    tags=["conversations"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/conversations/{conversation_id}/exclusions", "conversations", HTTPStatus.NOT_FOUND)
 
 
 class ExclusionRequest(BaseModel):
@@ -28,24 +23,7 @@ class ExclusionRequest(BaseModel):
     what: UUID = Field(description="Id of a memory (`memory_id` or `episode_id` elsewhere), or of a message.")
 
 
-class ExclusionView(BaseModel):
-    """A memory, or a message, that a conversation never uses."""
-
-    id: UUID
-    memory_id: UUID | None
-    message_id: UUID | None
-    text: str | None = Field(description="Its text; null if memory no longer has it.")
-    created_at: datetime
-
-
-class ExclusionList(BaseModel):
-    """All exclusions of a conversation, oldest first; there is no second page."""
-
-    items: list[ExclusionView]
-    next: None = None
-
-
-@router.get("", response_model=ExclusionList)
+@router.get("", response_model=Page[Exclusion])
 async def exclusions(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """What a conversation never uses."""
     found = await services.memory.exclusions.of_conversation(
@@ -54,7 +32,7 @@ async def exclusions(conversation_id: UUID, services: ServicesOf, caller: Memory
     return {"items": found}
 
 
-@router.post("", response_model=ExclusionView, status_code=HTTPStatus.CREATED)
+@router.post("", response_model=answered(Exclusion), status_code=HTTPStatus.CREATED)
 async def exclude(
     conversation_id: UUID, body: ExclusionRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:

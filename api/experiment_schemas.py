@@ -7,7 +7,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from typing_extensions import TypedDict
 
 from api.expert_schemas import Budget, Model, PartsOff, SystemPrompt
+from api.schemas import Answer
 from services.conversations.values import Id, Name, no_nul
+from services.experiments.report import VariantReport
 
 _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100
@@ -104,36 +106,8 @@ class ExperimentView(BaseModel):
     stopped_at: datetime | None
 
 
-class ExperimentPage(BaseModel):
-    """Experiments, by name. `next` is the `after` of the next page, or null."""
-
-    items: list[ExperimentView]
-    next: str | None
-
-
-class EstimateView(BaseModel):
-    """A value with its 95 % confidence interval; null where there are too few observations."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-class VariantReportView(BaseModel):
-    """The results of a variant."""
-
-    name: str
-    users: int
-    turns: int = Field(description="Ended turns, except those that somebody stopped.")
-    rated: int = Field(description="Turns with feedback.")
-    measures: dict[str, EstimateView] = Field(
-        description="Shares `feedback_up`, `errors`, `degraded`; means `first_token_ms`, `total_ms`, `tokens`."
-    )
-    differences: dict[str, EstimateView] = Field(description="The same measures minus those of the control.")
-
-
-class ExperimentReportView(BaseModel):
+class ExperimentReportView(Answer):
     """The results of an experiment."""
 
     experiment: ExperimentView
-    variants: list[VariantReportView]
+    variants: list[VariantReport]

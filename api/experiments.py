@@ -3,35 +3,30 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Response
+from fastapi import Body, Path, Response
 
 from api.access import Admin, ServicesOf
 from api.experiment_schemas import (
     ExperimentChangeRequest,
-    ExperimentPage,
     ExperimentReportView,
     ExperimentRequest,
     ExperimentView,
 )
+from api.json_router import json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page
 from services.conversations.values import Id
 from services.experiments.experiments import NewExperiment
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/experiments",
-    tags=["experiments"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/experiments", "experiments")
 
 Name = Annotated[Id, Path()]
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
-@router.get("", response_model=ExperimentPage)
+@router.get("", response_model=Page[ExperimentView])
 async def experiments(
     services: ServicesOf,
     caller: Admin,

@@ -1,6 +1,5 @@
 """Requests and answers about experts, and their limits."""
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
@@ -112,27 +111,3 @@ class ExpertPromptView(BaseModel):
 
     text: str
     tokens: int = Field(description="Estimated, without the tools' descriptions.")
-
-
-class ExpertView(BaseModel):
-    """Who answers in a conversation."""
-
-    name: str
-    persona: str
-    system_prompt: str
-    model: str | None
-    context_strategy: ContextStrategy
-    context_window: int
-    context_threshold: float
-    min_archive_messages: int
-    reflection: bool
-    context_budget_tokens: int | None
-    parts_off: list[Feature]
-    created_at: datetime
-
-
-class ExpertPage(BaseModel):
-    """Experts by name. `next` is the `after` of the next page, or null."""
-
-    items: list[ExpertView]
-    next: str | None

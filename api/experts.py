@@ -3,32 +3,28 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Response
+from fastapi import Body, Path, Query, Response
 
 from api.access import Admin, Chatter, ServicesOf
-from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertPromptView, ExpertRequest, ExpertView
+from api.expert_schemas import ExpertChangeRequest, ExpertPromptView, ExpertRequest
+from api.json_router import json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.context.sources.system import prompt_of
-from services.conversations.experts import NewExpert
+from services.conversations.experts import Expert, NewExpert
 from services.conversations.values import Id
 from services.llm.tokens import count_tokens
 from services.text.language import Language
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/experts",
-    tags=["experts"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/experts", "experts")
 
 Name = Annotated[Id, Path()]
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
-@router.get("", response_model=ExpertPage)
+@router.get("", response_model=Page[Expert])
 async def experts(
     services: ServicesOf,
     caller: Chatter,
@@ -40,13 +36,13 @@ async def experts(
     return page_by_name(items, limit)
 
 
-@router.post("", response_model=ExpertView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+@router.post("", response_model=answered(Expert), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
 async def create(expert: ExpertRequest, services: ServicesOf, caller: Admin) -> Any:
     """Create an expert; 409 if the name is taken."""
     return await services.experts.create(caller.tenant_id, NewExpert(**expert.model_dump()))
 
 
-@router.get("/{name}", response_model=ExpertView, responses=_NOT_FOUND)
+@router.get("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
 async def get(name: Name, services: ServicesOf, caller: Chatter) -> Any:
     """One expert."""
     return await services.experts.get(caller.tenant_id, name)
@@ -64,7 +60,7 @@ async def prompt(
     return ExpertPromptView(text=text, tokens=count_tokens(text))
 
 
-@router.patch("/{name}", response_model=ExpertView, responses=_NOT_FOUND)
+@router.patch("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
 async def change(
     name: Name, changed: Annotated[ExpertChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:

@@ -3,23 +3,17 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
 from services.conversations.values import Id, SpaceName, Text
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/memory",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/memory", "memory", HTTPStatus.NOT_FOUND)
 
 
 class ForgetRequest(BaseModel):
@@ -55,7 +49,6 @@ async def forget(
 
     Messages stay in their conversation.
     """
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     if not body.dry_run:

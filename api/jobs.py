@@ -3,26 +3,21 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Admin, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
 from api.problems import documented
-from api.request_bodies import JsonRoute
-from api.schemas import JobPage, JobView
-from services.jobs.records import JobStatus
+from api.schemas import Page, answered
+from services.jobs.records import JobStatus, StoredJob
 
 _LARGEST_ID = 2**63 - 1
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/jobs",
-    tags=["jobs"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/jobs", "jobs", HTTPStatus.NOT_FOUND)
 
 
-@router.get("", response_model=JobPage)
+@router.get("", response_model=Page[StoredJob])
 async def jobs(
     services: ServicesOf,
     caller: Admin,
@@ -35,7 +30,7 @@ async def jobs(
     return {"items": items, "next": str(items[-1].id) if len(items) == limit else None}
 
 
-@router.post("/{job_id}/retry", response_model=JobView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{job_id}/retry", response_model=answered(StoredJob), responses=documented(HTTPStatus.CONFLICT))
 async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], services: ServicesOf, caller: Admin) -> Any:
     """Let a failed job run again, with all its tries; 409 if it has not failed."""
     return await services.jobs.records.retry(caller.tenant_id, job_id)

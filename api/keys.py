@@ -5,21 +5,16 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.access import Admin, ServicesOf
+from api.json_router import json_router
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page
 from services.conversations.values import Id
 from services.identity.caller import Scope
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/keys",
-    tags=["keys"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/keys", "keys")
 
 
 class KeyRequest(BaseModel):
@@ -54,13 +49,7 @@ class NewKeyView(KeyView):
     key: str = Field(description="The key itself; it cannot be read again.")
 
 
-class KeyList(BaseModel):
-    """All keys of the tenant, oldest first."""
-
-    items: list[KeyView]
-
-
-@router.get("", response_model=KeyList)
+@router.get("", response_model=Page[KeyView])
 async def keys(services: ServicesOf, caller: Admin) -> Any:
     """Every key of the tenant, including revoked ones."""
     return {"items": await services.api_keys.list(caller.tenant_id)}

@@ -6,40 +6,32 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Path, Query, Request, Response
+from fastapi import Body, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from api.access import Admin, Chatter, ServicesOf
+from api.json_router import json_router
 from api.knowledge_schemas import (
     BaseChangeRequest,
-    BasePage,
     BaseRequest,
     BaseView,
-    DocumentPage,
-    DocumentStatusView,
-    IngestedView,
     KnowledgeQuery,
     PassageList,
     Prefix,
 )
 from api.paging import Limit
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import no_nul
 from services.errors import InvalidInput
 from services.knowledge.base import NewBase
-from services.knowledge.document import UnknownKind
+from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.media_types import MEDIA_TYPES
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/knowledge-bases",
-    tags=["knowledge bases"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 
 OfBase = Annotated[Prefix, Path()]
 Source = Annotated[
@@ -61,7 +53,7 @@ _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
-@router.get("", response_model=BasePage)
+@router.get("", response_model=Page[BaseView])
 async def bases(
     services: ServicesOf,
     caller: Chatter,
@@ -106,7 +98,7 @@ async def delete(prefix: OfBase, services: ServicesOf, caller: Admin) -> None:
     await services.knowledge.bases.delete(caller.tenant_id, prefix)
 
 
-@router.get("/{prefix}/documents", response_model=DocumentPage, responses=_NOT_FOUND)
+@router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=_NOT_FOUND)
 async def documents(
     prefix: OfBase,
     services: ServicesOf,
@@ -124,7 +116,7 @@ async def documents(
     return {"items": items, "next": items[-1].source if len(items) == limit else None}
 
 
-@router.get("/{prefix}/documents/status", response_model=DocumentStatusView, responses=_NOT_FOUND)
+@router.get("/{prefix}/documents/status", response_model=answered(DocumentStatus), responses=_NOT_FOUND)
 async def document_status(prefix: OfBase, source: Source, services: ServicesOf, caller: Chatter) -> Any:
     """Progress of a document; only the process that received it knows one that waits to be converted."""
     known = services.knowledge.documents
@@ -134,11 +126,11 @@ async def document_status(prefix: OfBase, source: Source, services: ServicesOf, 
 
 @router.post(
     "/{prefix}/documents",
-    response_model=IngestedView,
+    response_model=answered(Ingested),
     status_code=HTTPStatus.CREATED,
     responses=_NOT_FOUND
     | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    | {200: {"model": IngestedView, "description": "It is there already, with the same bytes."}},
+    | {200: {"model": Ingested, "description": "It is there already, with the same bytes."}},
     openapi_extra=OF_DOCUMENT,
 )
 async def ingest(

@@ -1,7 +1,7 @@
 """Requests and answers about knowledge bases, and their limits."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 
 from services.conversations.values import Id, Text, no_nul, not_blank
 from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN
-from services.knowledge.document import IngestStatus
 from state.conversation import AgentType
 
 MAX_FOUND = 50
@@ -91,51 +90,6 @@ class BaseView(BaseModel):
     waiting: int = Field(description="Number of them that wait to be indexed; they are found by their words.")
     created_at: datetime
     updated_at: datetime
-
-
-class BasePage(BaseModel):
-    """Knowledge bases by prefix. `next` is the `after` of the next page, or null."""
-
-    items: list[BaseView]
-    next: str | None
-
-
-class DocumentView(BaseModel):
-    """A document of a knowledge base."""
-
-    id: UUID
-    source: str = Field(description="Its name in the base.")
-    title: str
-    media_type: str
-    checksum: str = Field(description="SHA-256 of its bytes.")
-    byte_size: int
-    chunk_count: int
-    waiting: int
-    ingested_at: datetime
-
-
-class DocumentPage(BaseModel):
-    """Documents by source. `next` is the `after` of the next page, or null."""
-
-    items: list[DocumentView]
-    next: str | None
-
-
-class IngestedView(BaseModel):
-    """Outcome of a document that was sent."""
-
-    status: IngestStatus
-    document: DocumentView
-
-
-class DocumentStatusView(BaseModel):
-    """The progress of a document."""
-
-    status: Literal["waiting", "converting", "indexing", "ready"] = Field(
-        description="`indexing`: it is found by its words already."
-    )
-    position: int = Field(description="In the queue of those that wait to be converted, from 1; else 0.")
-    document: DocumentView | None = Field(description="The stored document; null if it is new.")
 
 
 class KnowledgeQuery(BaseModel):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import orjson
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from services.platform.threads import beside_the_loop
 
@@ -23,11 +23,12 @@ async def pieces_of(value: Any, *, size: int) -> AsyncGenerator[bytes]:
         yield json[start : start + PIECE_BYTES]
 
 
-async def item_list(view: type[BaseModel], items: Iterable[Any], rest: Mapping[str, Any]) -> AsyncGenerator[bytes]:
+async def item_list(view: type[Any], items: Iterable[Any], rest: Mapping[str, Any]) -> AsyncGenerator[bytes]:
     """Yield an object with `items`, each shown as `view`, and with the `rest` of its keys."""
+    shown: TypeAdapter[Any] = TypeAdapter(view)
     held, begun = bytearray(b'{"items":['), False
     for item in items:
-        held += b"," * begun + view.model_validate(item, from_attributes=True).model_dump_json().encode()
+        held += b"," * begun + shown.dump_json(shown.validate_python(item, from_attributes=True))
         begun = True
         if len(held) >= PIECE_BYTES:
             yield bytes(held)

@@ -1,58 +1,37 @@
 """What is known of users: statements with their sources, newest first."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
-from api.episode_schemas import SourceView
-from api.moments import ValidityView, validity_fields
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
+from api.moments import Validity, validity_fields
+from api.schemas import Page
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import Caller
+from services.memory.known import Statement
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.planner import LONGEST_ITEM
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/memories",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/memories", "memory", HTTPStatus.NOT_FOUND)
 
 
-class StatementView(ValidityView):
-    """A statement about the user and their world."""
-
-    id: str = Field(description="Named by `forget`: `v` and twelve hexadecimal digits for a value, else a UUID.")
-    kind: Literal["value", "written"] = Field(description="A value of core memory, or a memory that was written.")
-    text: str
-    field: str | None = Field(description="Of a value: its field of core memory.")
-    expert: str
-    space: str | None
-    since: datetime = Field(description="When it became known.")
-    pinned: bool
-    replaced: str | None = Field(description="What it took the place of.")
-    sources: list[SourceView] = Field(description="The messages that it comes from.")
+@dataclass(frozen=True, kw_only=True)
+class StatementView(Statement, Validity):
+    """A statement about the user and their world, with the days on which it holds."""
 
 
-class StatementPage(BaseModel):
-    """Statements, newest first. `next` is the `after` of the next page, or null."""
-
-    items: list[StatementView]
-    next: str | None
-
-
-@router.get("", response_model=StatementPage)
+@router.get("", response_model=Page[StatementView])
 async def memories(
     user_id: Annotated[Id, Path()],
     services: ServicesOf,
@@ -64,7 +43,6 @@ async def memories(
 
     What was said is not listed here; `episodes` and their search have it.
     """
-    caller.act_for(user_id)
     found = await services.memory.known.list(caller.tenant_id, user_id, after=_place(after), limit=limit)
     items = [{**vars(each), **validity_fields(each.text, each.since)} for each in found]
     last = found[-1] if len(found) == limit else None
@@ -127,7 +105,6 @@ async def _named(
     services: Services, caller: Caller, user_id: str, memory_id: str, whose: Whose
 ) -> tuple[ChangeRequest, Memory]:
     """Return for whom a memory is changed, and the memory."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
     request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
     memory = await services.memory.changes.finder.by_id(request.owner, memory_id)

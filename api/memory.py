@@ -5,49 +5,42 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.memory_schemas import (
-    CoreMemoryPage,
     CoreMemoryRequest,
     CoreMemorySectionView,
-    FoundProposalsView,
-    MemoryAnswerView,
     MemoryQuestionRequest,
-    OperationPage,
     PinRequest,
-    ProposalPage,
     RollbackRequest,
-    SectionChangePage,
     SettledView,
     SettlementRequest,
-    UndoneView,
 )
 from api.moments import AsOf, validity_fields
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.errors import NotFound
 from services.identity.caller import Caller
-from services.memory.blocks import Block, Owner
+from services.memory.blocks import Block, Change, Owner
 from services.memory.content import SECTION_PATTERN
+from services.memory.inquiry import InquiryAnswer
 from services.memory.items import values_of
 from services.memory.open_questions import State
-from services.memory.operations import Trigger
+from services.memory.operations import LoggedOperation, Trigger
+from services.memory.proposal_list import Proposal
+from services.memory.removal.undo import UndoneOperation
+from services.memory.upkeep.proposing import FoundPairs
 from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]
@@ -56,20 +49,28 @@ Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")
 _BY_USER = Trigger("user")
 
 
-@router.get("/core-memory", response_model=CoreMemoryPage)
-async def core_memory(
-    user_id: User,
-    services: ServicesOf,
-    caller: MemoryReader,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-    as_of: AsOf = None,
-) -> Any:
+async def _to_read(
+    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default", space: SpaceQuery = None
+) -> Owner:
+    return await _owner(services, caller, user_id, expert, space)
+
+
+async def _to_write(
+    user_id: User, services: ServicesOf, caller: MemoryWriter, expert: Expert = "default", space: SpaceQuery = None
+) -> Owner:
+    return await _owner(services, caller, user_id, expert, space)
+
+
+ReadOwner = Annotated[Owner, Depends(_to_read)]
+WrittenOwner = Annotated[Owner, Depends(_to_write)]
+
+
+@router.get("/core-memory", response_model=Page[CoreMemorySectionView])
+async def core_memory(owner: ReadOwner, services: ServicesOf, as_of: AsOf = None) -> Any:
     """Every section that an expert has about the user, by name; with `space`, only those of that space.
 
     In a space, prompts show its sections overlaid on the shared ones.
     """
-    owner = await _owner(services, caller, user_id, expert, space)
     blocks = await services.memory.core.read(owner, as_of)
     return {"items": await _views(services, owner, blocks), "next": None}
 
@@ -99,66 +100,36 @@ async def replace(
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,  # the default one would name a content type
 )
-async def forget(
-    user_id: User,
-    section: Section,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> None:
+async def forget(owner: WrittenOwner, section: Section, services: ServicesOf) -> None:
     """Remove a section, with its history."""
-    owner = await _owner(services, caller, user_id, expert, space)
     await services.memory.core.forget(owner, section, _BY_USER)
 
 
-@router.get("/core-memory/{section}/history", response_model=SectionChangePage)
+@router.get("/core-memory/{section}/history", response_model=Page[Change])
 async def history(
-    user_id: User,
+    owner: ReadOwner,
     section: Section,
     services: ServicesOf,
-    caller: MemoryReader,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
     after: Annotated[
         int | None, Query(ge=1, le=_LARGEST_VERSION, description="The `next` of the page before.")
     ] = None,
     limit: Limit = 50,
 ) -> Any:
     """Every change of a section, newest first."""
-    owner = await _owner(services, caller, user_id, expert, space)
     items = await services.memory.core.history(owner, section, before=after, limit=limit)
     return {"items": items, "next": str(items[-1].version) if len(items) == limit else None}
 
 
 @router.post("/core-memory/{section}/rollback", response_model=CoreMemorySectionView)
-async def rollback(
-    user_id: User,
-    section: Section,
-    body: RollbackRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> Any:
+async def rollback(owner: WrittenOwner, section: Section, body: RollbackRequest, services: ServicesOf) -> Any:
     """Give a section the content of an earlier version, as a new version."""
-    owner = await _owner(services, caller, user_id, expert, space)
     block = await services.memory.core.rollback(owner, section, body.version, _BY_USER)
     return (await _views(services, owner, [block]))[0]
 
 
 @router.put("/core-memory/{section}/pins", response_model=CoreMemorySectionView)
-async def pin(
-    user_id: User,
-    section: Section,
-    body: PinRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> Any:
+async def pin(owner: WrittenOwner, section: Section, body: PinRequest, services: ServicesOf) -> Any:
     """Pin a value, so that nothing in the background takes it away, or unpin it."""
-    owner = await _owner(services, caller, user_id, expert, space)
     await services.memory.pins.set_on_value(owner, section, body.field, body.text, pinned=body.pinned)
     blocks = [block for block in await services.memory.core.read(owner) if block.section == section]
     if not blocks:
@@ -166,7 +137,7 @@ async def pin(
     return (await _views(services, owner, blocks))[0]
 
 
-@router.get("/memory-operations", response_model=OperationPage)
+@router.get("/memory-operations", response_model=Page[LoggedOperation])
 async def operations(
     user_id: User,
     services: ServicesOf,
@@ -176,7 +147,6 @@ async def operations(
     limit: Limit = 50,
 ) -> Any:
     """Memory operations for the user, newest first; with `space`, those in that space and outside of any."""
-    caller.act_for(user_id)
     items = await services.memory.operations.list(
         caller.tenant_id, user_id, space=space, after=cursor_of(after), limit=limit
     )
@@ -184,15 +154,16 @@ async def operations(
 
 
 @router.post(
-    "/memory-operations/{operation_id}/undo", response_model=UndoneView, responses=documented(HTTPStatus.CONFLICT)
+    "/memory-operations/{operation_id}/undo",
+    response_model=answered(UndoneOperation),
+    responses=documented(HTTPStatus.CONFLICT),
 )
 async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
-    caller.act_for(user_id)
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
 
 
-@router.get("/memory-proposals", response_model=ProposalPage)
+@router.get("/memory-proposals", response_model=Page[Proposal])
 async def proposals(
     user_id: User,
     services: ServicesOf,
@@ -202,7 +173,6 @@ async def proposals(
     limit: Limit = 50,
 ) -> Any:
     """Changes of memory that wait for the user, or were settled, with their sources; newest first."""
-    caller.act_for(user_id)
     items = await services.memory.proposals.list(
         caller.tenant_id, user_id, state=state, after=cursor_of(after), limit=limit
     )
@@ -216,7 +186,6 @@ async def settle(
     user_id: User, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
-    caller.act_for(user_id)
     change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
     return {"accepted": body.accept, "change": change}
 
@@ -229,18 +198,16 @@ async def settle(
 )
 async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
-    caller.act_for(user_id)
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
 
 
-@router.post("/memory-proposals", response_model=FoundProposalsView)
+@router.post("/memory-proposals", response_model=answered(FoundPairs))
 async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
-    caller.act_for(user_id)
     return await services.upkeep.proposer.look(caller.tenant_id, user_id)
 
 
-@router.post("/memory/ask", response_model=MemoryAnswerView)
+@router.post("/memory/ask", response_model=answered(InquiryAnswer))
 async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Answer a question about the user from memory, each statement with its sources."""
     owner = await _owner(services, caller, user_id, body.expert, body.space)
@@ -252,7 +219,7 @@ async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, 
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Sections with the values that say when they hold, and those that are pinned."""
     pinned = await services.memory.pins.values(owner.tenant_id, blocks)
-    return [{**_view(block), "pinned": [vars(each) for each in pinned[block.section]]} for block in blocks]
+    return [{**_view(block), "pinned": pinned[block.section]} for block in blocks]
 
 
 def _view(block: Block) -> dict[str, Any]:
@@ -267,5 +234,4 @@ def _view(block: Block) -> dict[str, Any]:
 async def _owner(
     services: Services, caller: Caller, user_id: str, expert: str, space: str | None, *, make_space: bool = False
 ) -> Owner:
-    caller.act_for(user_id)
     return await services.memory.core.owner(caller.tenant_id, user_id, expert, space, make_space=make_space)

@@ -23,7 +23,7 @@ _END = b"}"
 async def message_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
-    """Yield a `MessagePage`, given its first part and what yields the others.
+    """Yield a page of messages, given its first part and what yields the others.
 
     If the database fails meanwhile, the page ends early, and its `next` names the place.
     """

@@ -1,7 +1,6 @@
 """`/api/v1/model`: the language model that an admin chooses where the environment names none."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -11,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.access import Admin, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Answer, answered
 from services.errors import Conflict, Forbidden
 from services.identity.tenants import DEFAULT_TENANT
 from services.llm.model_choice import Offered, Tried, models_of, try_model
-from services.llm.providers import PROVIDERS
+from services.llm.providers import PROVIDERS, Provider
 from services.platform.chosen_model import ChosenModel, choose_model, chosen_model
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings_reference import effective_settings
@@ -37,16 +37,7 @@ router = APIRouter(
 _SHOWN = 4
 
 
-class ProviderView(BaseModel):
-    """A provider, or a server that runs on the user's own machine."""
-
-    name: str
-    base_url: str
-    api: Literal["responses", "chat"]
-    needs_key: bool
-
-
-class ModelView(BaseModel):
+class ModelView(Answer):
     """The model in use, and where it was named."""
 
     source: Literal["environment", "console", "none"] = Field(
@@ -57,7 +48,7 @@ class ModelView(BaseModel):
     api: Literal["responses", "chat"]
     key: str | None = Field(description="The last four characters of its key.")
     restarts: bool = Field(description="Whether the service restarts by itself when another one is chosen.")
-    providers: list[ProviderView] = Field(description="Well-known ones; others are typed in.")
+    providers: list[Provider] = Field(description="Well-known ones; others are typed in.")
 
 
 class Endpoint(BaseModel):
@@ -67,21 +58,6 @@ class Endpoint(BaseModel):
 
     base_url: str = Field(pattern=r"^https?://[^\s]+$", max_length=2_000)
     api_key: str | None = Field(None, min_length=1, max_length=2_000)
-
-
-class OfferedView(BaseModel):
-    """The models of an endpoint."""
-
-    models: list[str]
-    problem: str | None = Field(description="Why there are none.")
-
-
-class TriedView(BaseModel):
-    """What a model answered to a greeting."""
-
-    answer: str | None
-    milliseconds: float | None
-    problem: str | None = Field(description="Why it did not.")
 
 
 @router.get("", response_model=ModelView)
@@ -97,11 +73,11 @@ async def model(services: ServicesOf, request: Request) -> ModelView:
         api=settings.llm_api,
         key=f"…{secret[-_SHOWN:]}" if len(secret) > 2 * _SHOWN else "…" if secret else None,
         restarts=_restart_of(request) is not None,
-        providers=[ProviderView(**asdict(each)) for each in PROVIDERS],
+        providers=list(PROVIDERS),
     )
 
 
-@router.post("/models", response_model=OfferedView)
+@router.post("/models", response_model=answered(Offered))
 async def models(endpoint: Endpoint) -> Offered:
     """Ask an endpoint for the names of its models."""
     http = OutgoingHttp()
@@ -111,7 +87,7 @@ async def models(endpoint: Endpoint) -> Offered:
         await http.close()
 
 
-@router.post("/try", response_model=TriedView)
+@router.post("/try", response_model=answered(Tried))
 async def try_(chosen: ChosenModel, services: ServicesOf) -> Tried:
     """Send a model one short message, which is billed as usual; nothing is kept."""
     return await try_model(services.settings, chosen)

@@ -1,10 +1,11 @@
 """The two times of memory: `as_of`, the moment whose memory is shown, and the days on which something holds."""
 
+from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from services.time_reference.validity import timed
 
@@ -37,16 +38,20 @@ AsOf = Annotated[Moment | None, AfterValidator(_past), Query(description=_MEANIN
 """A parameter of a path."""
 
 
-class ValidityView(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Validity:
     """The days on which something holds, as far as its text says."""
 
-    valid_from: date | None = Field(description="The first day; null = not said.")
-    valid_to: date | None = Field(description="The last day; null = not said, or it goes on.")
-    is_over: bool = Field(description="Whether it no longer holds today.")
+    valid_from: date | None
+    """The first day; null = not said."""
+    valid_to: date | None
+    """The last day; null = not said, or it goes on."""
+    is_over: bool
+    """Whether it no longer holds today."""
 
 
 def validity_fields(text: str, at: datetime) -> dict[str, Any]:
     """The days on which a text holds, as it was written at a moment."""
-    found = timed(text, at).validity
+    found = timed(text, at)
     over = found.is_over(datetime.now(at.tzinfo).date())
     return {"valid_from": found.valid_from, "valid_to": found.valid_to, "is_over": over}

@@ -4,23 +4,17 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, ServicesOf
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
 from api.space_schemas import SpaceQuery
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
 from services.text.language import language_of
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}",
-    tags=["persona"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}", "persona", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
@@ -47,7 +41,6 @@ async def persona(
     space: SpaceQuery = None,
 ) -> Any:
     """A user in brief, from core memory and their visits."""
-    caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
     content = await services.memory.core.known(owner)
     known = await services.user_activity.read(owner)

@@ -1,27 +1,21 @@
 """Retention: a tenant's rules, what they would remove, and removing it."""
 
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
-from uuid import UUID
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import Admin, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
 from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
+from services.memory.removal.expiry import RetentionReport, StoredReport
 from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
 
 _LONGEST_RUN_S = 300.0
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/retention",
-    tags=["retention"],
-    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/retention", "retention")
 
 Days = Annotated[int, Field(ge=1, le=LONGEST_DAYS)]
 
@@ -39,38 +33,6 @@ class RetentionRulesView(BaseModel):
     def by_kind(self) -> dict[Kind, int | None]:
         """The rule of each kind."""
         return {kind: getattr(self, kind) for kind in KINDS}
-
-
-class ExpiredView(BaseModel):
-    """What of one kind is older than its rule allows."""
-
-    kind: Kind
-    days: int
-    before: datetime = Field(description="Anything from this moment on stays.")
-    counts: dict[str, int]
-    staying: int = Field(description="Older messages in conversations that go on, which stay.")
-
-
-class RetentionReportView(BaseModel):
-    """A preview, or what a run has removed."""
-
-    begun_at: datetime
-    kinds: list[ExpiredView]
-    complete: bool = Field(description="False: the time was up; another run goes on.")
-
-
-class StoredReportView(BaseModel):
-    """The report of an earlier run."""
-
-    id: UUID
-    begun_at: datetime
-    report: dict[str, Any]
-
-
-class StoredReports(BaseModel):
-    """Reports, newest first."""
-
-    items: list[StoredReportView]
 
 
 class RunRequest(BaseModel):
@@ -93,7 +55,7 @@ async def set_rules(body: RetentionRulesView, services: ServicesOf, caller: Admi
     return await services.retention_rules.change(caller.tenant_id, body.by_kind())
 
 
-@router.post("/preview", response_model=RetentionReportView)
+@router.post("/preview", response_model=answered(RetentionReport))
 async def preview(services: ServicesOf, caller: Admin, body: RetentionRulesView | None = None) -> Any:
     """Count what the rules would remove now, or what other rules would; nothing is removed."""
     tried = None
@@ -102,13 +64,13 @@ async def preview(services: ServicesOf, caller: Admin, body: RetentionRulesView 
     return await services.retention.preview(caller.tenant_id, tried)
 
 
-@router.post("/run", response_model=RetentionReportView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/run", response_model=answered(RetentionReport), responses=documented(HTTPStatus.CONFLICT))
 async def run(services: ServicesOf, caller: Admin, body: RunRequest | None = None) -> Any:
     """Remove it now, for some seconds at most; 409 while another run of the tenant is under way."""
     return await services.retention.run(caller.tenant_id, seconds=(body or RunRequest()).seconds)
 
 
-@router.get("/runs", response_model=StoredReports)
+@router.get("/runs", response_model=Page[StoredReport])
 async def runs(services: ServicesOf, caller: Admin, limit: Limit = 50) -> Any:
     """Reports of earlier runs, newest first."""
     return {"items": await services.retention.reports(caller.tenant_id, limit=limit)}

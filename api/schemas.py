@@ -1,35 +1,42 @@
 """Requests and answers, and their limits."""
 
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from services.health import Dependency
+
+Record = TypeVar("Record")
+_SHOWN = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 MAX_PAGE = 200
 
 
-class JobView(BaseModel):
-    """A background job."""
+class Answer(BaseModel):
+    """An answer that holds records of services; the docstrings of their attributes describe the fields."""
 
-    id: int
-    task: str
-    status: Literal["waiting", "running", "succeeded", "failed", "cancelled"]
-    ids: dict[str, Any] = Field(description="What it is for.")
-    failures: int = Field(description="Number of failures since it was queued, or retried by hand.")
-    reason: str | None = Field(description="Of the last failure: the error's class, and a fixed text.")
-    failed_at: datetime | None
-    not_before: datetime | None = Field(description="Earliest time of the next try.")
-    created_at: datetime | None
+    model_config = _SHOWN
 
 
-class JobPage(BaseModel):
-    """Jobs, newest first. `next` is the `after` of the next page, or null."""
+class Page(Answer, Generic[Record]):
+    """A page of a list. `next` is the `after` of the next page; null = there is no other."""
 
-    items: list[JobView]
-    next: str | None
+    items: list[Record]
+    next: str | None = None
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Name a list after its records."""
+        return f"{params[0].__name__}Page"
+
+
+def answered(record: type[Record]) -> type[Record]:
+    """Return a service's record as the model of an answer; attributes' docstrings describe its fields."""
+    setattr(record, "__pydantic_config__", _SHOWN)  # noqa: B010 — mypy knows no such attribute
+    return record
 
 
 class ErasureView(BaseModel):
@@ -51,17 +58,6 @@ class ErasedConversationView(BaseModel):
     pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")
 
 
-class DependencyView(BaseModel):
-    """A dependency of the service."""
-
-    name: str
-    state: Literal["ok", "degraded", "down", "not_asked"] = Field(
-        description="`not_asked`: a model that has had no request since the start."
-    )
-    latency_ms: float | None
-    detail: str
-
-
 class TicketView(BaseModel):
     """A ticket with which a browser opens a WebSocket."""
 
@@ -69,10 +65,10 @@ class TicketView(BaseModel):
     expires_in_s: int
 
 
-class ReadinessView(BaseModel):
+class ReadinessView(Answer):
     """Whether the service can answer, and the state of its dependencies."""
 
     state: Literal["ok", "degraded", "busy", "down"] = Field(
         description="`busy`: the process runs its maximum of turns and starts no other for now."
     )
-    dependencies: list[DependencyView] = Field(description="Empty for callers who may not see them.")
+    dependencies: list[Dependency] = Field(description="Empty for callers who may not see them.")

@@ -1,6 +1,5 @@
 """What requests and answers about spaces look like."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query
@@ -13,23 +12,6 @@ SpaceQuery = Annotated[
     Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
 ]
 """Whose memory is read or changed: that of a space, or what all spaces of the user share."""
-
-
-class SpaceView(BaseModel):
-    """A space of a user."""
-
-    name: str
-    created_at: datetime
-    conversations: int
-    memories: int = Field(description="Episodes that hold, those of turns among them.")
-    last_active_at: datetime | None = Field(description="When something was said in it last; null = never.")
-
-
-class SpaceList(BaseModel):
-    """All spaces of a user, by name; there is no second page."""
-
-    items: list[SpaceView]
-    next: None = None
 
 
 class SpaceChange(BaseModel):

@@ -3,28 +3,24 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.problems import documented
-from api.request_bodies import JsonRoute
-from api.space_schemas import ErasedSpaceView, SpaceChange, SpaceList
+from api.schemas import Page
+from api.space_schemas import ErasedSpaceView, SpaceChange
+from services.conversations.spaces import ListedSpace
 from services.conversations.values import Id, SpaceName
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users/{user_id}/spaces",
-    tags=["spaces"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users/{user_id}/spaces", "spaces", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
 
-@router.get("", response_model=SpaceList)
+@router.get("", response_model=Page[ListedSpace])
 async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> Any:
     """Every space of a user, by name, with the size of its content."""
-    caller.act_for(user_id)
     return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
 
 
@@ -37,7 +33,6 @@ async def rename(
     caller: MemoryWriter,
 ) -> None:
     """Rename a space; its conversations and memories stay in it."""
-    caller.act_for(user_id)
     await services.spaces.rename(caller.tenant_id, user_id, space, change.name)
 
 
@@ -46,6 +41,5 @@ async def erase(
     user_id: User, space: Annotated[SpaceName, Path()], services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Remove a space with everything said and remembered in it; shared memory stays."""
-    caller.act_for(user_id)
     erased = await services.erasure.space(caller.tenant_id, user_id, space)
     return {"user_id": user_id, "space": space, **vars(erased)}

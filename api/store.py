@@ -5,24 +5,19 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import KnownCaller, ServicesOf
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.json_router import json_router
+from api.schemas import Answer
 from services.conversations.values import Id, SpaceName
 from services.store import model
 
 MOST_OPERATIONS = 1_000
 _MOST_FOUND = 1_000
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/store",
-    tags=["store"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/store", "store", HTTPStatus.NOT_FOUND)
 
 Labels = Annotated[list[str], Field(max_length=32)]
 
@@ -106,21 +101,10 @@ class BatchRequest(BaseModel):
     operations: list[AnyOperation] = Field(min_length=1, max_length=MOST_OPERATIONS)
 
 
-class ItemView(BaseModel):
-    """An item."""
-
-    namespace: list[str]
-    key: str
-    value: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-    score: float | None = Field(description="Nearness to the query, -1 to 1; null without one.")
-
-
-class BatchResponse(BaseModel):
+class BatchResponse(Answer):
     """The result of each operation, in order."""
 
-    results: list[ItemView | list[ItemView] | list[list[str]] | None]
+    results: list[model.Item | list[model.Item] | list[list[str]] | None]
 
 
 @router.post("/batch", response_model=BatchResponse)

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 import structlog
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import answered
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
 from services.identity.caller import Caller
 from services.transfer.export_store import ExportedUser
 from services.transfer.lines import MessageLine
-from services.transfer.report import MOST_ERRORS
+from services.transfer.report import ImportReport
 
 
 def message_schema() -> dict[str, Any]:
@@ -30,22 +30,6 @@ def message_schema() -> dict[str, Any]:
     images = {"type": "array", "items": {"type": "object"}, "description": "Images as OpenAI content parts."}
     schema["properties"] |= {"parts": images, "feedback": feedback}
     return schema
-
-
-class LineErrorView(BaseModel):
-    """A line that was refused."""
-
-    line: int = Field(description="From 1.")
-    reason: str
-
-
-class ImportView(BaseModel):
-    """Outcome of the lines of an import."""
-
-    imported: int = Field(description="Lines that are stored now and were not before.")
-    skipped: int = Field(description="Lines of what was stored already.")
-    refused: int = Field(description="Lines with errors.")
-    errors: list[LineErrorView] = Field(description=f"The first {MOST_ERRORS} of these, by line.")
 
 
 LINES = "application/x-ndjson"
@@ -65,7 +49,7 @@ router = APIRouter(
 
 @router.post(
     "/import",
-    response_model=ImportView,
+    response_model=answered(ImportReport),
     responses=documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     openapi_extra={
         "requestBody": {

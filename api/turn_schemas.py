@@ -7,7 +7,8 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from api.chat_schemas import MemoryChangeView, SourceView
-from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
+from api.schemas import Answer
+from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import TurnStatus
 from services.conversations.values import (
@@ -52,16 +53,7 @@ class FeedbackRequest(BaseModel):
         return {1: "up", -1: "down", "up": "up", "down": "down"}[self.rating]  # type: ignore[return-value]
 
 
-class FeedbackView(BaseModel):
-    """A user's opinion of an answer."""
-
-    rating: Rating
-    comment: str | None
-    tags: list[str]
-    updated_at: datetime
-
-
-class ListedTurnView(BaseModel):
+class ListedTurnView(Answer):
     """A turn of a conversation, without its texts."""
 
     id: UUID
@@ -78,12 +70,12 @@ class ListedTurnView(BaseModel):
     accepted_at: datetime = Field(description="When its message came.")
     started_at: datetime
     finished_at: datetime | None
-    feedback: FeedbackView | None
+    feedback: Feedback | None
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
     branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
 
 
-class TurnOfAnyView(BaseModel):
+class TurnOfAnyView(Answer):
     """A turn in a list over conversations, without its texts."""
 
     id: UUID
@@ -100,24 +92,10 @@ class TurnOfAnyView(BaseModel):
     accepted_at: datetime = Field(description="When its message came.")
     started_at: datetime
     finished_at: datetime | None
-    feedback: FeedbackView | None
+    feedback: Feedback | None
 
 
-class TurnOfAnyPage(BaseModel):
-    """Turns of any conversation, newest first. `next` is the `after` of the next page, or null."""
-
-    items: list[TurnOfAnyView]
-    next: str | None
-
-
-class TurnPage(BaseModel):
-    """Turns, oldest first. `next` is the `after` of the next page, or null."""
-
-    items: list[ListedTurnView]
-    next: str | None
-
-
-class TurnView(BaseModel):
+class TurnView(Answer):
     """A turn: one user message and everything that answers it."""
 
     id: UUID
@@ -134,23 +112,8 @@ class TurnView(BaseModel):
     error: dict[str, Any] | None
     started_at: datetime
     finished_at: datetime | None
-    feedback: FeedbackView | None
+    feedback: Feedback | None
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
-
-
-class ConversationView(BaseModel):
-    """One thread between a user and an expert."""
-
-    id: UUID
-    session_id: str
-    user_id: str
-    expert: str
-    space: str | None = Field(description="The space that it belongs to; null = none.")
-    title: str = Field(
-        description="The user's own, or the beginning of what memory keeps of the first message; empty = nothing."
-    )
-    pinned: bool
-    created_at: datetime
 
 
 class ConversationRequest(BaseModel):
@@ -174,35 +137,3 @@ class MessageView(BaseModel):
     created_at: datetime
     external_id: str | None = Field(description="The caller's own id of a message that was imported.")
     speaker: str | None = Field(description="Who said a message that was imported, if known.")
-
-
-class ConversationPage(BaseModel):
-    """Conversations, newest first. `next` is the `after` of the next page, or null."""
-
-    items: list[ConversationView]
-    next: str | None
-
-
-class BranchView(BaseModel):
-    """A tail of a conversation that was put aside: in no prompt and no memory, and it can be taken up again."""
-
-    id: UUID
-    after_turn_id: UUID | None = Field(description="The turn that it follows; null = it begins the conversation.")
-    reason: Literal["edit", "regenerate", "switch"]
-    created_at: datetime = Field(description="When it was put aside.")
-    first_turn_id: UUID
-    begins_with: str = Field(description="The beginning of its first message.")
-    messages: int
-
-
-class BranchList(BaseModel):
-    """All branches of a conversation."""
-
-    items: list[BranchView]
-
-
-class MessagePage(BaseModel):
-    """Messages, oldest first. `next` is the `after` of the next page, or null."""
-
-    items: list[MessageView]
-    next: str | None

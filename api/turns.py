@@ -14,9 +14,11 @@ from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.replay_schemas import ReplayBody, ReplayView
 from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from api.streams import EventStream, sse_events
-from api.turn_schemas import ApprovalRequest, FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
+from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnOfAnyView, TurnView
 from graph.turns.replay import Replays
+from services.conversations.feedback import Feedback
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict, InvalidInput
@@ -29,7 +31,7 @@ router = APIRouter(
 )
 
 
-@router.get("", response_model=TurnOfAnyPage)
+@router.get("", response_model=Page[TurnOfAnyView])
 async def turns(
     services: ServicesOf,
     caller: MemoryReader,
@@ -148,7 +150,7 @@ async def approve(
     return body
 
 
-@router.post("/{turn_id}/feedback", response_model=FeedbackView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{turn_id}/feedback", response_model=answered(Feedback), responses=documented(HTTPStatus.CONFLICT))
 async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: ServicesOf, caller: Chatter) -> Any:
     """Rate a turn's answer, replacing earlier feedback; 409 while the turn has not ended."""
     return await services.feedback.put(
@@ -161,7 +163,7 @@ async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: Services
     )
 
 
-@router.get("/{turn_id}/feedback", response_model=FeedbackView)
+@router.get("/{turn_id}/feedback", response_model=answered(Feedback))
 async def feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     """The feedback on a turn; 404 where there is none."""
     return await services.feedback.get(caller.tenant_id, turn_id, user=caller.user_id)

@@ -5,24 +5,21 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.request_bodies import JsonRoute
-from api.upkeep_schemas import FadingQuery, PolicyView, UpkeepPreviewView, UpkeepRunPage, UpkeepRunView
+from api.schemas import Page, answered
+from api.upkeep_schemas import FadingQuery, PolicyView, UpkeepPreviewView
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.identity.caller import Caller
 from services.memory.upkeep.policy import UpkeepPolicy
+from services.memory.upkeep.run import UpkeepRun
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["memory"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
@@ -60,18 +57,18 @@ async def preview(
             for each in found.merges
         ],
         "total": found.total,
-        "fading": [vars(each) for each in found.fading],
+        "fading": found.fading,
     }
 
 
-@router.post("/users/{user_id}/upkeep-runs", response_model=UpkeepRunView, status_code=HTTPStatus.CREATED)
+@router.post("/users/{user_id}/upkeep-runs", response_model=answered(UpkeepRun), status_code=HTTPStatus.CREATED)
 async def run(user_id: User, body: FadingQuery, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Merge what says the same, and let unused memories fade now; where the policy says `never`, none do."""
     caller.act_for(user_id)
     return await services.upkeep.run(caller.tenant_id, user_id, await _policy(services, caller, body))
 
 
-@router.get("/users/{user_id}/upkeep-runs", response_model=UpkeepRunPage)
+@router.get("/users/{user_id}/upkeep-runs", response_model=Page[UpkeepRun])
 async def runs(
     user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
@@ -81,7 +78,7 @@ async def runs(
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
 
 
-@router.get("/users/{user_id}/upkeep-runs/{run_id}", response_model=UpkeepRunView)
+@router.get("/users/{user_id}/upkeep-runs/{run_id}", response_model=answered(UpkeepRun))
 async def report(user_id: User, run_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """Report of one run."""
     caller.act_for(user_id)
@@ -90,7 +87,7 @@ async def report(user_id: User, run_id: UUID, services: ServicesOf, caller: Memo
 
 @router.post(
     "/users/{user_id}/upkeep-runs/{run_id}/undo",
-    response_model=UpkeepRunView,
+    response_model=answered(UpkeepRun),
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def undo(user_id: User, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:

@@ -1,13 +1,13 @@
 """Requests and answers about upkeep."""
 
-from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.memory.episodes.episode import EpisodeType
+from api.schemas import Answer
 from services.memory.upkeep.policy import Fading, Handling, UpkeepPolicy
+from services.memory.upkeep.run import FadingMemory
 
 
 class PolicyView(BaseModel):
@@ -49,21 +49,6 @@ class FadingQuery(BaseModel):
     fading_importance: float | None = Field(None, ge=0, le=1, description="Importance below which they fade.")
 
 
-class FadingMemoryView(BaseModel):
-    """A memory that would fade, and why."""
-
-    id: UUID
-    expert: str
-    space: str | None = Field(description="The space that it belongs to; null = all spaces share it.")
-    episode_type: EpisodeType
-    content: str
-    importance: float
-    learned_at: datetime
-    last_recalled_at: datetime | None
-    unused_days: int = Field(description="Whole days since it was last recalled, or learned if it never was.")
-    why: str = Field(description="The reason in words.")
-
-
 class MergeView(BaseModel):
     """A memory that another one says as well."""
 
@@ -74,33 +59,10 @@ class MergeView(BaseModel):
     kept_in_core: bool
 
 
-class UpkeepPreviewView(BaseModel):
+class UpkeepPreviewView(Answer):
     """What a run would do at this moment."""
 
     policy: PolicyView
     merges: list[MergeView]
     total: int = Field(description="Memories that would fade.")
-    fading: list[FadingMemoryView] = Field(description="The first 1000 of them, longest unused first.")
-
-
-class UpkeepRunView(BaseModel):
-    """Report of a run of upkeep."""
-
-    id: UUID
-    reason: Literal["night", "request", "import"]
-    action: Literal["archive", "remove"] | None = Field(description="What became of memories that faded.")
-    days: int | None = Field(description="Days of the policy that it followed; null where nothing was to fade.")
-    importance: float | None = Field(description="Importance of that policy.")
-    merged_ids: list[UUID] = Field(description="Memories that another one says as well.")
-    faded_ids: list[UUID] = Field(description="Memories that it archived or removed.")
-    created_at: datetime
-    undone_at: datetime | None
-    forgotten_at: datetime | None = Field(description="When what it removed was deleted for good.")
-    can_be_undone: bool
-
-
-class UpkeepRunPage(BaseModel):
-    """Runs, newest first. `next` is the `after` of the next page, or null."""
-
-    items: list[UpkeepRunView]
-    next: str | None
+    fading: list[FadingMemory] = Field(description="The first 1000 of them, longest unused first.")

@@ -5,15 +5,15 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from api.access import KnownCaller, ServicesOf
 from api.paging import Limit
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Answer
 from services.conversations.values import Id
 from services.errors import InvalidInput
-from services.usage.ledger import Dimension, today
+from services.usage.ledger import Dimension, UsageSum, today
 
 _PROBLEMS = documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -22,28 +22,12 @@ router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["usage"], resp
 _USUAL_DAYS = 30
 
 
-class UsageView(BaseModel):
-    """A sum; dimensions that were not asked for are null, and so are removed users and experts."""
-
-    day: date | None
-    user: str | None
-    expert: str | None
-    purpose: str | None = Field(
-        description="`turn`, `memory_ask`, `conversation_name`, or the name of a background task."
-    )
-    model: str | None
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int = Field(description="Input tokens that the provider had cached.")
-
-
-class UsagePage(BaseModel):
+class UsagePage(Answer):
     """Sums, the largest first."""
 
     first: date
     last: date
-    items: list[UsageView]
+    items: list[UsageSum]
 
 
 @router.get("/usage", response_model=UsagePage)

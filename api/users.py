@@ -3,26 +3,21 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
-from api.problems import documented
-from api.request_bodies import JsonRoute
-from api.schemas import ErasureView
-from api.visit_schemas import UserPage, UserRequest, UserView
+from api.schemas import ErasureView, Page, answered
+from api.visit_schemas import UserRequest
+from services.conversations.users import ListedUser, User
 from services.conversations.values import Id
 from services.errors import Forbidden
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/users",
-    tags=["users"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
 
 
-@router.get("", response_model=UserPage)
+@router.get("", response_model=Page[ListedUser])
 async def users(
     services: ServicesOf,
     caller: MemoryReader,
@@ -40,14 +35,14 @@ async def users(
     return {"items": items, "next": items[-1].user_id if len(items) == limit else None}
 
 
-@router.get("/{user_id}", response_model=UserView)
+@router.get("/{user_id}", response_model=answered(User))
 async def user(user_id: Annotated[Id, Path()], services: ServicesOf, caller: MemoryReader) -> Any:
     """One user."""
     caller.act_for(user_id)
     return await services.users.get(caller.tenant_id, user_id)
 
 
-@router.patch("/{user_id}", response_model=UserView)
+@router.patch("/{user_id}", response_model=answered(User))
 async def change(
     user_id: Annotated[Id, Path()], body: UserRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:

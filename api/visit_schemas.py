@@ -1,8 +1,7 @@
 """Requests and answers about visits, days and users."""
 
 from datetime import date, datetime
-from typing import Annotated, Literal
-from uuid import UUID
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -11,37 +10,6 @@ from services.conversations.values import Locale, TimeZone, no_nul
 Name = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(no_nul)
 ]
-
-
-class VisitView(BaseModel):
-    """A stretch of activity in a conversation; its messages are the conversation's of that time."""
-
-    id: UUID
-    conversation_id: UUID
-    session_id: str
-    expert: str
-    started_at: datetime
-    last_active_at: datetime
-    ended_at: datetime | None = Field(description="null = it goes on.")
-    end_reason: Literal["closed", "idle"] | None
-    message_count: int = Field(description="Complete messages.")
-    summary: str | None = Field(description="null = it goes on, is too short for one, or waits for it.")
-    key_topics: list[str]
-    summary_generated_at: datetime | None
-
-
-class VisitPage(BaseModel):
-    """Visits, newest first. `next` is the `after` of the next page, or null."""
-
-    items: list[VisitView]
-    next: str | None
-
-
-class ClosedView(BaseModel):
-    """What closing a conversation's visit did."""
-
-    closed: bool = Field(description="False where no visit was open.")
-    visit: VisitView | None = Field(description="The conversation's newest visit.")
 
 
 class DailySummaryView(BaseModel):
@@ -67,33 +35,6 @@ class DailySummaryPage(BaseModel):
     pending: list[date] = Field(
         description="Days whose summary is missing or stale, and is being made in the background."
     )
-    next: str | None
-
-
-class UserView(BaseModel):
-    """A user of the tenant."""
-
-    user_id: str
-    timezone: str
-    locale: str | None
-    display_name: str | None
-    memory: bool = Field(description="Whether turns read memory and add to it.")
-    created_at: datetime
-
-
-class ListedUserView(UserView):
-    """A user, and how much there is of them."""
-
-    conversations: int
-    messages: int = Field(description="Complete ones.")
-    episodes: int = Field(description="Those that hold.")
-    last_active_at: datetime | None
-
-
-class UserPage(BaseModel):
-    """Users, by name. `next` is the `after` of the next page, or null."""
-
-    items: list[ListedUserView]
     next: str | None
 
 

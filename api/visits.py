@@ -5,40 +5,37 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from api.access import Chatter, MemoryReader, ServicesOf
+from api.json_router import json_router
 from api.moments import AsOf
 from api.paging import After, Limit, cursor_of, next_of
-from api.problems import documented
-from api.request_bodies import JsonRoute
+from api.schemas import Page, answered
 from api.space_schemas import SpaceQuery
-from api.visit_schemas import ClosedView, DailySummaryPage, VisitPage
+from api.visit_schemas import DailySummaryPage
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.summaries.daily_summaries import Day
 from services.time_reference.local_days import local_day
+from services.visits.visit import Visit
+from services.visits.visits import Closed
 
 _USUAL_DAYS = 31
 _MOST_DAYS = 366
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["visits"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "visits", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
 
 
-@router.post("/conversations/{conversation_id}/close", response_model=ClosedView)
+@router.post("/conversations/{conversation_id}/close", response_model=answered(Closed))
 async def close(conversation_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     """End the conversation's open visit; its next message begins another."""
     return await services.visits.close(caller.tenant_id, conversation_id, user=caller.user_id)
 
 
-@router.get("/users/{user_id}/visits", response_model=VisitPage)
+@router.get("/users/{user_id}/visits", response_model=Page[Visit])
 async def visits(
     user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:

@@ -1,6 +1,6 @@
 """What a long conversation costs: the tokens of its prompts, turn by turn, under each strategy of context.
 
-`python -m benchmarks.long_conversation [--turns 200] [--seed N] [--scale 1.0] [--png FILE] [--json FILE]`
+`python -m benchmarks.long_conversation [--turns 200] [--seed N] [--scale 1.0] [--json FILE]`
 `python -m benchmarks.long_conversation --long | --ttft [--json FILE]`
 
 The service is a process; a stand-in for the language model, with its own tokenizer, records its prompts.
@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.conversation_play import STRATEGIES, Played, play
-from benchmarks.conversation_plot import draw
 from benchmarks.conversation_times import Comparison, compare_lengths, compare_summaries
 from benchmarks.rig import interrupt_once
 
@@ -114,8 +113,6 @@ def _conversations(options: argparse.Namespace, console: Console) -> dict[str, A
         show_conversation(played[strategy], console)
     aims = aims_of(played, options.turns)
     show_aims(aims, console)
-    draw(list(played.values()), options.png)
-    console.print(f"drawn: {options.png}")
     return {"aims": [asdict(aim) for aim in aims], "conversations": [asdict(one) for one in played.values()]}
 
 
@@ -141,7 +138,6 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="of the lengths of messages and answers")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
     parser.add_argument("--topics-window", type=int, default=_SAME_BUDGET_WINDOW, help="the experts' window")
-    parser.add_argument("--png", type=Path, default=Path("build/long_conversation.png"), metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     parser.add_argument("--rounds", type=int, help="turns of each kind with --long and --ttft")
     times = parser.add_mutually_exclusive_group()

@@ -19,7 +19,7 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 _SENTENCES = Path(__file__).parent / "time_sentences"
-SETS = tuple(range(1, 11))
+SETS = (7, 8, 9, 10)
 """Each was written before the rules had been tuned on it; see docs/evaluation.md."""
 _COLUMNS = (("range", 7), ("detail", 8))
 _ROUNDS = 5

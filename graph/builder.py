@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
 from graph.edges import after_generate, after_history, after_retrieve, generation
+from graph.events import EVENTS
 from nodes.generate import generate
 from nodes.history import history
 from nodes.no_record import no_record
@@ -132,6 +133,8 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
 
     async def measured(state: GraphState, runtime: Runtime[TurnContext]) -> NodeResult:
         before = state["turn"]
+        if write := EVENTS.get():
+            runtime = runtime.override(stream_writer=write)
         begun = time.perf_counter()
         update = await node(before, runtime)
         taken = time.perf_counter() - begun

@@ -1,32 +1,32 @@
 """A LangGraph store whose items are in Anamnesis: exact, searchable, logged, exported and erased with the user."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-)
+from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
+from anamnesis_client import ServiceError
 from langchain_anamnesis.clients import Clients
+from langchain_anamnesis.operations import Plan, Whose
 
-_Whose = tuple[str, str | None]
-_Plan = dict[_Whose, list[tuple[int, dict[str, Any]]]]
+
+@dataclass(frozen=True)
+class _Call:
+    ops: Sequence[Op]
+    results: asyncio.Future[list[Result]]
 
 
 class AnamnesisStore(BaseStore):
-    """A `BaseStore` over HTTP; a batch is one round trip for each user and space in it."""
+    """A `BaseStore` over HTTP; a batch is one round trip for each user and space in it.
+
+    What is asked for at the same moment of an event loop is one batch, so that thousands of calls at once are few
+    round trips.
+    """
 
     supports_ttl = True
 
@@ -61,6 +61,8 @@ class AnamnesisStore(BaseStore):
         self._space, self._space_at = space, space_at
         self._fields = list(fields) if fields is not None else None
         self.ttl_config = ttl
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, list[_Call]] = WeakKeyDictionary()
+        self._under_way: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -85,75 +87,58 @@ class AnamnesisStore(BaseStore):
             ServiceError: the service refused.
             Unreachable: it does not answer.
         """
-        results, plan = self._plan(ops)
-        for (user, space), asked in plan.items():
-            found = self._clients.sync.store([each for _, each in asked], user=user, space=space)
-            _fill(results, asked, found)
-        return results
+        plan = self._plan(ops)
+        for (user, space), asked in plan.requests():
+            operations = [each.operation for each in asked]
+            plan.fill(asked, self._clients.sync.store(operations, user=user, space=space))
+        return plan.results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the same in an event loop."""
-        results, plan = self._plan(ops)
-        for (user, space), asked in plan.items():
-            found = await self._clients.of_loop.store([each for _, each in asked], user=user, space=space)
-            _fill(results, asked, found)
-        return results
+        """Do the same in an event loop, together with what else is asked for at this moment, in its order."""
+        loop = asyncio.get_running_loop()
+        call = _Call(list(ops), loop.create_future())
+        waiting = self._waiting.setdefault(loop, [])
+        waiting.append(call)
+        if len(waiting) == 1:
+            loop.call_soon(self._send_waiting, loop)
+        return await call.results
 
-    def _plan(self, ops: Iterable[Op]) -> tuple[list[Result], _Plan]:
-        plan: _Plan = defaultdict(list)
-        results: list[Result] = []
-        for at, op in enumerate(ops):
-            results.append(None)
-            asked, namespace = _asked(op)
-            if asked["op"] == "put" and asked["index"] is None:
-                asked["index"] = self._fields
-            plan[self._whose(namespace)].append((at, asked))
-        return results, plan
+    def _send_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
+        task = loop.create_task(self._answer(self._waiting.pop(loop)))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
-    def _whose(self, namespace: Sequence[str]) -> _Whose:
+    async def _answer(self, calls: Sequence["_Call"]) -> None:
+        """Answer calls; one by one, if the service refuses what one of them asks for."""
+        plan = self._plan([op for call in calls for op in call.ops])
+        try:
+            for (user, space), asked in plan.requests():
+                operations = [each.operation for each in asked]
+                plan.fill(asked, await self._clients.of_loop.store(operations, user=user, space=space))
+        except Exception as error:  # each caller gets it
+            if (
+                isinstance(error, ServiceError)
+                and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+                and len(calls) > 1
+            ):
+                for call in calls:
+                    await self._answer([call])
+                return
+            for call in calls:
+                if not call.results.done():
+                    call.results.set_exception(error)
+            return
+        results = iter(plan.results)
+        for call in calls:
+            of_call = [next(results) for _ in call.ops]
+            if not call.results.done():
+                call.results.set_result(of_call)
+
+    def _plan(self, ops: Iterable[Op]) -> Plan:
+        return Plan.of(ops, self._whose, self._fields)
+
+    def _whose(self, namespace: Sequence[str]) -> Whose:
         def label(at: int | None, usual: Any) -> Any:
             return namespace[at] if at is not None and at < len(namespace) and namespace[at] != "*" else usual
 
         return label(self._user_at, self._user), label(self._space_at, self._space)
-
-
-def _asked(op: Op) -> tuple[dict[str, Any], Sequence[str]]:
-    """Return an operation as the API takes it, and the namespace that says whose items it is about."""
-    match op:
-        case GetOp():
-            asked = {"namespace": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl}
-            return {"op": "get", **asked}, op.namespace
-        case PutOp():
-            value = None if op.value is None else dict(op.value)
-            asked = {"namespace": op.namespace, "key": op.key, "value": value, "index": op.index, "ttl": op.ttl}
-            return {"op": "put", **asked}, op.namespace
-        case SearchOp():
-            return {"op": "search", **op._asdict()}, op.namespace_prefix
-        case ListNamespacesOp():
-            paths = {each.match_type: list(each.path) for each in op.match_conditions or ()}
-            if len(paths) < len(op.match_conditions or ()):
-                raise ValueError("Namespaces are matched by one prefix and one suffix at most.")
-            bounds = {"max_depth": op.max_depth, "limit": op.limit, "offset": op.offset}
-            asked = {"prefix": paths.get("prefix"), "suffix": paths.get("suffix"), **bounds}
-            return {"op": "list_namespaces", **asked}, paths.get("prefix", ())
-    raise ValueError(f"Unknown operation type: {type(op)}")
-
-
-def _fill(results: list[Result], asked: Sequence[tuple[int, Mapping[str, Any]]], found: Sequence[Any]) -> None:
-    for (at, operation), each in zip(asked, found, strict=True):
-        if operation["op"] == "get":
-            results[at] = None if each is None else Item(**_fields(each))
-        elif operation["op"] == "search":
-            results[at] = [SearchItem(**_fields(item), score=item["score"]) for item in each]
-        elif operation["op"] == "list_namespaces":
-            results[at] = [tuple(labels) for labels in each]
-
-
-def _fields(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "namespace": tuple(found["namespace"]),
-        "key": found["key"],
-        "value": found["value"],
-        "created_at": datetime.fromisoformat(found["created_at"]),
-        "updated_at": datetime.fromisoformat(found["updated_at"]),
-    }

@@ -240,7 +240,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             spaces=Spaces(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
-            index_rebuild=IndexRebuild(database, memory, knowledge, episodes=settings.memory_episodes),
+            index_rebuild=IndexRebuild(
+                database, memory, knowledge, episodes=settings.memory_episodes, standby=engines.standby
+            ),
             memory_inquiry=MemoryInquiry(memory.core, memory.values, memory.episodes, memory.recall, models),
             user_activity=user_activity,
             past_days=days,

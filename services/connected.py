@@ -43,7 +43,7 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
     await database.open()
     cache = redis.connect(settings.redis_url)
     stack.push_async_callback(redis.close, cache)
-    milvus = Milvus(engines.milvus_uri, settings.milvus_token)
+    milvus = Milvus(engines.milvus_uri, settings.milvus_token, engines.standby)
     stack.push_async_callback(milvus.close)
     models, embedder = await asyncio.to_thread(lambda: (ChatModels(settings), Embedder.of(settings)))
     stack.push_async_callback(models.close)

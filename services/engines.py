@@ -4,15 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
 
 from services.encryption.key_store import KeyStore
 from services.encryption.vault import Vault
 from services.platform.data_folder import held, unusable
-from services.platform.embedded_milvus import EmbeddedMilvus
+from services.platform.embedded_milvus import EmbeddedMilvus, Standby
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate, role_of
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+
+_LEAST_CONNECTIONS, _CONNECTIONS_OF_A_PROCESS = 100, 24
 
 
 @dataclass(frozen=True)
@@ -25,15 +30,24 @@ class Engines:
     milvus_uri: str
     direct_url: str | None = None
     """The database past a pooler; None when `database_url` leads through none."""
+    redis_url: SecretStr | None = None
+    """A Redis that was started here for several processes."""
+
+    standby: Standby | None = None
+    """The embedded Milvus, which sleeps until it is needed; None = it is not embedded."""
 
 
 @asynccontextmanager
-async def open_engines(settings: Settings, *, alone: bool = False) -> AsyncIterator[Engines]:
+async def open_engines(
+    settings: Settings, *, alone: bool = False, processes: int = 1, shared_in: Path | None = None
+) -> AsyncIterator[Engines]:
     """Start what is embedded; stop it at the end.
 
     Args:
         settings: where the stores are.
         alone: hold the data folder, so that no other service starts on it.
+        processes: that will use them.
+        shared_in: start a Redis for several processes too, with its socket in this folder.
 
     Raises:
         ConfigurationError: an engine cannot be started, or another service holds the data folder.
@@ -41,9 +55,22 @@ async def open_engines(settings: Settings, *, alone: bool = False) -> AsyncItera
     async with AsyncExitStack() as stack:
         if alone and (settings.milvus_uri is None or settings.database_url is None):
             stack.enter_context(held(settings.data_dir))
-        milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
-        database_url, owner_url = await stack.enter_async_context(open_postgres(settings))
-        yield Engines(database_url, owner_url, milvus_uri, direct_url(settings))
+        milvus = await _embedded_milvus(settings, stack) if settings.milvus_uri is None else None
+        database_url, owner_url = await stack.enter_async_context(open_postgres(settings, processes=processes))
+        redis_url = None
+        if settings.redis_url is None and shared_in is not None:
+            from services.platform.embedded_redis import open_redis  # noqa: PLC0415 — its driver is not small
+
+            log = settings.data_dir.resolve() / "redis.log"
+            redis_url = SecretStr(await stack.enter_async_context(open_redis(shared_in, log)))
+        yield Engines(
+            database_url,
+            owner_url,
+            milvus.uri if milvus else settings.milvus_uri or "",
+            direct_url(settings),
+            redis_url,
+            milvus.standby if milvus else None,
+        )
 
 
 def direct_url(settings: Settings) -> str | None:
@@ -52,13 +79,14 @@ def direct_url(settings: Settings) -> str | None:
 
 
 @asynccontextmanager
-async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | None]]:
+async def open_postgres(settings: Settings, *, processes: int = 1) -> AsyncIterator[tuple[str, str | None]]:
     """Addresses of the database for the service and, where it is known, for the tables' owner."""
     if settings.database_url is not None:
         owner = settings.migration_database_url
         yield settings.database_url.get_secret_value(), owner.get_secret_value() if owner else None
         return
-    postgres = EmbeddedPostgres(settings.data_dir)
+    connections = max(_LEAST_CONNECTIONS, processes * _CONNECTIONS_OF_A_PROCESS)
+    postgres = EmbeddedPostgres(settings.data_dir, options=(f"max_connections={connections}",))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(postgres.stop)
         await postgres.start()
@@ -67,7 +95,7 @@ async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | No
         yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
 
 
-async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
+async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> EmbeddedMilvus:
     milvus = EmbeddedMilvus(settings.data_dir)
     try:
         await asyncio.to_thread(milvus.launch)
@@ -76,7 +104,7 @@ async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
     stack.push_async_callback(milvus.stop)
     supervising = asyncio.create_task(milvus.supervise(), name="supervision of Milvus")
     stack.callback(supervising.cancel)
-    return milvus.uri
+    return milvus
 
 
 async def migrate_if_owner(engines: Engines) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "degraded", "down"]
 DependencyState = Literal["ok", "degraded", "down", "not_asked"]
-"""`not_asked`: a model that has had no request since the start, so that nothing is known of it."""
+"""`not_asked`: a model or an embedded Milvus that was not needed since the start: nothing is known of it."""
 
 _PATIENCE_S = 3.0
 _PATIENCE_OF_A_SCRAPE_S = 1.0
@@ -30,6 +30,7 @@ class Dependency:
 
     name: str
     state: DependencyState
+    """`not_asked`: a model that has had no request since the start."""
     latency_ms: float | None
     detail: str
 
@@ -39,7 +40,7 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
     settings = services.settings
     *stores, worker = await asyncio.gather(
         _ask("postgres", services.database.ping(), _database(services), needed=True),
-        _ask("milvus", services.milvus.ping(), _milvus(services), needed=False),
+        _ask_milvus(services),
         _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
         _worker(settings, services.jobs),
     )
@@ -125,6 +126,13 @@ def _milvus(services: "Services") -> str:
         if services.index_rebuild.is_due
         else where
     )
+
+
+async def _ask_milvus(services: "Services") -> Dependency:
+    standby = services.milvus.standby
+    if standby is not None and not standby.is_running:
+        return Dependency("milvus", "not_asked", None, "embedded; is started when it is needed")
+    return await _ask("milvus", services.milvus.ping(), _milvus(services), needed=False)
 
 
 async def _ask(name: str, ping: Awaitable[float], where: str, *, needed: bool) -> Dependency:

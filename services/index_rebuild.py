@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
@@ -9,6 +10,7 @@ import structlog
 from services.errors import Unavailable
 from services.knowledge.wiring import Knowledge
 from services.memory.wiring import Memory
+from services.platform.embedded_milvus import Standby
 from services.platform.postgres import Database
 
 _REBUILDING = "rebuild_indexes"
@@ -33,8 +35,20 @@ class IndexRebuild:
     Until a new index is complete, recall searches the old one by words alone.
     """
 
-    def __init__(self, database: Database, memory: Memory, knowledge: Knowledge, *, episodes: bool) -> None:
-        """Take the services; `episodes` tells whether memories are indexed at all."""
+    def __init__(
+        self,
+        database: Database,
+        memory: Memory,
+        knowledge: Knowledge,
+        *,
+        episodes: bool,
+        standby: Standby | None = None,
+    ) -> None:
+        """Take the services; `episodes` tells whether memories are indexed at all.
+
+        What an embedded Milvus (`standby`) was indexed with is noted, so that it need not be started to be asked.
+        """
+        self._standby = standby
         self._database = database
         self._memory = memory
         self._knowledge = knowledge
@@ -56,10 +70,14 @@ class IndexRebuild:
         if self._episodes:
             await self._memory.index.check()
         await self._knowledge.index.check()
+        if not self.is_due:
+            self._note()
         return self.is_due
 
     async def keep_current(self) -> None:
         """Look until the indexes are current, and rebuild them if no other process does."""
+        if self._is_noted():
+            return
         was_due = False
         while True:
             try:
@@ -103,6 +121,23 @@ class IndexRebuild:
             DatabaseUnavailable: the database does not answer.
         """
         return await self._memory.indexing.count(), await self._knowledge.indexing.count()
+
+    def _is_noted(self) -> bool:
+        """Whether the note says that all is current; an index that has never been there is."""
+        if self._standby is None:
+            return False
+        if self._standby.is_empty:
+            self._note()
+            return True
+        try:
+            return self._standby.indexed_with.read_text() == self._memory.index.made_with
+        except OSError:
+            return False
+
+    def _note(self) -> None:
+        if self._standby is not None:
+            with suppress(OSError):  # without it, the next start asks
+                self._standby.indexed_with.write_text(self._memory.index.made_with)
 
     async def _rebuild_logged(self) -> None:
         self.progress = progress = Progress(total=sum(await self.count()))

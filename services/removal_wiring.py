@@ -43,17 +43,7 @@ def make_removal(
     jobs: JobQueue,
     rebuilding: RebuildTasks,
 ) -> RemovalServices:
-    """Wire them and register their jobs in the queue.
-
-    Args:
-        settings: of the service.
-        database: where everything is stored.
-        memory: whose caches and index lose what is removed.
-        leases: of running turns, which are stopped before their conversation is removed.
-        events: of turns, which are removed with them.
-        jobs: the queue.
-        rebuilding: the jobs that make again what was derived from something forgotten.
-    """
+    """Wire them and register their jobs; `rebuilding` names those that make again what is withdrawn."""
     stores = RemovalStores(
         database,
         leases,

@@ -17,12 +17,13 @@ async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
     try:
         if embedder is not None:
             await asyncio.to_thread(embedder.load)
-        await asyncio.to_thread(_load, settings)
+        await asyncio.to_thread(load_now, settings)
     except Exception:
         log.exception("what turns need could not be loaded beforehand")
 
 
-def _load(settings: Settings) -> None:
+def load_now(settings: Settings) -> None:
+    """Load all but the encoder; takes a second."""
     if not settings.offline:
         from services.llm import failures, lean_openai  # noqa: F401, PLC0415 — the SDK, which takes most of a second
 

@@ -1,10 +1,10 @@
 """Learn what messages are like: `python -m training.heads`, before `python -m training.recall_weights`.
 
 Two logistic regressions over embeddings of the built-in encoder: of requests on which a preference bears
-(`training/data/choices_*.jsonl`), and of questions that documents answer (`benchmarks/data/routing`, without
-`unseen`); each against facts, questions after them, and messages that need nothing. They are written to
-`services/search/heads.json`. The preferences from which `recall_weights` learns are others, so that it weighs what
-the heads know and not what they have seen.
+(`training/data/choices_*.jsonl`), and of questions that documents answer (`training/data/documents.jsonl`,
+`benchmarks/data/routing/everyday`); each against facts, questions after them, and messages that need nothing. They
+are written to `services/search/heads.json`. The preferences from which `recall_weights` learns are others, so that
+it weighs what the heads know and not what they have seen.
 """
 
 import json
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 
 _ROOT = Path(__file__).parent.parent
-_OWN, _ROUTING = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing"
+_OWN, _EVERYDAY = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing" / "everyday"
 _RIDGES = {"leaves_choice": 3.0, "asks_documents": 1.0}
 _STEPS = 30
 
@@ -59,11 +59,8 @@ def _examples() -> Mapping[str, tuple[Texts, Texts]]:
 
 
 def _routed() -> Iterator[tuple[str, str | None]]:
-    for file in sorted(_ROUTING.glob("*/questions.jsonl")):
-        if file.parent.name != "unseen":
-            yield from ((each["message"], each["expect"]) for each in _read(file.parent, file.name))
-    for each in _read(_ROUTING, "*.jsonl"):
-        yield each["text"], each["base"]
+    yield from ((each["message"], each["expect"]) for each in _read(_EVERYDAY, "questions.jsonl"))
+    yield from ((each["text"], each["base"]) for each in _read(_OWN, "documents.jsonl"))
 
 
 def learn(wanted: Texts, others: Texts, ridge: float) -> NDArray[np.float64]:

@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-import typer
-
 from api.cli.backfilling import Outcome, Piece, report, work_through
-from api.cli.shell import WRONG_USE, AsJson, Named, fail, open_services_on_postgres, quiet_settings
+from api.cli.shell import WRONG_USE, AsJson, Named, command_group, fail, open_services_on_postgres, quiet_settings
 from api.cli.tenants import named_or_all
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenant, Tenants
@@ -18,11 +16,7 @@ from services.platform.settings import Settings
 if TYPE_CHECKING:
     from services.bootstrap import Services
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Generate summaries, visits and daily summaries for existing conversations.",
-    rich_markup_mode="markdown",
-)
+app = command_group("Generate summaries, visits and daily summaries for existing conversations.")
 
 _Find = Callable[["Services", Tenant], Awaitable[list[Piece]]]
 

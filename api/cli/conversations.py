@@ -9,9 +9,9 @@ from rich.markup import escape
 
 from anamnesis_client import Anamnesis
 from api.cli.service import first_items, over_http
-from api.cli.shell import AsJson, Limit, Yes, as_counts, as_text, confirm, print_json, print_page
+from api.cli.shell import AsJson, Limit, Yes, as_counts, as_text, command_group, confirm, print_json, print_page
 
-app = typer.Typer(no_args_is_help=True, help="List, show and delete conversations.", rich_markup_mode="markdown")
+app = command_group("List, show and delete conversations.")
 
 _COLUMNS = {
     "id": "id",

@@ -4,13 +4,13 @@ import asyncio
 
 import typer
 
-from api.cli.shell import AsJson, print_json, run
+from api.cli.shell import AsJson, command_group, print_json, run
 from services.engines import open_database
 from services.errors import ConfigurationError
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Look after the keys of encrypted data.", rich_markup_mode="markdown")
+app = command_group("Look after the keys of encrypted data.")
 
 
 @app.callback()

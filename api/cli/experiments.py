@@ -8,12 +8,10 @@ from rich.table import Table
 
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
-from api.cli.shell import AsJson, as_text, print_json
+from api.cli.shell import AsJson, as_text, command_group, print_json
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="List experiments and report what their variants came to. They are kept over `/api/v1/experiments`.",
-    rich_markup_mode="markdown",
+app = command_group(
+    "List experiments and report what their variants came to. They are kept over `/api/v1/experiments`."
 )
 
 _SHARES = {"feedback_up": "thumbs up", "errors": "errors", "degraded": "degraded"}

@@ -6,13 +6,9 @@ import typer
 
 from anamnesis_client import Anamnesis
 from api.cli.service import first_items, over_http
-from api.cli.shell import WRONG_USE, AsJson, Limit, Yes, confirm, fail, given, print_one, print_page
+from api.cli.shell import WRONG_USE, AsJson, Limit, Yes, command_group, confirm, fail, given, print_one, print_page
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="List, show, add, edit and remove experts: who answers, by which instructions and model.",
-    rich_markup_mode="markdown",
-)
+app = command_group("List, show, add, edit and remove experts: who answers, by which instructions and model.")
 
 _COLUMNS = {
     "name": "name",

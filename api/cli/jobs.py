@@ -7,12 +7,10 @@ import typer
 
 from anamnesis_client import Anamnesis, ServiceError
 from api.cli.service import first_items, over_http
-from api.cli.shell import AsJson, Limit, print_json, print_page
+from api.cli.shell import AsJson, Limit, command_group, print_json, print_page
 from services.jobs.records import JobStatus
 
-app = typer.Typer(
-    no_args_is_help=True, help="List background jobs and retry failed ones.", rich_markup_mode="markdown"
-)
+app = command_group("List background jobs and retry failed ones.")
 
 _COLUMNS = {
     "id": "id",

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from api.cli.shell import AsJson, Named, print_json, print_table, run
+from api.cli.shell import AsJson, Named, command_group, print_json, print_table, run
 from api.cli.tenants import named, named_or_all
 from services.engines import open_database
 from services.errors import NotFound
@@ -15,7 +15,7 @@ from services.identity.caller import SCOPES, known_scopes
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.", rich_markup_mode="markdown")
+app = command_group("Create, list and revoke API keys.")
 
 _USUAL = [scope for scope in SCOPES if scope != "admin"]
 _COLUMNS = {

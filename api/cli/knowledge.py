@@ -15,6 +15,7 @@ from api.cli.shell import (
     WRONG_USE,
     AsJson,
     Yes,
+    command_group,
     confirm,
     fail,
     given,
@@ -23,9 +24,7 @@ from api.cli.shell import (
     print_table,
 )
 
-app = typer.Typer(
-    no_args_is_help=True, help="Manage knowledge bases and their documents.", rich_markup_mode="markdown"
-)
+app = command_group("Manage knowledge bases and their documents.")
 
 OfBase = Annotated[str, typer.Argument(metavar="PREFIX", help="Name of the knowledge base.")]
 

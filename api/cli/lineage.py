@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.shell import FAILED, AsJson, OfTenant, as_counts, print_json, print_table, run
+from api.cli.shell import FAILED, AsJson, OfTenant, as_counts, command_group, print_json, print_table, run
 from api.cli.tenants import named
 from services.engines import open_database
 from services.identity.tenants import Tenants
@@ -12,11 +12,7 @@ from services.jobs.queue import JobQueue
 from services.memory.lineage.audit import AuditReport, LineageAudit
 from services.platform.settings import Settings
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Check what derived data was made from.",
-    rich_markup_mode="markdown",
-)
+app = command_group("Check what derived data was made from.")
 
 _COLUMNS = {
     "user": "user",

@@ -20,6 +20,7 @@ from api.cli.shell import (
     OfUser,
     Yes,
     as_text,
+    command_group,
     confirm,
     fail,
     print_json,
@@ -27,11 +28,7 @@ from api.cli.shell import (
 )
 from services.memory.items import ItemChange, apply_changes
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Show, search, edit and delete what is remembered of a user.",
-    rich_markup_mode="markdown",
-)
+app = command_group("Show, search, edit and delete what is remembered of a user.")
 
 _WRITTEN_TYPES = ("preference", "decision", "context", "outcome")
 

@@ -1,151 +1,249 @@
-"""`anamnesis serve --workers N`: processes that share one listening socket, and their supervisor."""
+"""`anamnesis serve --workers N`: processes that share a port, forked from one that has imported everything."""
 
 import asyncio
+import gc
+import multiprocessing
 import os
 import signal
 import socket
 import sys
-import tempfile
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import cast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import structlog
+import uvloop
 from prometheus_client.multiprocess import mark_process_dead
 
+from api.app import analyse_routes
+from api.cli import serving
+from services.engines import Engines, migrate_if_owner, open_engines
+from services.errors import AnamnesisError
+from services.llm.embeddings import Embedder
 from services.platform.child_process import die_with_parent
-from services.platform.exemplars import SHARED_FOLDER
+from services.platform.milvus import pymilvus
+from services.platform.settings import Settings
+from services.warm_up import load_now
 
 log = structlog.get_logger(__name__)
 
-_READY = b"Anamnesis is ready at"
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
+_FORK = multiprocessing.get_context("fork")
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _STEADY_S = 60.0
 """Seconds after which a process that ends is assumed to have started successfully."""
 
+Tell = Callable[[Any], None]
+"""Tells the supervisor that a process is ready, and what it has."""
 
-class Processes:
-    """Starts processes, restarts those that end, and passes on signals.
 
-    The supervisor keeps the socket open while processes come and go, so that a connection not yet accepted waits
-    for the next process instead of being reset.
+@dataclass
+class _Child:
+    """A process that is kept running; it tells one thing, when it is ready."""
+
+    name: str
+    run: Callable[[Tell], None]
+    process: multiprocessing.process.BaseProcess | None = None
+    pipe: Connection | None = None
+    told: Any = None
+    began: float = 0.0
+    due: float = 0.0
+    pause_s: float = _FIRST_PAUSE_S
+
+
+@dataclass
+class Supervisor:
+    """Forks the processes, forks those that end again, and passes on signals.
+
+    It has one thread and no event loop, so that it can fork at any time, and keeps the socket open while processes
+    come and go: a connection not yet accepted waits for the next process instead of being reset.
     """
 
-    def __init__(self, listening: socket.socket, arguments: Sequence[str], first_only: Sequence[str] = ()) -> None:
-        """Take what the processes share.
+    settings: Settings
+    listening: socket.socket
+    folder: Path
+    """For the figures that the processes share, and the socket of their Redis."""
+    open_console: bool = False
+    _stores: _Child = field(init=False)
+    _workers: list[_Child] = field(init=False, default_factory=list)
+    _engines: Engines | None = field(init=False, default=None)
+    _stopping: signal.Signals | None = field(init=False, default=None)
+    _is_served: bool = field(init=False, default=False)
+    """Whether the first worker has told where the service is."""
 
-        Args:
-            listening: the socket that all of them accept connections from.
-            arguments: options of `anamnesis serve` for each of them.
-            first_only: further options for the first process's first start.
-        """
-        self._listening = listening
-        self._arguments = arguments
-        self._first_only = first_only
-        self._running: set[Process] = set()
-        self._greeting: Process | None = None
-        """Prints where the service is; what the others print is dropped."""
-        self._stopping = asyncio.Event()
-        self._how = signal.SIGTERM
+    def run(self, count: int) -> int:
+        """Keep `count` workers running until a signal ends them; return the exit code.
 
-    async def run(self, count: int) -> int:
-        """Keep `count` processes running until a signal ends them; return the exit code.
-
-        The first one starts alone: it updates the schema, and if it fails, for example because of wrong settings,
+        The stores and the first worker start alone: if they fail, for example because of wrong settings,
         everything ends.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
-        with tempfile.TemporaryDirectory(prefix="anamnesis-metrics-") as folder:
-            first = self._greeting = await self._start(folder, self._first_only)
-            if not await self._is_ready(first, pass_on=True):
-                code = await self._end_of(first, folder)
-                return 0 if self._stopping.is_set() else code or 1
-            others = [self._keep(None, folder) for _ in range(count - 1)]
-            codes = await asyncio.gather(self._keep(first, folder), *others)
-            return 0 if all(code in (0, -self._how) for code in codes) else 1
+        self._load()
+        self._woken, waking = socket.socketpair()
+        for end in (self._woken, waking):
+            end.setblocking(False)
+        signal.set_wakeup_fd(waking.fileno())
+        for number in _SIGNALS:
+            signal.signal(number, lambda *_: None)
+        self._stores = _Child("stores", self._keep_stores)
+        self._workers = [_Child(f"worker {number}", partial(self._work, number)) for number in range(1, count + 1)]
+        code = self._start_alone(self._stores) or self._start_alone(self._workers[0])
+        self._is_served = True
+        while not code and not self._stopping:
+            self._keep()
+        return self._end(code)
 
-    def _stop(self, number: signal.Signals) -> None:
-        """Refuse new connections and signal the processes; a second signal is passed on as well."""
-        self._how = number
-        self._stopping.set()
-        self._listening.close()
-        for process in self._running:
-            self._tell(process)
+    def _load(self) -> None:
+        """Load what all workers need, so that they share its memory."""
+        load_now(self.settings)
+        if self.settings.embedding_model is None:
+            Embedder.of(self.settings).load()
+        pymilvus()
+        analyse_routes()
+        gc.collect()
+        gc.freeze()
 
-    def _tell(self, process: Process) -> None:
-        with suppress(ProcessLookupError):  # it has just ended
-            process.send_signal(self._how)
+    def _start_alone(self, child: _Child) -> int:
+        """Wait until a process is ready, or ends, or a signal comes; return its exit code, 0 unless it ended."""
+        if self._stopping:
+            return 0
+        process = self._fork(child)
+        while child.process is not None and child.told is None and not self._stopping:
+            self._wait(None)
+        return 0 if child.told or self._stopping else process.exitcode or 1
 
-    async def _keep(self, process: Process | None, folder: str) -> int:
-        """Keep one process running until all must end; return its exit code, 0 if there is none."""
-        loop = asyncio.get_running_loop()
-        pause_s = _FIRST_PAUSE_S
-        code = 0
-        while process is not None or not self._stopping.is_set():
-            began = loop.time()
-            if process is None:
-                process = await self._start(folder)
-                await self._is_ready(process)
-            code = await self._end_of(process, folder)
-            if self._stopping.is_set():
-                break
-            pause_s = _FIRST_PAUSE_S if loop.time() - began > _STEADY_S else pause_s
-            log.error("process ended and is started again", pid=process.pid, exit_code=code, pause_s=pause_s)
-            process, code = None, 0
-            try:
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
-            except TimeoutError:
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-        return code
+    def _keep(self) -> None:
+        """Fork what is due, then wait until something happens."""
+        missing = [each for each in (self._stores, *self._workers) if each.process is None]
+        for child in missing:
+            if child.due <= monotonic():
+                self._fork(child)
+        due = [each.due for each in missing if each.process is None]
+        self._wait(max(0.0, min(due) - monotonic()) if due else None)
 
-    async def _start(self, folder: str, further: Sequence[str] = ()) -> Process:
-        descriptor = self._listening.fileno()
-        command = [
-            "-P",
-            "-m",
-            "anamnesis_agent",
-            "serve",
-            *self._arguments,
-            *further,
-            "--listening-fd",
-            str(descriptor),
-        ]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *command,
-            stdout=PIPE,
-            pass_fds=[descriptor],
-            env={**os.environ, SHARED_FOLDER: folder},
-            start_new_session=True,
-            preexec_fn=die_with_parent(signal.SIGTERM),
-        )
-        self._running.add(process)
-        if self._stopping.is_set():  # the signal arrived while it was starting
-            self._tell(process)
-        return process
+    def _fork(self, child: _Child) -> multiprocessing.process.BaseProcess:
+        hearing, telling = _FORK.Pipe(duplex=False)
+        guard = die_with_parent(signal.SIGTERM)
+        child.began, child.told = monotonic(), None
+        # A signal that came before the process has its own handlers would be lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            child.process = _FORK.Process(target=_enter, args=(child, telling, guard), name=child.name)
+            child.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        telling.close()  # its end is heard once the process has ended
+        child.pipe = hearing
+        return child.process
+
+    def _wait(self, seconds: float | None) -> None:
+        """Wait for a signal, or until a process tells something or ends."""
+        children = {each.pipe: each for each in (self._stores, *self._workers) if each.pipe}
+        for ready in wait([self._woken, *children], seconds):
+            if ready is self._woken:
+                self._take_signals()
+            else:
+                self._hear(children[ready])  # type: ignore[index]
+
+    def _take_signals(self) -> None:
+        for number in self._woken.recv(64):
+            self._stop(signal.Signals(number))
+
+    def _stop(self, how: signal.Signals) -> None:
+        """Refuse new connections and signal the workers; a second signal is passed on as well."""
+        self._stopping = how
+        self.listening.close()
+        for child in self._workers:
+            self._tell(child, how)
+
+    def _hear(self, child: _Child) -> None:
+        if child.pipe is None or child.process is None:
+            return
+        try:
+            child.told = child.pipe.recv()
+        except EOFError:
+            self._bury(child, child.process, child.pipe)
+            return
+        if child is self._stores:
+            before, self._engines = self._engines, child.told
+            if before not in {None, self._engines}:  # they are at other addresses now
+                for each in self._workers:
+                    self._tell(each, signal.SIGTERM)
+
+    def _bury(self, child: _Child, process: multiprocessing.process.BaseProcess, pipe: Connection) -> None:
+        process.join()
+        pipe.close()
+        mark_process_dead(process.pid, self.folder)  # type: ignore[no-untyped-call]
+        child.process = child.pipe = None
+        if self._stopping or self._engines is None:
+            return
+        child.pause_s = _FIRST_PAUSE_S if monotonic() - child.began > _STEADY_S else child.pause_s
+        child.due = monotonic() + child.pause_s
+        code, pause_s = process.exitcode, child.pause_s
+        log.error("process ended and is started again", process=child.name, exit_code=code, pause_s=pause_s)
+        child.pause_s = min(2 * child.pause_s, _LONGEST_PAUSE_S)
+
+    def _end(self, code: int) -> int:
+        """End the workers, then the stores; return the exit code."""
+        ending = [each.process for each in (*self._workers, self._stores) if each.process]
+        if self._stopping is None:
+            self._stop(signal.SIGTERM)
+        while any(each.process for each in self._workers):
+            self._wait(None)
+        self._tell(self._stores, signal.SIGTERM)
+        while self._stores.process:
+            self._wait(None)
+        asked = {0, *(-number for number in _SIGNALS)}
+        return code or int(any(each.exitcode not in asked for each in ending))
 
     @staticmethod
-    async def _is_ready(process: Process, *, pass_on: bool = False) -> bool:
-        """Wait until the process serves, or has ended; with `pass_on`, print its greeting."""
-        async for line in cast(asyncio.StreamReader, process.stdout):
-            if line.startswith(_READY):
-                if pass_on:
-                    sys.stdout.write(line.decode())
-                    sys.stdout.flush()
-                return True
-        return False
+    def _tell(child: _Child, number: signal.Signals) -> None:
+        if child.process is not None and child.process.pid is not None:
+            os.kill(child.process.pid, number)  # it is not waited for yet, so that its id is still its own
 
-    async def _end_of(self, process: Process, folder: str) -> int:
-        """Wait for the end of a process; return its exit code."""
-        output = cast(asyncio.StreamReader, process.stdout)
-        while lines := await output.read(4096):
-            if process is self._greeting:
-                sys.stdout.write(lines.decode())
-                sys.stdout.flush()
-        code = await process.wait()
-        self._running.discard(process)
-        mark_process_dead(process.pid, folder)  # type: ignore[no-untyped-call]
-        return code
+    def _keep_stores(self, tell: Tell) -> None:
+        """Keep the embedded stores running."""
+        asyncio.run(_keep_stores(self.settings, self.folder, len(self._workers), tell))
+
+    def _work(self, number: int, tell: Tell) -> None:
+        """Serve as one of the workers; the first one runs the background jobs."""
+        if self._engines is None:
+            raise AssertionError("workers start after the stores")
+        greets = not self._is_served
+        worker = serving.Worker(self._engines, runs_jobs=number == 1, greets=greets, tell=tell)
+        started = {"redis_url": self._engines.redis_url} if self._engines.redis_url else {}
+        settings = self.settings.model_copy(update=started)
+        serve = serving.serve_until_stopped(
+            settings, self.listening, worker, open_console=greets and self.open_console
+        )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve)
+
+
+def _enter(child: _Child, pipe: Connection, guard: Callable[[], None] | None) -> None:
+    """Do a process's work; Ctrl-C in a terminal reaches only the supervisor."""
+    signal.set_wakeup_fd(-1)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    os.setsid()
+    if guard:
+        guard()
+    structlog.contextvars.bind_contextvars(process=child.name)
+    try:
+        child.run(pipe.send)
+    except AnamnesisError as error:
+        sys.exit(f"anamnesis: {error.message}")
+
+
+async def _keep_stores(settings: Settings, folder: Path, workers: int, tell: Tell) -> None:
+    stop = asyncio.Event()
+    async with open_engines(settings, alone=True, processes=workers, shared_in=folder) as engines:
+        await migrate_if_owner(engines)
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        tell(engines)
+        await stop.wait()

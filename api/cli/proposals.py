@@ -9,13 +9,9 @@ from rich.markup import escape
 
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
-from api.cli.shell import AsJson, Limit, OfUser, as_text, print_json
+from api.cli.shell import AsJson, Limit, OfUser, as_text, command_group, print_json
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="List, accept, refuse and undo changes of memory that wait for the user.",
-    rich_markup_mode="markdown",
-)
+app = command_group("List, accept, refuse and undo changes of memory that wait for the user.")
 
 ProposalId = Annotated[UUID, typer.Argument(metavar="PROPOSAL", help="Id of the proposal.")]
 

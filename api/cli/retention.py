@@ -8,14 +8,10 @@ from rich.table import Table
 
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
-from api.cli.shell import WRONG_USE, AsJson, Yes, as_text, confirm, fail, print_json
+from api.cli.shell import WRONG_USE, AsJson, Yes, as_text, command_group, confirm, fail, print_json
 from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Decide for how long a tenant keeps what, and remove what is older.",
-    rich_markup_mode="markdown",
-)
+app = command_group("Decide for how long a tenant keeps what, and remove what is older.")
 
 _OFF = "off"
 _WHAT: dict[Kind, str] = {

@@ -3,16 +3,19 @@
 import asyncio
 import gc
 import os
+import shutil
 import socket
 import sys
-from typing import Annotated
+import tempfile
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 import uvloop
 
-from api.cli.processes import Processes
 from api.cli.shell import fail, settings_or_exit
 from services.errors import AnamnesisError
+from services.platform.exemplars import SHARED_FOLDER
 from services.platform.settings import Settings
 
 
@@ -21,7 +24,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     open_console: Annotated[bool, typer.Option("--open", help="Open the console in a browser.")] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
-    listening_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+    shared_folder: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Start the service.
 
@@ -29,15 +32,14 @@ def serve(
     """
     settings = settings_or_exit(host=host, port=port)
     if workers > 1:
-        raise typer.Exit(_supervise(settings, workers, open_console=open_console))
+        raise typer.Exit(_supervise(settings, workers, shared_folder, open_console=open_console))
     gc.disable()  # until everything is imported: collections take a fifth of that time and find nothing
     try:
-        listening = _listen(settings) if listening_fd is None else _take_over(listening_fd)
+        listening = _listen(settings)
         from api.cli.serving import serve_until_stopped  # noqa: PLC0415 — a second, once the port is taken
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            shared = listening_fd is not None
-            again = runner.run(serve_until_stopped(settings, listening, shared=shared, open_console=open_console))
+            again = runner.run(serve_until_stopped(settings, listening, open_console=open_console))
         if again:
             sys.stdout.flush()
             os.execv(sys.executable, [each for each in sys.orig_argv if each != "--open"])  # noqa: S606
@@ -47,20 +49,23 @@ def serve(
         raise typer.Exit(0) from None
 
 
-def _supervise(settings: Settings, workers: int, *, open_console: bool) -> int:
-    stores = ("database_url", "milvus_uri", "redis_url")
-    if missing := [f"ANAMNESIS_{name.upper()}" for name in stores if getattr(settings, name) is None]:
-        fail(f"--workers {workers} needs stores that processes can share; set {', '.join(missing)}")
-    address = ["--host", settings.host, "--port", str(settings.port)]
-    first_only = ["--open"] if open_console else []
-    with _listen(settings) as listening:
-        return asyncio.run(Processes(listening, address, first_only).run(workers))
+def _supervise(settings: Settings, workers: int, folder: Path | None, *, open_console: bool) -> int:
+    if folder is None:
+        _start_again()
+    try:
+        with _listen(settings) as listening:
+            from api.cli.processes import Supervisor  # noqa: PLC0415 — a second, once the port is taken
+
+            return Supervisor(settings, listening, folder, open_console=open_console).run(workers)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _take_over(listening_fd: int) -> socket.socket:
-    """Return the supervisor's listening socket; child processes do not inherit it."""
-    os.set_inheritable(listening_fd, False)
-    return socket.socket(fileno=listening_fd)
+def _start_again() -> NoReturn:
+    """Start this program again with a folder for shared figures, which their library looks for at its import."""
+    folder = tempfile.mkdtemp(prefix="anamnesis-")
+    arguments = [*sys.orig_argv, "--shared-folder", folder]
+    os.execve(sys.executable, arguments, {**os.environ, SHARED_FOLDER: folder})  # noqa: S606
 
 
 def _listen(settings: Settings) -> socket.socket:

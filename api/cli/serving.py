@@ -7,11 +7,11 @@ import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
 
 import uvicorn
-from fastapi import FastAPI
 
 from api.app import analyse_routes, make_app
 from api.cli.start_warnings import warn_of_surroundings
@@ -19,7 +19,7 @@ from api.connections import uvicorn_options
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
-from services.engines import migrate_if_owner, open_engines
+from services.engines import Engines, migrate_if_owner, open_engines
 from services.llm.embeddings import Embedder
 from services.platform.heap import calm_garbage_collection, keep_giving_back
 from services.platform.settings import Settings
@@ -32,8 +32,20 @@ _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
 """Seconds for running turns to finish, by signal: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
 
 
+@dataclass(frozen=True)
+class Worker:
+    """One of several processes that share a port, on stores that another process keeps."""
+
+    engines: Engines
+    runs_jobs: bool
+    greets: bool
+    """Whether it prints where the service is."""
+    tell: Callable[[object], None]
+    """Called once it serves."""
+
+
 async def serve_until_stopped(
-    settings: Settings, listening: socket.socket, *, shared: bool, open_console: bool
+    settings: Settings, listening: socket.socket, worker: Worker | None = None, *, open_console: bool = False
 ) -> bool:
     """Serve until a signal or a defect; return whether to start again, with what was chosen meanwhile."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
@@ -42,18 +54,21 @@ async def serve_until_stopped(
     async with AsyncExitStack() as stack:
         TRACING.start(content=settings.otel_content)
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
-        engines = await stack.enter_async_context(open_engines(settings, alone=True))
-        await migrate_if_owner(engines)
+        if worker is None:
+            engines = await stack.enter_async_context(open_engines(settings, alone=True))
+            await migrate_if_owner(engines)
+        else:
+            engines = worker.engines
         services = await stack.enter_async_context(open_services(settings, engines))
         await services.authenticator.check()
         runner = TurnRunner(build_graph(services).compile(), services)
         stack.push_async_callback(runner.close)
         runner.open()
-        if settings.worker == "inline":
+        if settings.worker == "inline" and (worker is None or worker.runs_jobs):
             services.jobs.start_worker()
         app = make_app(services, runner)
         restart = asyncio.Event()
-        if not shared:  # of several processes each would have to
+        if worker is None:  # of several processes each would have to
             app.state.restart = restart.set
         options = uvicorn_options(settings)
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
@@ -61,17 +76,20 @@ async def serve_until_stopped(
         stack.callback(rebuilding.cancel)
         await warn_of_surroundings(services)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
-        _greet(settings)
+        if worker is None or worker.greets:
+            _greet(settings)
+        if worker is not None:
+            worker.tell("ready")
         if open_console:
             # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
-        finishing = asyncio.create_task(_finish_start(settings, services.embedder, app), name="end of the start")
+        finishing = asyncio.create_task(_finish_start(settings, services.embedder), name="end of the start")
         stack.callback(finishing.cancel)
         stopping, restarting = asyncio.create_task(signals.get()), asyncio.create_task(restart.wait())
         stack.callback(restarting.cancel)
         await asyncio.wait({serving, stopping, restarting}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
-            if not shared:  # otherwise other processes accept what waits
+            if worker is None:  # otherwise other processes accept what waits
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
             await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
@@ -80,10 +98,10 @@ async def serve_until_stopped(
     return restart.is_set() and not stopping.done()
 
 
-async def _finish_start(settings: Settings, embedder: Embedder, app: FastAPI) -> None:
+async def _finish_start(settings: Settings, embedder: Embedder) -> None:
     """Finish the start after the service listens, then keep the process small."""
     await warm_up(settings, embedder)
-    await asyncio.to_thread(analyse_routes, app)
+    await asyncio.to_thread(analyse_routes)
     calm_garbage_collection()
     await keep_giving_back()
 

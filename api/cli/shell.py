@@ -76,6 +76,11 @@ def make_shell() -> typer.Typer:
     return shell
 
 
+def command_group(meaning: str) -> typer.Typer:
+    """Make a group of commands; its help says what it is for."""
+    return typer.Typer(no_args_is_help=True, help=meaning, rich_markup_mode="markdown")
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"anamnesis {metadata.version('anamnesis-agent')}")

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from api.cli.shell import AsJson, print_json, print_table, run
+from api.cli.shell import AsJson, command_group, print_json, print_table, run
 from services.engines import open_database
 from services.errors import NotFound
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Create and list tenants.", rich_markup_mode="markdown")
+app = command_group("Create and list tenants.")
 
 
 @app.command()

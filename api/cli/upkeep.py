@@ -7,14 +7,10 @@ import typer
 
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
-from api.cli.shell import AsJson, Limit, OfUser, as_counts, given, print_json, print_table
+from api.cli.shell import AsJson, Limit, OfUser, as_counts, command_group, given, print_json, print_table
 from services.memory.upkeep.policy import Fading, Handling
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Merge memories that say the same, and let unused ones fade: preview, run, report and undo.",
-    rich_markup_mode="markdown",
-)
+app = command_group("Merge memories that say the same, and let unused ones fade: preview, run, report and undo.")
 
 Days = Annotated[int | None, typer.Option(min=1, max=36_500, help="Days without use after which they fade.")]
 Importance = Annotated[float | None, typer.Option(min=0, max=1, help="Importance below which they fade.")]

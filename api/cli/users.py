@@ -6,9 +6,9 @@ import typer
 
 from anamnesis_client import Anamnesis
 from api.cli.service import first_items, over_http
-from api.cli.shell import AsJson, Limit, OfUser, print_one, print_page
+from api.cli.shell import AsJson, Limit, OfUser, command_group, print_one, print_page
 
-app = typer.Typer(no_args_is_help=True, help="List users and show one.", rich_markup_mode="markdown")
+app = command_group("List users and show one.")
 
 _COLUMNS = {
     "user_id": "user",

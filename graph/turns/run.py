@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ import structlog
 from langgraph.graph.state import CompiledStateGraph
 from opentelemetry import trace
 
+from graph.events import EVENTS
 from graph.turns import terminal_events as endings
 from graph.turns.gate import Place
 from graph.turns.log import TurnLog
@@ -172,6 +174,7 @@ class TurnDriver:
 
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
+        EVENTS.set(partial(_tell, run))
         stream = self._graph.astream(
             {"turn": initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded)},
             context=turn_context(
@@ -179,20 +182,13 @@ class TurnDriver:
                 debug=run.request.get("debug", False),
                 can_ask=run.request.get("approvals", False),
             ),
-            stream_mode=["updates", "custom"],
+            stream_mode="updates",
         )
-        async for part in stream:
-            mode, content = cast("tuple[str, dict[str, Any]]", part)
-            if mode == "custom":
+        async for updates in cast("AsyncIterator[dict[str, GraphState]]", stream):
+            if "history" in updates:
                 run.has_begun()
-                if content["status"] == "token" and not run.log.text_begun:
-                    _observe_first_token(run)
-                run.log.append(content["status"], content["content"])
-            else:
-                if "history" in content:
-                    run.has_begun()
-                for update in content.values():
-                    run.written = with_update(run.written, update["turn"])
+            for update in updates.values():
+                run.written = with_update(run.written, update["turn"])
         if run.log.uncopied and "redis" not in run.degraded:
             run.degraded.append("redis")
         run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
@@ -304,6 +300,13 @@ def _about(run: TurnRun) -> Attributes:
         names.TENANT: str(run.turn.tenant_id),
         names.TURN: str(run.turn.turn_id),
     }
+
+
+def _tell(run: TurnRun, event: dict[str, Any]) -> None:
+    """Append an event that a node has written."""
+    if event["status"] == "token" and not run.log.text_begun:
+        _observe_first_token(run)
+    run.log.append(event["status"], event["content"])
 
 
 def _observe_first_token(run: TurnRun) -> None:

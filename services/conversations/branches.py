@@ -100,7 +100,7 @@ class Branch:
 
     id: UUID
     after_turn_id: UUID | None
-    """The turn that it follows; None = it begins the conversation."""
+    """The turn that it follows, unless it begins the conversation."""
     reason: BranchReason
     created_at: datetime
     """When it was put aside."""

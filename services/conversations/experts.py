@@ -78,7 +78,7 @@ class Expert:
     persona: str
     system_prompt: str
     model: str | None
-    """None = the service's default."""
+    """If unset, the service's default."""
     context_strategy: ContextStrategy
     context_window: int
     """In tokens."""
@@ -88,7 +88,7 @@ class Expert:
     """Minimum number of messages to shorten at once."""
     reflection: bool
     context_budget_tokens: int | None
-    """Tokens allowed for its prompts, not counting the user's message; None = the service's default."""
+    """Tokens allowed for its prompts, not counting the user's message; if unset, the service's default."""
     parts_off: list[Feature]
     """Features that are switched off."""
     created_at: datetime

@@ -104,7 +104,7 @@ class KnownConversation:
     session_id: str
     expert: str
     space: str | None
-    """Name of the space that it belongs to; None = none."""
+    """Name of the space that it belongs to, if any."""
     newest_branch_id: UUID | None
     messages: list[StoredMessage]
 

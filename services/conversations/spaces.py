@@ -38,6 +38,7 @@ class ListedSpace:
     memories: int
     """Episodes that hold."""
     last_active_at: datetime | None
+    """When something was said in it last; null = never."""
 
 
 class Spaces:

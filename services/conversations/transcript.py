@@ -116,7 +116,7 @@ class Conversation:
     """The caller's own name for the user."""
     expert: str
     space: str | None
-    """Name of the space that it belongs to; None = none."""
+    """Name of the space that it belongs to, if any."""
     title: str
     """Empty where all of the first message was forgotten since."""
     pinned: bool

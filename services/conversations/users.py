@@ -77,7 +77,7 @@ class ListedUser(User):
     episodes: int
     """Those that hold."""
     last_active_at: datetime | None
-    """When the last message of a visit was said; None = never."""
+    """When the last message of a visit was said, if any was."""
 
 
 class Users:

@@ -79,6 +79,7 @@ class VariantReport:
     name: str
     users: int
     turns: int
+    """Ended turns, except those that somebody stopped."""
     rated: int
     """Turns with feedback."""
     measures: dict[str, Estimate]

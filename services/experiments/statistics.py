@@ -29,7 +29,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval; None where there are too few observations for one."""
+    """A value with its interval, unless there are too few observations for one."""
 
     value: float | None
     low: float | None

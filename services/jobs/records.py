@@ -147,11 +147,14 @@ class StoredJob:
     task: str
     status: JobStatus
     ids: dict[str, Any]
+    """What it is for."""
     failures: int
+    """Number of failures since it was queued, or retried by hand."""
     reason: str | None
     """Reason of its last failure."""
     failed_at: datetime | None
     not_before: datetime | None
+    """Earliest time of the next try."""
     created_at: datetime | None
 
 

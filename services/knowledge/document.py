@@ -89,4 +89,4 @@ class DocumentStatus:
     position: int
     """Place in the conversion queue, from 1; 0 = not waiting."""
     document: StoredDocument | None
-    """The stored document; None if it is new."""
+    """The stored document, unless it is new."""

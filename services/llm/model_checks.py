@@ -51,7 +51,9 @@ class ModelCheck:
     """Whether the answer came in several pieces."""
     tools: Acceptance = "not checked"
     json_schema: Acceptance = "not checked"
+    """`ignored`: it answered, but not with such JSON."""
     messages: AcceptedForm = "not checked"
+    """The most liberal form of messages that it accepts."""
     dimensions: int | None = None
     """Dimensions of an embedding."""
     answer_ms: float | None = None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import structlog
@@ -125,8 +126,13 @@ def _what_was_wrong(answer: str, error: BadModelOutput, messages: Sequence[BaseM
 
 def _response_format(schema: type[BaseModel], purpose: str) -> dict[str, Any]:
     name = re.sub(r"\W", "_", purpose, flags=re.ASCII)
-    described = {"name": name, "schema": schema.model_json_schema(), "strict": False}
+    described = {"name": name, "schema": _json_schema(schema), "strict": False}
     return {"type": "json_schema", "json_schema": described}
+
+
+@cache
+def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    return schema.model_json_schema()
 
 
 async def _answer(

@@ -16,7 +16,7 @@ from services.memory.cache import StoredCoreMemory
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.items import ItemChange
 from services.memory.merge import overlay
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
 from state.prompt import CoreMemoryBlock, CoreMemorySections
@@ -60,10 +60,12 @@ class Change:
     version: int
     """The version that it made."""
     old: dict[str, Any] | None
-    """None where there was no such section."""
+    """Unset where there was no such section."""
     new: dict[str, Any]
     actor: str
+    """model, user, filing or import."""
     trigger_message_id: UUID | None
+    """The message that made it change, if there was one."""
     at: datetime
 
 
@@ -75,6 +77,16 @@ class ItemsChanged:
     """The sections that the changes name, as they are now; a section that does not exist is left out."""
     unmatched: list[ItemChange]
     """Changes that found no item to change, or more than one, or in the background a pinned one."""
+
+
+@dataclass(frozen=True)
+class AddedItem:
+    """One of several items that are added at once."""
+
+    change: ItemChange
+    trigger: Trigger
+    of: Entry
+    """The operation that it is part of, which is logged before it."""
 
 
 class SectionChange:
@@ -94,6 +106,7 @@ class SectionChange:
         self._log = log
         self._shared = shared
         self._begun_with: dict[str, Any] | None = None
+        self._added: list[_Version] = []
         self._updated_at: dict[str, datetime] = {}
         self._ids: dict[str, UUID] = {}
 
@@ -138,38 +151,86 @@ class SectionChange:
         Raises:
             InvalidInput: it would be too large, or one section too many.
         """
+        self.add_version(new, what, trigger)
+        await self._note(await self.store(whole=whole))
+
+    def add_version(self, new: dict[str, Any], what: str, trigger: Trigger) -> None:
+        """Add a version, which `store` writes with those before.
+
+        Raises:
+            InvalidInput: it would be too large, or one section too many.
+        """
         old = self.content
         new = self._log.secrets.without_in(new)
         check_size(self._section, new)
         if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
+        version, rewritten = self.version + 1, self._rewritten
+        self._added.append(_Version(version, old, new, what, trigger))
+        block = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
+        self.stored = replace(self.stored, sections={**self.stored.sections, self._section: block})
+
+    async def store(self, *, whole: bool = False) -> list[Entry]:
+        """Write the versions that were added; return what the caller logs of them."""
+        added, self._added = self._added, []
+        if not added:
+            return []
         values = {
             **vars(self.owner),
             "id": uuid7(),
             "section": self._section,
-            "content": WordsJson(new),
-            "old": words_json(old),
-            "version": self.version + 1,
+            "content": WordsJson(added[-1].new),
+            "version": added[-1].number,
             "whole": whole,
-            "message_id": trigger.message_id,
-            "actor": trigger.actor,
-            "made_by": Jsonb(made_by(turn_id=trigger.turn_id)),
+            "versions": [each.number for each in added],
+            "olds": [words_json(each.old) for each in added],
+            "news": [WordsJson(each.new) for each in added],
+            "messages": [each.trigger.message_id for each in added],
+            "actors": [each.trigger.actor for each in added],
+            "made_by": [Jsonb(made_by(turn_id=each.trigger.turn_id)) for each in added],
         }
-        await self.connection.execute(core_sql.WRITE, values)
-        await self._note(Operation(what, self._section, old, new), trigger)
+        row = await (await self.connection.execute(core_sql.WRITE, values)).fetchone()
+        assert row is not None  # noqa: S101 — the owner's row was locked
+        generation, rewritten, self._updated_at[self._section], self._ids[self._section] = row
+        block = CoreMemoryBlock(content=added[-1].new, version=added[-1].number, rewritten_version=rewritten)
+        self.stored = StoredCoreMemory(generation, {**self.stored.sections, self._section: block})
+        self.changed = True
+        return [
+            self._entry(Operation(each.what, self._section, each.old, each.new), each.trigger) for each in added
+        ]
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
-        values = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
+        values: dict[str, Any] = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
         await self.connection.execute(core_sql.DELETE, values)
-        await self._note(Operation("core_memory_delete", self._section), trigger)
-
-    async def _note(self, operation: Operation, trigger: Trigger) -> None:
-        why = replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id)
-        await self._log.append(self.connection, self.owner.tenant_id, self.owner.user_id, operation, why)
+        await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
+        await self._note([self._entry(Operation("core_memory_delete", self._section), trigger)])
         await self.connection.execute(core_sql.CHANGED, vars(self.owner))
         await self.look()
         self.changed = True
+
+    @property
+    def _rewritten(self) -> int:
+        there = self.stored.sections.get(self._section)
+        return there["rewritten_version"] if there else 0
+
+    def _entry(self, operation: Operation, trigger: Trigger) -> Entry:
+        return Entry(operation, replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id))
+
+    async def _note(self, entries: Sequence[Entry]) -> None:
+        await self._log.append_all(self.connection, self.owner.tenant_id, self.owner.user_id, entries)
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A version that is not written yet."""
+
+    number: int
+    old: dict[str, Any] | None
+    new: dict[str, Any]
+    what: str
+    """Type of its entry in the log."""
+    trigger: Trigger
 
 
 def stored_of(rows: Sequence[Sequence[Any]]) -> StoredCoreMemory | None:

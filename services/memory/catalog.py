@@ -14,14 +14,13 @@ from services.identity.tenants import user_id_of
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, Origin, Source, WrittenType
-from services.memory.episodes.sources import sources_of
+from services.memory.episodes.sources import TEXT_OF_TURN, sources_of
 from services.memory.episodes.store import checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
-# The text of a turn is that of its complete messages.
-_ENTRY: LiteralString = """
+_ENTRY: LiteralString = f"""
 SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_type,
        coalesce(e.content, said.text, '') AS content, e.importance, e.origin, e.created_at, e.learned_at,
        e.source_message_ids,
@@ -30,11 +29,8 @@ SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_typ
        f.created_at AS archived_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
 LEFT JOIN upkeep_runs f ON f.id = e.archived_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
-LEFT JOIN LATERAL (
-    SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
-    FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
-) AS said ON true
-"""
+{TEXT_OF_TURN}
+"""  # noqa: S608 — our own text only
 
 _PAGE: LiteralString = f"""{_ENTRY}
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
@@ -80,7 +76,6 @@ class EpisodeFilter:
     """Which episodes are listed; None = any."""
 
     expert: str | None = None
-    """Name of the expert who remembers them."""
     space: str | None = None
     """Name of a space, of which those are listed as well; those that all spaces share are in any case."""
     episode_type: EpisodeType | None = None
@@ -90,17 +85,12 @@ class EpisodeFilter:
     until: datetime | None = None
     """Not included."""
     contains: str | None = None
-    """Text, in upper or lower case."""
     superseded: bool = False
-    """Whether those are listed, too, in whose place another holds."""
     retracted: bool = False
-    """Whether those are listed, too, that the user asked memory to forget."""
     archived: bool | None = None
-    """True = only archived ones, False = none of them."""
+    """True = only archived ones, False = none of them; so with `pinned`."""
     pinned: bool | None = None
-    """True = only pinned ones, False = none of them."""
     as_of: datetime | None = None
-    """The moment whose episodes are listed, as they were then; None = now."""
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ class Removal:
     messages: dict[UUID, str | None] = field(default_factory=dict)
     """What memory keeps of each message; None = nothing."""
     episodes: list[str] = field(default_factory=list)
-    """Ids of written memories."""
     items: list[PlannedItem] = field(default_factory=list)
-    """Values of core memory."""
     told: list[str] = field(default_factory=list)
     """What goes, in the user's words."""
     also: list[str] = field(default_factory=list)

@@ -12,11 +12,9 @@ from services.text.language import Language
 MAX_SECTION_BYTES = 4096
 """Bytes of a section's content as compact JSON in UTF-8."""
 MAX_SECTIONS = 16
-"""Sections of a user with an expert."""
 SECTION_PATTERN = r"^[A-Za-z0-9_]{1,64}$"
 MAX_DEPTH = 8
 MAX_VALUES = 300
-"""Keys and items of a section, at every depth together."""
 _MAX_KEY_CHARACTERS = 128
 _LARGEST_INTEGER = 2**53
 """JSON readers keep integers exact up to here."""
@@ -134,5 +132,7 @@ def _values(content: Any, depth: int = 1) -> Iterator[tuple[Any, int]]:
 def _check_text(text: str) -> None:
     if "\x00" in text:
         raise InvalidInput("content", "holds the character NUL")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidInput("content", "holds half of a character (a lone surrogate)")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("content", "holds half of a character (a lone surrogate)") from None

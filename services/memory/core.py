@@ -4,7 +4,7 @@ PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with
 in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -14,10 +14,10 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
 
-from services.errors import BrokenReference, Conflict, NotFound
+from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import Block, Change, ItemsChanged, Owner, SectionChange, stored_of
+from services.memory.blocks import AddedItem, Block, Change, ItemsChanged, Owner, SectionChange, stored_of
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
 from services.memory.items import ItemChange, apply_changes
@@ -28,6 +28,7 @@ from services.memory.provenance import taken_back
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
@@ -154,8 +155,7 @@ class CoreMemory:
             check_section(change.section)
             check_values({change.field: change.value})
         blocks, unmatched = [], []
-        # The shared section first, always: two such transactions never wait for each other.
-        for section in sorted({each.section for each in changes}, key=lambda name: (name != SHARED_SECTION, name)):
+        for section in _in_order(each.section for each in changes):
             changing = await self._locked(connection, owner, section)
             old = changing.content
             wanted = [change for change in changes if change.section == section]
@@ -169,6 +169,33 @@ class CoreMemory:
             if changing.version:
                 blocks.append(changing.block)
         return ItemsChanged(blocks, unmatched)
+
+    async def add_items(
+        self, connection: Connection, owner: Owner, added: Sequence[AddedItem]
+    ) -> list[InvalidInput | None]:
+        """Add items, each with a version of its own, in a few statements of the caller's transaction.
+
+        What would take a pinned value away in the background is left as it is.
+
+        Returns:
+            For each item why it was not accepted, and nothing was logged; None = it was.
+
+        Raises:
+            NotFound: the owner was erased.
+        """
+        changing: dict[str, tuple[SectionChange, Collection[bytes]]] = {}
+        for section in _in_order(each.change.section for each in added):
+            one = await self._locked(connection, owner, section)
+            spares = one.version and any(each.trigger.actor in _BACKGROUND for each in added)
+            pins = await digests_pinned(connection, owner.tenant_id, [one.block.id]) if spares else set[bytes]()
+            changing[section] = one, pins
+        refused = [_add(*changing[each.change.section], each) for each in added]
+        entries = [each.of for each, why in zip(added, refused, strict=True) if why is None]
+        for one, _ in changing.values():
+            entries += await one.store()
+        if entries:
+            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        return refused
 
     async def take_back(
         self,
@@ -294,8 +321,9 @@ class CoreMemory:
 
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "shares_human": self._shares_human, "visible": visible, "as_of": at}
-        statement = as_of(core_sql.READ) if at else core_sql.READ
-        return await self._database.fetch(owner.tenant_id, statement, values, tuple_row, generic=at is None)
+        if at is None:
+            return await self._database.read(owner.tenant_id, Query(core_sql.READ, values, tuple_row))
+        return await self._database.fetch(owner.tenant_id, as_of(core_sql.READ), values, tuple_row)
 
     async def _stored_with(self, owner: Owner, section: str) -> Owner:
         """With whom a section is stored."""
@@ -304,6 +332,27 @@ class CoreMemory:
         values = {"tenant_id": owner.tenant_id}
         [(expert_id,)] = await self._database.fetch(owner.tenant_id, core_sql.HOME, values, tuple_row)
         return replace(owner, expert_id=expert_id)
+
+
+def _in_order(sections: Iterable[str]) -> list[str]:
+    """Return sections, the shared one first, always: two transactions never wait for each other."""
+    return sorted(set(sections), key=lambda name: (name != SHARED_SECTION, name))
+
+
+def _add(changing: SectionChange, pins: Collection[bytes], added: AddedItem) -> InvalidInput | None:
+    """Add the version that an item makes, if it makes any; return why it is not accepted."""
+    old, change = changing.content or {}, added.change
+    pinned = pinned_among(changing.block.id, old, pins) if pins else ()
+    try:
+        check_section(change.section)
+        check_values({change.field: change.value})
+        kept, _ = without_removals_of(pinned, old, [change]) if pinned else ([change], [])
+        new = apply_changes(old, kept).content
+        if not _equal(old, new):
+            changing.add_version(new, "core_memory_change", added.trigger)
+    except InvalidInput as error:
+        return error
+    return None
 
 
 async def _sparing_pinned(

@@ -52,6 +52,7 @@ ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memo
 RETURNING generation
 """
 
+# A section with one or more new versions, and the generation that turns compare their copies with.
 WRITE = """
 WITH block AS (
     INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
@@ -61,11 +62,20 @@ WITH block AS (
     ON CONFLICT (user_id, expert_id, section, space_id, tenant_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
-    RETURNING id, updated_at
+    RETURNING id, rewritten_version, updated_at
+), noted AS (
+    INSERT INTO core_memory_history
+        (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
+    SELECT block.id, made.version, %(tenant_id)s, made.old, made.new, made.message_id, made.actor, made.made_by,
+           block.updated_at
+    FROM block, unnest(%(versions)s::integer[], %(olds)s::jsonb[], %(news)s::jsonb[], %(messages)s::uuid[],
+        %(actors)s::text[], %(made_by)s::jsonb[]) AS made (version, old, new, message_id, actor, made_by)
+), changed AS (
+    UPDATE core_memory_generations SET generation = generation + cardinality(%(versions)s::integer[])
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+    RETURNING generation
 )
-INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
-SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s, %(made_by)s, updated_at
-FROM block
+SELECT changed.generation, block.rewritten_version, block.updated_at, block.id FROM block, changed
 """
 
 CHANGED = """
@@ -88,22 +98,30 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = 
 ORDER BY h.version DESC LIMIT %(limit)s
 """
 
-# With the section goes what its changes, the log and the beginnings of prompts hold of it; with one that experts
-# share that of every expert, and with one that spaces share what the prompts of all spaces hold.
-DELETE = """
-WITH gone AS (
-    DELETE FROM core_memory_blocks
-    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (expert_id = %(expert_id)s OR %(everywhere)s)
-      AND section = %(section)s AND space_id IS NOT DISTINCT FROM %(space_id)s
-), told AS (
+DELETE: LiteralString = """
+DELETE FROM core_memory_blocks
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (expert_id = %(expert_id)s OR %(everywhere)s)
+  AND section = %(section)s AND space_id IS NOT DISTINCT FROM %(space_id)s
+"""
+
+# What the log and the beginnings of prompts say of a section since a time; of one that is shared, those of all who
+# share it. In a space prompts show it with another one: it is left out until the next prompt begins a new epoch.
+SCRUB_SECTION: LiteralString = """
+WITH told AS (
     UPDATE memory_operations SET old_value = NULL, new_value = NULL
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
-      AND field = %(section)s AND space_id IS NOT DISTINCT FROM %(space_id)s
-      AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
+      AND field = %(section)s AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
+      AND space_id IS NOT DISTINCT FROM %(space_id)s AND (%(since)s::timestamptz IS NULL OR at >= %(since)s)
+), begun AS (
+    UPDATE context_epochs e SET persona_card = '', core_memory = CASE
+        WHEN %(content)s::jsonb IS NULL OR c.space_id IS NOT NULL
+        THEN e.core_memory - %(section)s
+        ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
+    FROM conversations c
+    WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+      AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
+      AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
 )
-UPDATE context_epochs e SET core_memory = e.core_memory - %(section)s, persona_card = ''
-FROM conversations c
-WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
-  AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
-  AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
+UPDATE core_memory_generations SET generation = generation + 1
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
 """

@@ -14,8 +14,9 @@ from uuid import UUID
 from psycopg.rows import dict_row, tuple_row
 
 from services.memory.items import values_of
-from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
+from services.memory.pinned_values import digest_of_value, pinned_among
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 
 # What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own.
 _VERSIONS: LiteralString = """
@@ -28,6 +29,12 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
   AND (%(block_ids)s::uuid[] IS NULL OR b.id = ANY(%(block_ids)s))
 ORDER BY b.id, h.version
 """
+_PINS: LiteralString = """
+SELECT p.digest FROM core_memory_blocks b
+JOIN core_memory_pins p ON p.block_id = b.id AND p.tenant_id = b.tenant_id
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
+  AND (%(block_ids)s::uuid[] IS NULL OR b.id = ANY(%(block_ids)s))
+"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,6 @@ class CoreValue:
     """A text of core memory: the value of a field, or an item of its list; what is nested has a path of names."""
 
     block_id: UUID
-    """Id of its section."""
     section: str
     field: str
     text: str
@@ -44,9 +50,7 @@ class CoreValue:
     since: datetime
     """When it was brought in."""
     message_id: UUID | None
-    """Message that brought it in."""
     actor: str
-    """Who brought it in."""
     made_by: dict[str, Any]
     is_foreign: bool
     """Whether it need not be the user's own words."""
@@ -74,10 +78,13 @@ class CoreValues:
         """Return the values of a user's sections, those that they had before as well; None = of all sections."""
         ids = None if block_ids is None else list(block_ids)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "block_ids": ids}
-        versions = await self._database.fetch(tenant_id, _VERSIONS, values, dict_row)
-        values["block_ids"] = list({each["block_id"] for each in versions})
-        pins = await self._database.fetch(tenant_id, PINNED, values, tuple_row) if versions else []
-        digests = {bytes(row[1]) for row in pins}
+        versions, pins = await self._database.read_each(
+            tenant_id,
+            Query(_VERSIONS, values, dict_row),
+            Query(_PINS, values, tuple_row),
+            of_one_moment=False,
+        )
+        digests = {bytes(row[0]) for row in pins}
         return [
             value
             for _, history in groupby(versions, itemgetter("block_id"))

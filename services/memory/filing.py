@@ -7,10 +7,12 @@ is filed twice, or lost. If the user has had memory changed meanwhile, the model
 nothing is filed.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from uuid import UUID
 
 import structlog
@@ -31,7 +33,7 @@ from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage
 from services.memory.model import Memory
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
-from services.memory.removal.hiding import Hiding
+from services.memory.removal.hiding import Hiding, only_adds
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
@@ -61,6 +63,9 @@ class _Decided:
     dropped: int = 0
     memories: Mapping[str, Memory] = field(default_factory=dict)
     in_story: bool = False
+
+
+_Planned = tuple[tuple[FilingOperation, StoredMessage], PlannedChange]
 
 
 class Filing:
@@ -125,10 +130,12 @@ class Filing:
         return await self._store.waiting(tenant_id, user_id)
 
     async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
-        waiting = await self._waiting(job.tenant_id, user_id)
+        waiting, last = await asyncio.gather(
+            self._waiting(job.tenant_id, user_id), self._store.last(job.tenant_id, user_id)
+        )
         if waiting is None:
             return
-        wait_s = await self._wait_s(waiting)
+        wait_s = self._wait_s(waiting, *last)
         if wait_s <= 0:
             try:
                 await self._file(waiting)
@@ -141,10 +148,14 @@ class Filing:
         async with job.transaction() as connection:
             await defer_filing(self._jobs, connection, job.tenant_id, user_id, delay_s=wait_s)
 
-    async def _wait_s(self, waiting: WaitingTurns) -> float:
-        """Return the seconds until the turns may be filed."""
-        owner, now = waiting.owner, datetime.now(UTC)
-        said, asked = await self._store.last(owner.tenant_id, owner.user_id)
+    def _wait_s(self, waiting: WaitingTurns, said: datetime | None, asked: datetime | None) -> float:
+        """Return the seconds until the turns may be filed.
+
+        Args:
+            said: when the user last said something.
+            asked: when a model was last asked about them.
+        """
+        now = datetime.now(UTC)
         count = len(waiting.turns) + waiting.others
         quiet_s = 0.0 if count >= _MANY else self._quiet_s * (_ALONE if count == 1 else 1)
         since = ((said, quiet_s), (asked, self._pause_s))
@@ -154,10 +165,9 @@ class Filing:
         """File the oldest turns that wait; return the number of changes."""
         with authoring():
             for _ in range(_TRIES):
-                seen = await self._store.last_change(waiting.owner)
                 batch = await self._store.batch(waiting)
                 decided = await self._decide(batch)
-                changes = await self._apply(batch, decided, seen)
+                changes = await self._apply(batch, decided)
                 if changes is not None:
                     MEMORY_FILINGS.labels(decided.by).inc()
                     log.info("memory filed", turns=len(batch.turn_ids), changes=changes, by=decided.by)
@@ -200,20 +210,18 @@ class Filing:
         dropped = len(found) - len(done) - len(asked)
         return _Decided("model", done, asked, dropped, shown.memories, answer.in_story)
 
-    async def _apply(self, batch: StoredBatch, decided: _Decided, seen: UUID | None) -> int | None:
+    async def _apply(self, batch: StoredBatch, decided: _Decided) -> int | None:
         """Carry out what was decided, all or nothing; return the number of changes, None if memory has changed."""
         owner = batch.owner
-        planned = [
-            await self._plans.plan(owner, decided.memories, operation, message)
-            for operation, message in decided.done
-        ]
+        planned = await self._plans.plan_all(owner, decided.memories, decided.done)
         changes = 0
         async with self._store.database.tenant(owner.tenant_id) as connection:
             await self._hiding.lock(connection, owner)
-            if await self._store.last_change(owner, connection) != seen:
+            if await self._store.last_change(owner, connection) != batch.last_change:
                 return None
-            for (operation, message), plan in zip(decided.done, planned, strict=True):
-                changes += await self._carry_out(connection, owner, operation, message, plan)
+            for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: only_adds(each[1])):
+                carry_out = self._add if adds else self._carry_out
+                changes += await carry_out(connection, owner, list(group))
             await self._proposals.close_overtaken(connection, owner)
             for operation in decided.asked:
                 await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
@@ -222,26 +230,30 @@ class Filing:
             await self._store.record(connection, batch, by=decided.by, counts=counts, in_story=decided.in_story)
         return changes
 
-    async def _carry_out(
-        self,
-        connection: Connection,
-        owner: Owner,
-        operation: FilingOperation,
-        message: StoredMessage,
-        plan: PlannedChange,
-    ) -> bool:
-        """Carry one plan out; whatever is wrong with it, the others go on."""
-        try:
-            async with connection.transaction():
-                trigger = request_of(owner, message).trigger
-                changed = await self._hiding.commit(connection, owner, plan, trigger) is not None
-        except (InvalidInput, Conflict) as error:
-            log.warning("an operation was refused", reason=type(error).__name__)  # its words may be the user's
-            MEMORY_FILING_OPERATIONS.labels("refused").inc()
-            return False
-        if changed:
-            MEMORY_FILING_OPERATIONS.labels(operation.kind).inc()
-        return changed
+    async def _add(self, connection: Connection, owner: Owner, planned: Sequence[_Planned]) -> int:
+        """Carry out plans that only add; whatever is wrong with one, the others go on."""
+        additions = [(plan, request_of(owner, message).trigger) for (_, message), plan in planned]
+        refused = await self._hiding.add_all(connection, owner, additions)
+        for ((operation, _), _), why in zip(planned, refused, strict=True):
+            _count(operation.kind, why)
+        return refused.count(None)
+
+    async def _carry_out(self, connection: Connection, owner: Owner, planned: Sequence[_Planned]) -> int:
+        """Carry out plans one by one; whatever is wrong with one, the others go on."""
+        changes = 0
+        for (operation, message), plan in planned:
+            if plan["change"]["operation_id"] is None:
+                continue
+            try:
+                async with connection.transaction():
+                    trigger = request_of(owner, message).trigger
+                    await self._hiding.commit(connection, owner, plan, trigger)
+            except (InvalidInput, Conflict) as error:
+                _count(operation.kind, error)
+                continue
+            _count(operation.kind)
+            changes += 1
+        return changes
 
     async def _ask(
         self, connection: Connection, batch: StoredBatch, operation: FilingOperation, memory: Memory | None
@@ -254,3 +266,11 @@ class Filing:
         else:
             await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()
+
+
+def _count(kind: str, refused: Exception | None = None) -> None:
+    if refused is None:
+        MEMORY_FILING_OPERATIONS.labels(kind).inc()
+        return
+    log.warning("an operation was refused", reason=type(refused).__name__)  # its words may be the user's
+    MEMORY_FILING_OPERATIONS.labels("refused").inc()

@@ -8,6 +8,7 @@ pass.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from services.memory.filing_answer import FilingOperation
@@ -54,6 +55,36 @@ class Evidence:
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
 
+    @cached_property
+    def own_text(self) -> str:
+        """Return what the user has said, and what is remembered of it, folded."""
+        return folded("\n".join([*self.said, *self.known]))
+
+    @cached_property
+    def foreign_text(self) -> str:
+        """Return what others wrote, folded."""
+        return folded("\n".join(self.foreign))
+
+    @cached_property
+    def said_terms(self) -> frozenset[str]:
+        """Return the words of what the user has said."""
+        return _terms(self.said)
+
+    @cached_property
+    def own_terms(self) -> frozenset[str]:
+        """Return those, and the words of what is remembered of it."""
+        return self.said_terms | _terms(self.known)
+
+    @cached_property
+    def answer_terms(self) -> frozenset[str]:
+        """Return the words of what the assistant has said."""
+        return _terms(self.answers)
+
+    @cached_property
+    def foreign_terms(self) -> frozenset[str]:
+        """Return the words of what others wrote."""
+        return _terms(self.foreign)
+
 
 def checked(
     operations: Sequence[FilingOperation], evidence: Evidence
@@ -81,9 +112,12 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
     else is left as it is, and so is what stands beside foreign text: it waits.
     """
     memory = evidence.memories.get(operation.memory)
-    if operation.kind != "replace" or memory is None or _is_about(memory, [operation.text, operation.quote]):
+    if operation.kind != "replace" or memory is None:
         return operation
-    rests = not informative_terms(operation.text).isdisjoint(_terms([operation.quote, *evidence.said]))
+    if _is_about(memory, _terms([operation.text, operation.quote])):
+        return operation
+    said = informative_terms(operation.quote) | evidence.said_terms
+    rests = not informative_terms(operation.text).isdisjoint(said)
     if _is_chinese(memory.text) != _is_chinese(operation.text) or any(evidence.foreign) or not rests:
         return operation
     return FilingOperation("add", operation.quote, operation.text)
@@ -105,23 +139,23 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
-    if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said):
+    if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
         return "drop"
     waits = False
     if operation.kind == "remove" and memory is not None:
         waits = not asks_removal(operation.quote) or not _was_told_of(memory, evidence)
     elif operation.kind == "replace" and memory is not None:
-        waits = not _is_about(memory, [operation.text, operation.quote])
+        waits = not _is_about(memory, _terms([operation.text, operation.quote]))
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
-        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
+        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(evidence.said_terms))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
     return "ask" if waits else "do"
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
     """Whether a word of a memory was said; in another script it may have been."""
-    said = [*evidence.said, *evidence.answers]
+    said = evidence.said_terms | evidence.answer_terms
     return _is_about(memory, said) or all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
 
 
@@ -129,9 +163,9 @@ def _is_chinese(text: str) -> bool:
     return _HAN.search(text) is not None
 
 
-def _is_about(memory: Memory, told: Sequence[str]) -> bool:
-    """Whether a memory shares a word with what is told."""
-    return not informative_terms(stated(memory)).isdisjoint(_terms(told))
+def _is_about(memory: Memory, told: frozenset[str]) -> bool:
+    """Whether a memory shares a word with what is told, given by its words."""
+    return not informative_terms(stated(memory)).isdisjoint(told)
 
 
 def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
@@ -141,13 +175,12 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
         said: the user's own words that it rests on.
         evidence: what else was said.
     """
-    own, foreign = folded("\n".join([*evidence.said, *evidence.known])), folded("\n".join(evidence.foreign))
+    own, foreign = evidence.own_text, evidence.foreign_text
     figures = _EXACT.findall(text)
     exact = [each for each in figures if sum(map(str.isdigit, each)) >= _FEWEST_DIGITS or not each[0].isdigit()]
     if any(folded(each) in foreign and folded(each) not in own for each in exact):
         return True
-    own_terms, foreign_terms = _terms([*evidence.said, *evidence.known]), _terms(evidence.foreign)
-    alien = (informative_terms(text) - own_terms) & foreign_terms
+    alien = (informative_terms(text) - evidence.own_terms) & evidence.foreign_terms
     if any(_is_foreign_name(each, own, evidence.foreign) for each in _NAME.finditer(text)):
         return True
     if _NEGATION.search(text) and not _NEGATION.search(said) and _NEGATION.search(" ".join(evidence.foreign)):

@@ -1,5 +1,6 @@
 """What the filing model is shown, and whose words that is."""
 
+import asyncio
 from dataclasses import replace
 
 from services.memory.core_values import CoreValues
@@ -45,10 +46,13 @@ class FilingEvidence:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""
         owner, query = batch.owner, "\n".join(batch.said.values())[:_LONGEST_QUERY]
         request = request_of(owner, batch.last)
-        nearest = await self._finder.nearest(request, query)
-        written = [each.id for each in nearest if each.kind == "written"]
-        foreign = set((await self._origins.among(owner.tenant_id, owner.user_id, episodes=written)).episodes)
-        read = await self._values.read(owner.tenant_id, owner.user_id)
+        nearest, read = await asyncio.gather(
+            self._finder.nearest(request, query), self._values.read(owner.tenant_id, owner.user_id)
+        )
+        foreign = set[str]()
+        if written := [each.id for each in nearest if each.kind == "written"]:
+            found = await self._origins.among(owner.tenant_id, owner.user_id, episodes=written)
+            foreign = set(found.episodes)
         values = {(each.section, each.field, each.text): each for each in read if each.holds}
         memories = {}
         for number, memory in enumerate(nearest, 1):
@@ -56,7 +60,5 @@ class FilingEvidence:
             if value is not None:
                 memory = replace(memory, pinned=value.is_pinned, at=value.since)  # noqa: PLW2901
                 foreign |= {memory.id} if value.is_foreign else set()
-            else:  # with its pin, and the message that it was made from
-                memory = await self._finder.by_id(owner, memory.id) or memory  # noqa: PLW2901
             memories[f"m{number}"] = memory
         return memories, foreign

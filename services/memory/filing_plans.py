@@ -1,6 +1,6 @@
 """Plans of filing: an operation of the model as a planned change of memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
@@ -9,7 +9,7 @@ from services.memory.filing_store import StoredMessage
 from services.memory.items import SINGLE_FIELDS
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
-from services.memory.planner import SECTION, ChangePlanner
+from services.memory.planner import SECTION, ChangePlanner, KnownSections
 from state.memory import PlannedChange
 
 _EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
@@ -23,22 +23,37 @@ class FilingPlans:
         self._planner = planner
         self._core = core
 
-    async def plan(
-        self, owner: Owner, memories: Mapping[str, Memory], operation: FilingOperation, message: StoredMessage
-    ) -> PlannedChange:
-        """Return what an operation changes.
+    async def plan_all(
+        self,
+        owner: Owner,
+        memories: Mapping[str, Memory],
+        operations: Sequence[tuple[FilingOperation, StoredMessage]],
+    ) -> list[PlannedChange]:
+        """Return what each operation changes.
 
         Args:
             memories: those that the model was shown, by their short ids.
-            message: the user's message that it rests on.
+            operations: each with the user's message that it rests on.
         """
+        adds = any(operation.kind == "add" for operation, _ in operations)
+        known = await self._core.known(owner) if adds else {}
+        return [await self._plan(owner, memories, known, *each) for each in operations]
+
+    async def _plan(
+        self,
+        owner: Owner,
+        memories: Mapping[str, Memory],
+        known: KnownSections,
+        operation: FilingOperation,
+        message: StoredMessage,
+    ) -> PlannedChange:
         request = request_of(owner, message)
         if operation.kind == "leave_out":
             # A request never takes its own message away, so that it is made outside of it.
             outside = ChangeRequest.outside_of_turns(owner, request.trigger)
             return await self._planner.plan_leave_out(outside, [message.id])
         if operation.kind == "add":
-            return await self._addition(request, operation)
+            return self._addition(request, known, operation)
         memory = memories[operation.memory]
         if operation.kind == "replace":
             plan = await self._planner.plan_replace(request, [memory], operation.text, field=memory.field)
@@ -47,14 +62,14 @@ class FilingPlans:
             return await self._planner.plan_end(request, memory, operation.date)
         return await self._planner.plan_forget(request, [memory], target=operation.quote)
 
-    async def _addition(self, request: ChangeRequest, operation: FilingOperation) -> PlannedChange:
-        if operation.field in _EVENTS:
-            return _written(await self._planner.plan_remember(request, operation.text), operation.text)
+    def _addition(self, request: ChangeRequest, known: KnownSections, operation: FilingOperation) -> PlannedChange:
         field = operation.field
-        if field in SINGLE_FIELDS:  # adding to it would replace what it holds, which only `replace` may
-            taken = (await self._core.known(request.owner)).get(SECTION, {}).get(field)
-            field = "facts" if taken else field
-        return await self._planner.plan_remember(request, operation.text, field=field)
+        if field in _EVENTS:
+            return _written(self._planner.plan_kept(request, known, operation.text), operation.text)
+        # Adding to it would replace what it holds, which only `replace` may.
+        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
+            field = "facts"
+        return self._planner.plan_kept(request, known, operation.text, field=field)
 
 
 def _written(plan: PlannedChange, text: str) -> PlannedChange:

@@ -4,6 +4,7 @@ A record names the turns that it covers. It is written in the transaction of the
 without the other; a turn is filed again only if a change of memory that it asked for was undone since.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from services.memory.filing_prompt import Batch, Said
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from state.memory import ForeignOrigin
 
 FILED = "memory_filing"
@@ -73,13 +75,18 @@ WHERE t.tenant_id = %(tenant_id)s AND t.id = ANY(%(turn_ids)s)
 ORDER BY m.created_at, m.id
 """
 _BEFORE: LiteralString = """
-SELECT m.id, NULL::uuid AS turn_id, m.conversation_id, m.role,
-       CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content,
-       m.created_at, stored.origin, stored.parts <> '[]' AS has_images, '' AS timezone
-FROM remembered_messages m JOIN messages stored ON stored.id = m.id
-WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
-  AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
-ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
+SELECT before.*
+FROM unnest(%(conversation_ids)s::uuid[], %(first_ids)s::uuid[]) WITH ORDINALITY AS new (id, first_id, place)
+CROSS JOIN LATERAL (
+    SELECT m.id, NULL::uuid AS turn_id, m.conversation_id, m.role,
+           CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content,
+           m.created_at, stored.origin, stored.parts <> '[]' AS has_images, '' AS timezone
+    FROM remembered_messages m JOIN messages stored ON stored.id = m.id
+    WHERE m.conversation_id = new.id AND m.tenant_id = %(tenant_id)s AND m.completed
+      AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = new.first_id)
+    ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
+) AS before
+ORDER BY new.place, before.created_at, before.id
 """
 _DONE: LiteralString = """
 SELECT o.field, o.results->'items' FROM memory_operations o
@@ -146,6 +153,8 @@ class StoredBatch(Batch):
     """In order; the last is where a story may go on."""
     messages: Mapping[str, StoredMessage]
     earlier: Sequence[StoredMessage]
+    last_change: UUID | None
+    """The newest change of the user's memory before any of it was read."""
 
     @property
     def last(self) -> StoredMessage:
@@ -163,7 +172,7 @@ class FilingStore:
     async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
         """Return the turns of a user that are not filed yet; None = there are none."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        found = await self.database.fetch(tenant_id, _WAITING, values, tuple_row)
+        found = await self.database.read(tenant_id, Query(_WAITING, values, tuple_row))
         if not found:
             return None
         owner = Owner(tenant_id, user_id, found[0][2], found[0][3])
@@ -173,33 +182,38 @@ class FilingStore:
     async def last(self, tenant_id: UUID, user_id: UUID) -> tuple[datetime | None, datetime | None]:
         """Return when the user last said something, and when a model was last asked about them."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        [row] = await self.database.fetch(tenant_id, _LAST, values, tuple_row)
+        [row] = await self.database.read(tenant_id, Query(_LAST, values, tuple_row))
         return row[0], row[1]
 
     async def batch(self, waiting: WaitingTurns) -> StoredBatch:
         """Return the oldest turns that wait, as many as one call covers."""
         owner = waiting.owner
         values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:_MOST_TURNS]}
-        found = await self.database.fetch(owner.tenant_id, _SAID, values, class_row(StoredMessage))
+        # What is read later than the newest change tells at least what it changed.
+        changes, found = await self.database.read_each(
+            owner.tenant_id,
+            Query(_LAST_CHANGE, values, tuple_row),
+            Query(_SAID, values, class_row(StoredMessage)),
+            of_one_moment=False,
+        )
         taken = _portion(values["turn_ids"], found)
-        values["turn_ids"] = taken
         messages = _numbered([each for each in found if each.turn_id in taken])
         conversations = list(dict.fromkeys(waiting.turns[each] for each in taken))
-        earlier: list[StoredMessage] = []
-        for conversation_id in conversations:
-            of_it = [each for each in messages.values() if each.conversation_id == conversation_id]
-            if of_it:
-                asked = {
-                    **values,
-                    "conversation_id": conversation_id,
-                    "message_id": of_it[0].id,
-                    "limit": _EARLIER,
-                }
-                before = await self.database.fetch(owner.tenant_id, _BEFORE, asked, class_row(StoredMessage))
-                earlier += reversed(before)
-        done = await self.database.fetch(owner.tenant_id, _DONE, values, tuple_row)
-        story = {**values, "conversation_id": conversations[-1]}
-        rows = await self.database.fetch(owner.tenant_id, _STORY, story, tuple_row)
+        first: dict[UUID, UUID] = {}
+        for each in messages.values():
+            first.setdefault(each.conversation_id, each.id)
+        values |= {
+            "turn_ids": taken,
+            "conversation_id": conversations[-1],
+            "conversation_ids": [each for each in conversations if each in first],
+            "first_ids": [first[each] for each in conversations if each in first],
+            "limit": _EARLIER,
+        }
+        earlier, done, story = await asyncio.gather(
+            self.database.read(owner.tenant_id, Query(_BEFORE, values, class_row(StoredMessage))),
+            self.database.read(owner.tenant_id, Query(_DONE, values, tuple_row)),
+            self.database.read(owner.tenant_id, Query(_STORY, values, tuple_row)),
+        )
         return StoredBatch(
             timezone=next((each.timezone for each in messages.values()), "UTC"),
             owner=owner,
@@ -208,16 +222,15 @@ class FilingStore:
             messages=messages,
             earlier=earlier,
             done=[f"{kind}: {'; '.join(items or [])}" for kind, items in done],
-            in_story=bool(rows and rows[0][0] is True),
+            in_story=bool(story and story[0][0] is True),
+            last_change=changes[0][0] if changes else None,
         )
 
-    async def last_change(self, owner: Owner, connection: Connection | None = None) -> UUID | None:
-        """Return the newest change of the user's memory; with `connection`, in a transaction of the caller's."""
-        if connection is not None:
-            row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
-            return row[0] if row else None
-        rows = await self.database.fetch(owner.tenant_id, _LAST_CHANGE, vars(owner), tuple_row)
-        return rows[0][0] if rows else None
+    @staticmethod
+    async def last_change(owner: Owner, connection: Connection) -> UUID | None:
+        """Return the newest change of the user's memory, in a transaction of the caller's."""
+        row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
+        return row[0] if row else None
 
     async def record(
         self, connection: Connection, batch: StoredBatch, *, by: str, counts: Mapping[str, int], in_story: bool

@@ -3,6 +3,7 @@
 Exactly one clear best is meant; where several may be, they are candidates, and nothing is decided.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg.rows import class_row, tuple_row
 
 from services.encryption.search import like_any
@@ -27,6 +29,7 @@ from services.memory.quotes import folded
 from services.memory.remainders import clauses
 from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.text.sentences import sentences
 
 _MOST_MENTIONS = 300
@@ -44,7 +47,6 @@ _ALIKE, _AHEAD = 0.6, 0.15
 """Cosine of the built-in encoder from which a text with words of the same stems is meant, and by which it is ahead
 of every other statement."""
 _MAY_BE_ALIKE = 0.42
-"""Cosine from which a text is offered."""
 _NAME = re.compile(r"\d+|(?<=[\w,;:] )[A-Z]\w+")
 _VALUE_ID = re.compile(r"v[0-9a-f]{12}")
 
@@ -120,14 +122,11 @@ class MemoryFinder:
     async def _by_meaning(self, what: str, sought: Words, places: Sequence[Memory]) -> Found:
         """Return what is nearest to the words in meaning: one statement if it is clearly ahead of all others."""
         places = sorted(places, key=lambda each: -sought.share_in(words_of(each)))[:_MOST_COMPARED]
-        if not places or self._embedder.by_words_alone is not None:
+        if not places:
+            return Found()
+        likeness = await self._likeness(what, places)
+        if likeness is None:
             return _nearly(places, sought)
-        try:
-            wanted = np.array(await self._embedder.embed_query(what))
-            known = np.array(await self._embedder.embed_documents([labelled(each) for each in places]))
-        except Unavailable:
-            return _nearly(places, sought)
-        likeness = known @ wanted
         order = np.argsort(-likeness)
         best = places[int(order[0])]
         others = [at for at in order[1:] if not _say_the_same(places[int(at)], best)]
@@ -141,6 +140,17 @@ class MemoryFinder:
         else:  # what its scores mean is not known: only words tell whether anything is meant
             order = order[[sought.share_in(words_of(places[int(at)])) > 0 for at in order]]
         return Found((), [places[int(at)] for at in order[:_MOST_CANDIDATES]])
+
+    async def _likeness(self, text: str, places: Sequence[Memory]) -> NDArray[np.float64] | None:
+        """Return the cosine of a text with each memory; None without an encoder, or if it does not answer."""
+        if self._embedder.by_words_alone is not None:
+            return None
+        try:
+            wanted = np.array(await self._embedder.embed_query(text))
+            known = np.array(await self._embedder.embed_documents([labelled(each) for each in places]))
+        except Unavailable:
+            return None
+        return np.asarray(known @ wanted)
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
         """Return the memory that an id names; None = the owner has none of this id."""
@@ -173,24 +183,23 @@ class MemoryFinder:
             blocks += await self._core.read(owner.shared)
         return [each for block in blocks for each in _values_of(block)]
 
-    async def written(self, request: ChangeRequest) -> list[Memory]:
+    async def written(self, owner: Owner) -> list[Memory]:
         """Return the newest written memories."""
-        found = await self._mentions(request, _ANYTHING, reaches_shared=True)
-        return [each for each in _places(found) if each.kind == "written"]
+        query = Query(sql.WRITTEN, {**vars(owner), "most": _MOST_MENTIONS}, tuple_row)
+        return [
+            Memory("written", memory_id, text, at, pinned=pinned, message_id=message_id)
+            for memory_id, text, at, pinned, message_id in await self._database.read(owner.tenant_id, query)
+        ]
 
     async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
         sought = Words.of(text)
-        known = [*await self.values(request.owner), *await self.written(request)]
+        values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
+        known = [*values, *written]
         known = sorted(known, key=lambda each: -words_of(each).share_in(sought))[:_MOST_COMPARED]
-        if len(known) <= limit or self._embedder.by_words_alone is not None:
-            return known[:limit]
-        try:
-            wanted = np.array(await self._embedder.embed_query(text))
-            vectors = np.array(await self._embedder.embed_documents([labelled(each) for each in known]))
-        except Unavailable:
-            return known[:limit]
-        return [known[int(at)] for at in np.argsort(-(vectors @ wanted))[:limit]]
+        if len(known) > limit and (likeness := await self._likeness(text, known)) is not None:
+            known = [known[int(at)] for at in np.argsort(-likeness)]
+        return known[:limit]
 
     async def previous(self, request: ChangeRequest) -> Stored | None:
         """Return the user's last message before the request's."""
@@ -303,7 +312,4 @@ def _say_the_same(one: Memory, other: Memory) -> bool:
 def _nearly(named: Sequence[Memory], sought: Words) -> Found:
     """Return what has most of the words, if it has clearly more of them than anything else."""
     scored = sorted(((sought.share_in(words_of(each)), each) for each in named), key=lambda each: -each[0])
-    likely = [each for share, each in scored if share >= _SAME]
-    if not likely:
-        return Found()
-    return Found((), likely[:_MOST_CANDIDATES])
+    return Found((), [each for share, each in scored if share >= _SAME][:_MOST_CANDIDATES])

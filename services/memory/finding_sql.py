@@ -21,6 +21,14 @@ SELECT * FROM (
 ORDER BY created_at DESC, id DESC LIMIT %(most)s
 """
 
+WRITTEN: LiteralString = """
+SELECT e.id::text, e.content, e.created_at, e.pinned_at IS NOT NULL, e.source_message_ids[1] FROM episodes e
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR e.space_id IS NULL)
+  AND e.content IS NOT NULL AND e.retracted_at IS NULL AND e.superseded_by IS NULL
+ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
+"""
+
 # The user's last message before this one in its conversation.
 PREVIOUS: LiteralString = """
 SELECT 'message' AS kind, m.id, m.role, m.content, m.created_at

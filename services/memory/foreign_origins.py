@@ -37,11 +37,8 @@ class ForeignItems:
     """What of some messages and memories holds foreign words."""
 
     messages: Collection[str] = ()
-    """Ids of messages of the conversation."""
     episodes: Collection[str] = ()
-    """Ids of episodes."""
     of_conversation: bool = False
-    """Whether any message of the conversation does."""
     of_user: bool = False
     """Whether anything that the user's conversations hold does, or what was imported for them."""
     in_core_memory: bool = False

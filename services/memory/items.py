@@ -41,9 +41,7 @@ class ItemChange:
     section: str
     field: str
     value: Any | None = None
-    """The new item, or the new value of the field."""
     old: str | None = None
-    """Text of the item to replace or remove."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ class Memory:
     section: str = ""
     """Of a value: its section of core memory."""
     field: str = ""
-    """Of a value: its field."""
     pinned: bool = False
     message_id: UUID | None = None
     """The message that it stands in, or was filed from."""

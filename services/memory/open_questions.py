@@ -44,9 +44,7 @@ class OpenQuestion:
     kind: ProposalKind
     state: State
     text: str
-    """What would be remembered or forgotten."""
     replaces: str
-    """The text that it would replace; empty = none."""
     memory: str
     """Ids of the memories that would go, separated by commas."""
     expert_id: UUID

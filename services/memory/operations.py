@@ -1,8 +1,10 @@
 """The log of what memory did and why: appended in the transaction of the change that it records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -26,12 +28,21 @@ of what was said, or maintenance by policy."""
 PROPOSAL = "memory_proposal"
 """Type under which a change that waits for the user stands in the log."""
 
-_APPEND = """
-INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, space_id, turn_id, type, field, old_value,
-    new_value, query, results, trigger)
-VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(conversation_id)s, %(space_id)s, %(turn_id)s, %(type)s, %(field)s,
-    %(old_value)s, %(new_value)s, %(query)s, %(results)s, %(trigger)s)
-"""
+_OF_ENTRY = (
+    *(
+        "id",
+        "conversation_id",
+        "space_id",
+        "turn_id",
+        "type",
+        "field",
+        "old_value",
+        "new_value",
+        "query",
+        "results",
+    ),
+    "trigger",
+)
 
 _ACCEPT = """
 UPDATE memory_operations
@@ -91,6 +102,16 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """What is appended to the log."""
+
+    operation: Operation
+    trigger: Trigger
+    operation_id: UUID | None = None
+    """The id that the caller has given it."""
+
+
+@dataclass(frozen=True)
 class LoggedOperation:
     """An operation of the log."""
 
@@ -101,16 +122,18 @@ class LoggedOperation:
     """Name of the expert whose memory it is."""
     type: str
     field: str | None
+    """What was changed, such as a section of core memory."""
     old_value: Any
     new_value: Any
     query: str | None
     results: Any
     trigger: dict[str, Any]
+    """The `actor`, and the cause."""
     at: datetime
     undone_at: datetime | None
-    """None = it holds."""
+    """When it was undone, if it was."""
     space: str | None
-    """Name of the space whose memory it is; None = what all spaces share."""
+    """Name of the space whose memory it is; without one, what all spaces share."""
 
 
 class OperationLog:
@@ -139,8 +162,46 @@ class OperationLog:
             Conflict: the proposal that it accepts does not wait any more.
             NotFound: the user or the conversation was erased in the meantime.
         """
-        operation_id = operation_id or uuid7()
-        why = {**self.secrets.without_in(trigger.details), "actor": trigger.actor}
+        [made] = await self.append_all(connection, tenant_id, user_id, [Entry(operation, trigger, operation_id)])
+        return made
+
+    async def append_all(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, entries: Sequence[Entry]
+    ) -> Sequence[UUID]:
+        """Log operations in one statement, in their order; return their ids.
+
+        Raises:
+            Conflict, NotFound: as `append`.
+        """
+        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
+        ids = [each.operation_id or uuid7() for each in entries]
+        with ExitStack() as spans:
+            for number, (operation_id, entry) in enumerate(zip(ids, entries, strict=True)):
+                row = self._row(operation_id, entry)
+                values |= {f"{name}_{number}": row[name] for name in _OF_ENTRY}
+                spans.enter_context(_span_of(operation_id, entry))
+            try:
+                await connection.execute(_append(len(entries)), values)
+            except psycopg.errors.ForeignKeyViolation as error:
+                raise NotFound("The user, or the conversation, was erased in the meantime.") from error
+        # Where a change consists of parts, the operation that they belong to is what can be undone.
+        for operation_id, trigger in zip(ids, (each.trigger for each in entries), strict=True):
+            if trigger.accepts is not None and "part_of" not in trigger.details:
+                accepted = {
+                    "id": trigger.accepts,
+                    "tenant_id": tenant_id,
+                    "user_id": user_id,
+                    "by": str(operation_id),
+                }
+                if (await connection.execute(_ACCEPT, accepted)).rowcount == 0:
+                    raise Conflict(f"The proposal {trigger.accepts} was settled before.")
+        return ids
+
+    def _row(self, operation_id: UUID, entry: Entry) -> dict[str, Any]:
+        """Return an operation as it is stored."""
+        operation, trigger = entry.operation, entry.trigger
+        without = self.secrets.without_in
+        why = {**without(trigger.details), "actor": trigger.actor}
         if trigger.accepts is not None:
             why["proposal"] = str(trigger.accepts)
         why |= {
@@ -148,47 +209,19 @@ class OperationLog:
             for name in ("message_id", "expert_id", "space_id")
             if (value := getattr(trigger, name)) is not None
         }
-        operation = replace(
-            operation,
-            old_value=self.secrets.without_in(operation.old_value),
-            new_value=self.secrets.without_in(operation.new_value),
-            query=self.secrets.without_in(operation.query),
-            results=self.secrets.without_in(operation.results),
-        )
-        values = {
+        return {
             "id": operation_id,
-            "tenant_id": tenant_id,
-            "user_id": user_id,
             "conversation_id": trigger.conversation_id,
             "space_id": trigger.space_id,
             "turn_id": trigger.turn_id,
             "type": operation.type,
             "field": operation.field,
-            "old_value": logged_value(operation.type, operation.old_value),
-            "new_value": logged_value(operation.type, operation.new_value),
-            "query": words(operation.query),
-            "results": words_in_json(operation.results, clear=_CLEAR),
+            "old_value": logged_value(operation.type, without(operation.old_value)),
+            "new_value": logged_value(operation.type, without(operation.new_value)),
+            "query": words(without(operation.query)),
+            "results": words_in_json(without(operation.results), clear=_CLEAR),
             "trigger": words_in_json(why, clear=_CLEAR),
         }
-        kinds = (kind for ending, kind in _SPANS.items() if operation.type.endswith(ending))
-        kind = next(kinds, "update_memory")
-        about = {
-            names.OPERATION: kind,
-            names.MEMORY_RECORD: str(operation_id),
-            names.MEMORY_ACTOR: trigger.actor,
-            names.MEMORY_OPERATION: operation.type,
-        }
-        with span(kind, about):
-            try:
-                await connection.execute(_APPEND, values)
-            except psycopg.errors.ForeignKeyViolation as error:
-                raise NotFound("The user, or the conversation, was erased in the meantime.") from error
-        # Where a change consists of parts, the operation that they belong to is what can be undone.
-        if trigger.accepts is not None and "part_of" not in trigger.details:
-            accepted = {"id": trigger.accepts, "tenant_id": tenant_id, "user_id": user_id, "by": str(operation_id)}
-            if (await connection.execute(_ACCEPT, accepted)).rowcount == 0:
-                raise Conflict(f"The proposal {trigger.accepts} was settled before.")
-        return operation_id
 
     async def list(
         self,
@@ -220,6 +253,30 @@ _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkey
     ("_delete", "_supersede", "_archive", "_remove"), "delete_memory"
 )
 """Which of the conventions' operations on memory a type is, by its ending; all others change something."""
+
+
+@lru_cache(maxsize=64)
+def _append(count: int) -> bytes:
+    """Return the statement that appends so many operations."""
+    rows = (
+        f"(%(tenant_id)s, %(user_id)s, {', '.join(f'%({name}_{number})s' for name in _OF_ENTRY)})"
+        for number in range(count)
+    )
+    columns = ", ".join(_OF_ENTRY)
+    statement = f"INSERT INTO memory_operations (tenant_id, user_id, {columns}) VALUES {', '.join(rows)}"  # noqa: S608 — our own text only
+    return statement.encode()
+
+
+def _span_of(operation_id: UUID, entry: Entry) -> AbstractContextManager[Any]:
+    kinds = (kind for ending, kind in _SPANS.items() if entry.operation.type.endswith(ending))
+    kind = next(kinds, "update_memory")
+    about = {
+        names.OPERATION: kind,
+        names.MEMORY_RECORD: str(operation_id),
+        names.MEMORY_ACTOR: entry.trigger.actor,
+        names.MEMORY_OPERATION: entry.operation.type,
+    }
+    return span(kind, about)
 
 
 def logged_value(kind: str, value: Any) -> WordsJson | WordsInJson | None:

@@ -1,6 +1,6 @@
 """Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -21,6 +21,8 @@ from state.memory import PlainForm, PlannedChange, PlannedItem
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
+KnownSections = Mapping[str, dict[str, Any]]
+"""What core memory holds, by the names of its sections."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 LONGEST_ITEM = 300
@@ -71,11 +73,26 @@ class ChangePlanner:
         Raises:
             InvalidInput: the text is empty.
         """
+        return self.plan_kept(request, await self._core.known(request.owner), text, field=field, kind=kind)
+
+    def plan_kept(
+        self,
+        request: ChangeRequest,
+        known: KnownSections,
+        text: str,
+        *,
+        field: str = "",
+        kind: Kept = "remember",
+    ) -> PlannedChange:
+        """Do the same with the content of each section of core memory, as it is known.
+
+        Raises:
+            InvalidInput: the text is empty.
+        """
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
         language = language_for(request, text)
-        known = await self._core.known(request.owner)
         content = known.get(SECTION, {})
         name = field or _FIELDS[kind]
         if _holds(content, text):
@@ -110,7 +127,11 @@ class ChangePlanner:
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
         """Plan to note until when a memory held; it stays known as what was."""
-        mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
+        mark = (
+            f"（到{on}{'年' if on.isdecimal() else ''}为止）"
+            if language_of([memory.text]) == "zh"
+            else f" (until {on})"
+        )
         return await self.plan_replace(request, [memory], memory.text.rstrip(_EDGES) + mark, field=memory.field)
 
     async def plan_forget(

@@ -16,12 +16,7 @@ def new_plan(
 ) -> PlannedChange:
     """Return a plan that changes nothing yet; without `has_changes` it never will.
 
-    Args:
-        kind: what is done.
-        summary: it in a sentence.
-        items: what is removed, kept or corrected, in brief.
-        target: what the user named, for the log.
-        has_changes: whether there is an operation.
+    `items` = what is removed, kept or corrected, in brief; `target` = what the user named, for the log.
     """
     operation_id = str(uuid7()) if has_changes else None
     return PlannedChange(

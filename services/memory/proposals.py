@@ -57,10 +57,7 @@ class Proposals(ProposalList):
     async def add(self, request: ChangeRequest, kind: EditKind, text: str, replaces: str = "") -> UUID:
         """Let a change that a tool wants wait, to be asked in the same answer; return its id.
 
-        Args:
-            kind: what would be done.
-            text: what would be remembered; or ids or words of what would be forgotten.
-            replaces: id or words of what it would replace.
+        `text` would be remembered, or names by ids or words what would be forgotten; `replaces` names likewise.
         """
         named = [each.strip() for each in (replaces or (text if kind == "forget" else "")).split(",")]
         memory = ",".join(named) if all(map(is_id, named)) else ""
@@ -83,14 +80,8 @@ class Proposals(ProposalList):
     ) -> UUID:
         """Let a change wait, in a transaction of the caller's; return its id, or that of the same one that waits.
 
-        If as many wait as may, the oldest is closed.
-
-        Args:
-            kind: what would be done.
-            text: what would be remembered or forgotten.
-            replaces: the text of what it would replace.
-            memory: ids of what would go, separated by commas.
-            is_asked: whether the turn itself asks the user.
+        If as many wait as may, the oldest is closed. `memory` = ids of what would go, separated by commas;
+        `is_asked` = the turn itself asks the user.
         """
         text, replaces = text.replace("\x00", ""), replaces.replace("\x00", "")
         for each in await self._questions.make_room(connection, request.owner):

@@ -99,8 +99,12 @@ def is_quoted(quote: str, message: str) -> bool:
 
 def folded(text: str) -> str:
     """Return a text with its case, width, quotation marks, blanks and invisible characters folded."""
-    visible = "".join(each for each in text if unicodedata.category(each) != "Cf")
-    return " ".join(unicodedata.normalize("NFKC", visible).casefold().translate(_MARKS).split()).strip(_EDGES)
+    if not text.isascii():
+        for each in set(text):
+            if unicodedata.category(each) == "Cf":
+                text = text.replace(each, "")
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().translate(_MARKS).split()).strip(_EDGES)
 
 
 def _stands_in(sought: str, text: str) -> bool:

@@ -61,7 +61,6 @@ class Clause:
     stands: bool
     """Whether it stands without what precedes it in its sentence."""
     sentence: int
-    """Number of its sentence."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,6 @@ class Remainder:
     text: str
     """Whole sentences and clauses of it; empty = nothing is left."""
     gone: tuple[str, ...] = ()
-    """The clauses that were to go."""
     also_gone: tuple[str, ...] = ()
     """Clauses that went with them because they cannot stand without them."""
 

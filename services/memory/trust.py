@@ -8,7 +8,6 @@ from services.memory.foreign_cues import asks_removal
 from services.text.tokenizer import informative_terms, terms
 
 _OF_USER = "the user user's users 用户 用户的"
-"""Words by which a model speaks of the user."""
 AN_IMAGE = "(image)"
 """Stands for the words of an image, which nobody knows."""
 _HALF = 0.5
@@ -16,7 +15,6 @@ _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""
 _MOST_WORDS = 600
 _RECENT = 3
-"""Messages of the user, the present one last, that may say what is to go."""
 _EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
 """Numbers, names of things with figures, addresses and names: what nobody but their writer could have said."""
 _NEGATION = re.compile(

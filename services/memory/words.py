@@ -24,7 +24,6 @@ class Words:
     terms: frozenset[str]
     """Stems of informative words in other scripts than Chinese."""
     characters: frozenset[str]
-    """Informative Chinese characters."""
 
     @classmethod
     def of(cls, text: str) -> "Words":

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ def spawn(
     log: Path,
     death_signal: signal.Signals,
     account: pwd.struct_passwd | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a process whose output goes to `log`.
 
@@ -48,6 +49,7 @@ def spawn(
             stderr=subprocess.STDOUT,
             cwd="/",
             start_new_session=True,
+            env=environment,
             preexec_fn=die_with_parent(death_signal),  # noqa: PLW1509 — one system call, no lock taken
             **as_account(account),
         )

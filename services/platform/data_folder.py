@@ -29,7 +29,7 @@ def held(data_dir: Path) -> Iterator[None]:
             lock.seek(0)
             raise ConfigurationError(
                 f"ANAMNESIS_DATA_DIR={folder} is in use by another service (process {lock.read().strip()}). "
-                f"Stop that one, or give this one another folder; several processes need external stores."
+                f"Stop that one, or give this one another folder; several processes start with --workers."
             ) from None
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")

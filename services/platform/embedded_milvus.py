@@ -1,70 +1,169 @@
 """Milvus Lite as a child process on a loopback port.
 
 It is pure Python, so inside the service it would hold the interpreter's lock, and only one process may open its
-data folder: hence a separate process, whose port is noted in a file for others to find."""
+data folder: hence a separate process, whose port is noted in a file for others to find. It is started when it is
+first needed: whoever needs it says so by touching a file.
+
+It keeps in memory whatever was used since its start, and its allocators up to eight times as much unless they are
+told to be frugal (`_FRUGAL`). What is left is bounded: when it has grown, it is started again while unused."""
 
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import psutil
+import structlog
 
 from services.errors import ConfigurationError
 from services.platform import child_process
 
+log = structlog.get_logger(__name__)
+
 _START_SECONDS = 60.0
 _STOP_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 30.0
+_LOOK_S, _LOOK_AT_SIZE_S = 0.1, 1.0
+_UNUSED_S = 5.0
+"""Seconds without a request after which a large server may be started again."""
+_CLOCK_S = 2.0
+"""Seconds by which two processes may differ on when a third began."""
+_LIVES_AT_LEAST = 60
+"""How many times as long it lives at least: whoever needs much of it at once would wait for every start."""
+_LARGE_BYTES = 512 << 20
+_FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
+
+
+@dataclass(frozen=True)
+class Standby:
+    """The server as any process of the machine sees it: asleep until somebody needs it."""
+
+    data_dir: Path
+
+    @property
+    def note(self) -> Path:
+        """Where its port and its state are noted."""
+        return self.data_dir / "milvus.json"
+
+    @property
+    def needed(self) -> Path:
+        """File that is touched whenever somebody needs it."""
+        return self.data_dir / "milvus.used"
+
+    @property
+    def indexed_with(self) -> Path:
+        """File that says with which embedding model and version all its collections were made."""
+        return self.data_dir / "milvus.index"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started."""
+        return bool(self.read().get("running"))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has never been started on this folder."""
+        return not (self.data_dir / "milvus").exists()
+
+    def need(self) -> None:
+        """Have it started, or left running."""
+        with contextlib.suppress(OSError):
+            self.needed.touch()
+
+    def read(self) -> dict[str, Any]:
+        """Return the note; empty if there is none."""
+        try:
+            note: dict[str, Any] = json.loads(self.note.read_text())
+        except (OSError, ValueError):
+            return {}
+        return note
 
 
 class EmbeddedMilvus:
     """One Milvus Lite server over one data folder; the process that starts it owns and stops it."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *, large_bytes: int = _LARGE_BYTES, unused_s: float = _UNUSED_S) -> None:
+        """Take the folder, and when the server is started again: with so much memory, unused for so long."""
+        self._large_bytes, self._unused_s = large_bytes, unused_s
+        self.standby = Standby(data_dir.resolve())
         self._folder = data_dir.resolve() / "milvus"
-        self._note = data_dir.resolve() / "milvus.json"
         self._log = data_dir.resolve() / "milvus.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = threading.Lock()
         self._stopped = False
+        self._since = time.time()
         self._reserved: socket.socket | None = None
         self._port = 0
         self.uri = ""
 
     def launch(self) -> None:
-        """Start the server, or find the running one; return at once."""
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            note = json.loads(self._note.read_text())
-            if child_process.is_running(note["pid"], str(self._folder)):
-                self.uri = f"http://127.0.0.1:{note['port']}"
-                return
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Take a port, or find that of the server that another process keeps; nothing is started yet."""
+        note = self.standby.read()
+        if _is_alive(note.get("keeper"), note.get("since")) or child_process.is_running(
+            note.get("pid") or 0, str(self._folder)
+        ):
+            self.uri = f"http://127.0.0.1:{note['port']}"
+            return
+        self.standby.data_dir.mkdir(parents=True, exist_ok=True)
         self._reserved = _reserved()
         self._port = int(self._reserved.getsockname()[1])
         self.uri = f"http://127.0.0.1:{self._port}"
-        self._start()
+        self._write_note(running=False)
 
     async def wait(self) -> None:
-        """Wait until the server accepts connections.
+        """Start the server, or have it started, and wait until it accepts connections.
 
         Raises:
             ConfigurationError: it does not come up.
         """
+        self.standby.need()
+        if self._reserved is not None and self._process is None:
+            await asyncio.to_thread(self._start)
         if not await asyncio.to_thread(child_process.wait_until, self._accepts, seconds=_START_SECONDS):
             raise ConfigurationError(f"The embedded Milvus does not start; see {self._log}")
+        if self._reserved is not None:
+            self._write_note(running=True)
 
     async def supervise(self) -> None:
-        """Restart the server, on its port, whenever it ends by itself, until cancelled.
+        """Start the server when it is needed, and again, on its port, whenever it ends by itself or has grown.
 
-        Does nothing about one that another process started.
+        Does nothing about one that another process keeps. Until cancelled.
         """
-        await child_process.keep_running(
-            "Milvus", lambda: self._process, self._start, log=self._log, longest_wait_s=_LONGEST_WAIT_SECONDS
-        )
+        if self._reserved is None:
+            return
+        while self._process is None and self._last_need() <= self._since:  # noqa: ASYNC110 — others touch a file
+            await asyncio.sleep(_LOOK_S)
+        log.info("Milvus is needed and is started")
+        await self._wait_logged()
+        while not self._stopped:
+            keeping = child_process.keep_running(
+                "Milvus", lambda: self._process, self._start, log=self._log, longest_wait_s=_LONGEST_WAIT_SECONDS
+            )
+            task = asyncio.create_task(keeping)
+            try:
+                while not self._may_shrink():  # noqa: ASYNC110 — others touch a file
+                    await asyncio.sleep(_LOOK_AT_SIZE_S)
+            finally:
+                task.cancel()
+            log.info("Milvus is started again: it has grown large")
+            self._write_note(running=False)
+            await asyncio.to_thread(self._end)
+            await self._wait_logged()
+
+    async def _wait_logged(self) -> None:
+        try:
+            await self.wait()
+        except ConfigurationError as error:
+            log.warning(error.message)
 
     async def stop(self) -> None:
         """Stop the server, if we started it; it is not started again."""
@@ -75,23 +174,61 @@ class EmbeddedMilvus:
             if self._stopped:
                 return
             where = ["--data-dir", str(self._folder), "--host", "127.0.0.1", "--port", str(self._port)]
+            was_running = self._process is not None
+            self._folder.mkdir(parents=True, exist_ok=True)
             self._process = child_process.spawn(
                 [sys.executable, "-m", "services.platform.pandas_placeholder", "server", *where],
                 log=self._log,
                 death_signal=signal.SIGINT,
+                environment={**_FRUGAL, **os.environ},
             )
-            self._note.write_text(json.dumps({"pid": self._process.pid, "port": self._port}))
+            self._since = time.time()
+            self._write_note(running=was_running)
 
     def _stop(self) -> None:
         with self._starting:  # a server that is just starting is stopped as well
             self._stopped = True
-            if self._process is not None:
-                self._note.unlink(missing_ok=True)
-                child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
-                self._process = None
+            self._end()
             if self._reserved is not None:
+                self.standby.note.unlink(missing_ok=True)
                 self._reserved.close()
                 self._reserved = None
+
+    def _end(self) -> None:
+        if self._process is not None:
+            child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
+            self._process = None
+
+    def _write_note(self, *, running: bool) -> None:
+        keeper = psutil.Process()
+        note = {
+            "port": self._port,
+            "pid": self._process.pid if self._process else None,
+            "running": running,
+            "keeper": keeper.pid,
+            "since": keeper.create_time(),
+        }
+        written = self.standby.note.with_suffix(".new")
+        written.write_text(json.dumps(note))
+        written.replace(self.standby.note)
+
+    def _last_need(self) -> float:
+        try:
+            return self.standby.needed.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def _may_shrink(self) -> bool:
+        """Whether it has become large, and nobody has used it for a while."""
+        now = time.time()
+        if self._process is None or now - self._last_need() < self._unused_s:
+            return False
+        if now - self._since < _LIVES_AT_LEAST * self._unused_s:
+            return False
+        try:
+            return bool(psutil.Process(self._process.pid).memory_info().rss > self._large_bytes)
+        except psutil.Error:
+            return False
 
     def _accepts(self) -> bool:
         host, _, port = self.uri.removeprefix("http://").partition(":")
@@ -100,6 +237,13 @@ class EmbeddedMilvus:
         except OSError:
             return False
         return True
+
+
+def _is_alive(pid: int | None, since: float | None) -> bool:
+    try:
+        return pid is not None and abs(psutil.Process(pid).create_time() - (since or 0)) < _CLOCK_S
+    except psutil.Error:
+        return False
 
 
 def _reserved() -> socket.socket:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
+from services.platform.embedded_milvus import Standby
 from services.platform.pandas_placeholder import without_pandas
 from services.platform.proxies import is_loopback
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _TIMEOUT_S = 2.0
+_START_S, _LOOK_S = 15.0, 0.05
 _SLOW_TIMEOUT_S = 60.0
 """Seconds to wait for background requests, such as a flush."""
 _CALM = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_permit_without_calls": 0}
@@ -47,12 +49,14 @@ class CollectionMissing(Unavailable):
 class Milvus:
     """The connection to one Milvus server, embedded or not."""
 
-    def __init__(self, uri: str, token: SecretStr | None = None) -> None:
+    def __init__(self, uri: str, token: SecretStr | None = None, standby: Standby | None = None) -> None:
+        """Take the address; an embedded server behind it is started with the first use."""
         self._uri = uri
         self._options = {**_CALM, "grpc.enable_http_proxy": 0} if is_loopback(uri) else _CALM
         self._token = token.get_secret_value() if token else ""
         self._client: AsyncMilvusClient | None = None
-        self._is_lite: bool | None = None
+        self.standby = standby
+        self._is_lite: bool | None = None if standby is None else True
         self._connecting = asyncio.Lock()
         self._breaker = CircuitBreaker("Milvus", counts=lambda error: not isinstance(error, CollectionMissing))
 
@@ -70,6 +74,7 @@ class Milvus:
             Unavailable: nothing answers, or Milvus refuses.
         """
         async with self._breaker.use():
+            await self.awake()
             client = await self._connected()
             try:
                 yield client
@@ -79,6 +84,22 @@ class Milvus:
                 raise Unavailable(f"Milvus does not answer, or refuses (code {error.code}).") from error
             except (TimeoutError, OSError, _grpc_error()) as error:
                 raise Unavailable("Milvus does not answer.") from error
+
+    async def awake(self) -> None:
+        """Wait until an embedded server has been started.
+
+        Raises:
+            Unavailable: it does not start.
+        """
+        if self.standby is None:
+            return
+        self.standby.need()
+        end = time.monotonic() + _START_S
+        while not self.standby.is_running:
+            self.standby.need()
+            if time.monotonic() > end:
+                raise Unavailable("Milvus does not start.")
+            await asyncio.sleep(_LOOK_S)
 
     async def is_lite(self) -> bool:
         """Whether it is Milvus Lite, embedded or behind an address.
@@ -111,14 +132,14 @@ class Milvus:
             return await asyncio.to_thread(run)
 
     async def ping(self) -> float:
-        """Return the milliseconds that listing the collections takes.
+        """Return the milliseconds that a short question takes.
 
         Raises:
             Unavailable: nothing answers.
         """
         begun = time.perf_counter()
         async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
-            await client.list_collections()
+            await self._ask_anything(client)
         return (time.perf_counter() - begun) * 1000
 
     async def close(self) -> None:
@@ -143,7 +164,7 @@ class Milvus:
                 )
                 try:
                     async with asyncio.timeout(_TIMEOUT_S):
-                        await client.list_collections()
+                        await self._ask_anything(client)
                 except (library.MilvusException, TimeoutError, OSError) as error:
                     await client.close()
                     raise Unavailable("Milvus does not answer.") from error
@@ -152,6 +173,10 @@ class Milvus:
                     raise
                 self._client = client
         return self._client
+
+    async def _ask_anything(self, client: "AsyncMilvusClient") -> None:
+        # Milvus Lite opens all collections in order to list them, and keeps them in memory.
+        await (client.list_collections() if self.standby is None else client.get_server_version())
 
 
 def _grpc_error() -> type[Exception]:

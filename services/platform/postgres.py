@@ -241,14 +241,14 @@ class Database(Connections):
         return (await self._read_together(tenant_id, (query,), of_one_moment=False))[0]
 
     async def read_each(
-        self, tenant_id: UUID, one: Query[One], other: Query[Other]
+        self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Do the same for two that see the same state.
+        """Do the same for two that see the same state; or, if they need not, of which the other sees no older one.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        found = await self._read_together(tenant_id, (one, other), of_one_moment=True)
+        found = await self._read_together(tenant_id, (one, other), of_one_moment=of_one_moment)
         return found[0], found[1]
 
     async def _read_together(

@@ -14,6 +14,7 @@ from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
 from services.search.collection import is_of_model, is_of_older_version, make_collection
+from services.search.index_terms import VERSION
 from services.search.shard import NewCollection, loaded, new_name, upsert
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class VectorIndex:
         """Names behind which is a collection of this embedding model."""
         self.is_outdated = False
         """Whether the last check found a collection of another model or an older version."""
+
+    @property
+    def made_with(self) -> str:
+        """What the collections depend on."""
+        return f"{self._model} {self._dimension} {VERSION}"
 
     async def check(self) -> None:
         """See whether all collections were made with this embedding model and by this version.
@@ -172,6 +178,7 @@ class VectorIndex:
         Raises:
             Unavailable: Milvus does not answer, or not in time.
         """
+        await self.milvus.awake()
         async with self._hurried.use():
             try:
                 return await asyncio.wait_for(search(), within_s)

@@ -16,11 +16,23 @@ _BELOW: LiteralString = """
     (%(prefix)s = '' OR i.namespace = %(prefix)s OR starts_with(i.namespace, %(prefix)s || '.'))
 """
 
+# The rows of what was asked for, each looked up by the whole index: the planner cannot choose to read all items of
+# the user, which it takes for few.
+_FOUND: LiteralString = """
+    FROM owner CROSS JOIN asked CROSS JOIN LATERAL (
+        SELECT * FROM store_items
+        WHERE tenant_id = %(tenant_id)s AND user_id = owner.user_id AND namespace = asked.namespace
+          AND key = asked.key AND space_id IS NOT DISTINCT FROM owner.space_id
+        OFFSET 0
+    ) i
+"""
+
 GET: LiteralString = f"""
-WITH owner AS ({_OWNER})
-SELECT a.place::integer, i.id, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl_minutes
-FROM owner CROSS JOIN unnest(%(namespaces)s::text[], %(keys)s::text[]) WITH ORDINALITY AS a (namespace, key, place)
-JOIN store_items i ON {_LIVES} AND i.namespace = a.namespace AND i.key = a.key
+WITH owner AS ({_OWNER}), asked AS (
+    SELECT * FROM unnest(%(namespaces)s::text[], %(keys)s::text[]) WITH ORDINALITY AS a (namespace, key, place)
+)
+SELECT asked.place::integer, i.id, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl_minutes
+{_FOUND} WHERE i.expires_at IS NULL OR i.expires_at > now()
 """  # noqa: S608
 
 # Newest first, as LangGraph's own stores answer.
@@ -73,38 +85,30 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s) AND ttl_minutes IS NOT NUL
 RETURNING id
 """
 
-# One statement for all that a batch writes, with what undoes it: it runs under a lock on the user's name, so that
-# it sees every write before. What has a time to live is not kept in the log, which would outlive it.
-WRITE: LiteralString = """
+MAKE_OWNER: LiteralString = """
 WITH known AS (
     SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
 ), made AS (
     INSERT INTO users (id, tenant_id, external_id, timezone, locale)
     SELECT %(new_user_id)s, %(tenant_id)s, %(user)s, %(timezone)s, %(locale)s WHERE NOT EXISTS (SELECT FROM known)
     ON CONFLICT (tenant_id, external_id) DO NOTHING RETURNING id
-), person AS (
-    SELECT id FROM known UNION ALL SELECT id FROM made
-), named_space AS (
-    SELECT s.id FROM spaces s JOIN person ON s.user_id = person.id
-    WHERE s.tenant_id = %(tenant_id)s AND s.name = %(space)s
-), made_space AS (
-    INSERT INTO spaces (id, tenant_id, user_id, name)
-    SELECT %(new_space_id)s, %(tenant_id)s, person.id, %(space)s FROM person
-    WHERE %(space)s::text IS NOT NULL AND NOT EXISTS (SELECT FROM named_space)
-    ON CONFLICT (user_id, name, tenant_id) DO NOTHING RETURNING id
-), space AS (
-    SELECT id FROM named_space UNION ALL SELECT id FROM made_space
-), owner AS (
-    SELECT person.id AS user_id, (SELECT id FROM space) AS space_id FROM person
-    WHERE %(space)s::text IS NULL OR EXISTS (SELECT FROM space)
-), asked AS (
+)
+INSERT INTO spaces (id, tenant_id, user_id, name)
+SELECT %(new_space_id)s, %(tenant_id)s, person.id, %(space)s
+FROM (SELECT id FROM known UNION ALL SELECT id FROM made) person
+WHERE %(space)s::text IS NOT NULL
+ON CONFLICT (user_id, name, tenant_id) DO NOTHING
+"""
+
+# One statement for all that a batch writes, with what undoes it: it runs under a lock on the user's name, so that
+# it sees every write before. What has a time to live is not kept in the log, which would outlive it.
+WRITE: LiteralString = f"""
+WITH owner AS ({_OWNER}), asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(operation_ids)s::uuid[], %(namespaces)s::text[], %(keys)s::text[],
                          %(contents)s::text[], %(ttls)s::float8[], %(paths)s::jsonb[])
         AS a (id, operation_id, namespace, key, value, ttl, paths)
 ), before AS (
-    SELECT i.* FROM owner CROSS JOIN asked JOIN store_items i
-        ON i.tenant_id = %(tenant_id)s AND i.user_id = owner.user_id
-        AND i.space_id IS NOT DISTINCT FROM owner.space_id AND i.namespace = asked.namespace AND i.key = asked.key
+    SELECT i.* {_FOUND}
 ), gone AS (
     DELETE FROM store_items i USING before JOIN asked USING (namespace, key)
     WHERE i.id = before.id AND i.tenant_id = %(tenant_id)s AND asked.value IS NULL
@@ -135,7 +139,7 @@ WITH known AS (
     WHERE asked.value IS NOT NULL OR before.id IS NOT NULL
 )
 SELECT user_id FROM owner
-"""
+"""  # noqa: S608
 
 OF_OPERATION: LiteralString = """
 SELECT id FROM store_items WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -157,10 +161,11 @@ DELETE FROM store_items WHERE tenant_id = %(tenant_id)s AND expires_at <= now() 
 """
 
 EXPORT: LiteralString = """
-SELECT i.id, s.name AS space, i.namespace, i.key, i.value, i.index_paths, i.ttl_minutes, i.created_at, i.updated_at
+SELECT i.id, s.name AS space, i.namespace, i.key, i.value, i.index_paths AS index, i.ttl_minutes AS ttl,
+       i.created_at, i.updated_at
 FROM store_items i LEFT JOIN spaces s ON s.id = i.space_id AND s.tenant_id = i.tenant_id
 WHERE i.tenant_id = %(tenant_id)s AND i.user_id = %(user_id)s AND (i.expires_at IS NULL OR i.expires_at > now())
-  AND (%(space)s::text IS NULL OR s.name = %(space)s) AND i.id > %(after)s
+  AND (%(space)s::text IS NULL OR s.name = %(space)s) AND i.id > %(id)s
 ORDER BY i.id LIMIT %(limit)s
 """
 

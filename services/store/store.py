@@ -22,6 +22,7 @@ from services.errors import InvalidInput, Unavailable
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.store import sql
 from services.store.filters import check_filter, fits
@@ -145,7 +146,7 @@ class Store:
             "namespaces": [joined(each.namespace) for each in gets],
             "keys": [checked_key(each.key) for each in gets],
         }
-        rows = await self._database.fetch(owner.tenant_id, sql.GET, values, class_row(_Found))
+        rows = await self._database.read(owner.tenant_id, Query(sql.GET, values, class_row(_Found)))
         found = {row.place - 1: row for row in rows}
         await self._refresh(owner, [row for at, row in found.items() if gets[at].refresh_ttl])
         return [found[at].item if at in found else None for at in range(len(gets))]
@@ -245,9 +246,6 @@ class Store:
     ) -> None:
         values = {
             **vars(owner),
-            **self._new_user,
-            "new_user_id": uuid7(),
-            "new_space_id": uuid7(),
             "ids": [uuid7() for _ in writes],
             "operation_ids": [uuid7() for _ in writes],
             "namespaces": [namespace for namespace, _ in writes],
@@ -257,9 +255,13 @@ class Store:
             "paths": [Jsonb(checked_paths(each.index)) for each in writes.values()],
         }
         lock = f"store {owner.tenant_id} {owner.user}"
-        # Without a row the user or the space was made at this moment by others: both are found now.
-        while not await self._database.fetch(owner.tenant_id, sql.WRITE, values, tuple_row, lock=lock):
-            pass
+        # Without a row there is no such user or space yet.
+        while not await self._database.fetch(
+            owner.tenant_id, sql.WRITE, values, tuple_row, lock=lock, generic=True
+        ):
+            new = {"new_user_id": uuid7(), "new_space_id": uuid7()}
+            made = {**vars(owner), **self._new_user, **new}
+            await self._database.fetch(owner.tenant_id, sql.MAKE_OWNER, made, tuple_row)
 
     async def _sweep(self, _: Any) -> None:
         for tenant_id in await self._database.tenants():

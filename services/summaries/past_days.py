@@ -74,11 +74,6 @@ class DaysResult:
     known: bool = True
     """False = it could not be read."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no messages."""
-        return self.known and not self.days and not self.said
-
     def without(self, message_ids: Collection[str]) -> "DaysResult":
         """The same without these messages; summaries of days stay."""
         if not message_ids:

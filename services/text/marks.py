@@ -65,16 +65,27 @@ def _folded(text: str) -> tuple[str, list[int]]:
     """
     folded: list[str] = []
     places: list[int] = []
-    until = -1
-    for place, character in enumerate(text):
-        if character in "<[＜﹤［〈":
-            until = place + _LONGEST
-        if place > until or character.isascii():
-            plain = character
-        elif unicodedata.category(character) in _INVISIBLE:
+    changed = {each: plain for each in set(text) if (plain := _plain(each)) != each}
+    begins = [found.start() for found in _BEGIN.finditer(text)][::-1]
+    at, until = 0, -1
+    for place in [place for place, character in enumerate(text) if character in changed]:
+        while begins and begins[-1] <= place:
+            until = begins.pop() + _LONGEST
+        if place > until:
             continue
-        else:
-            plain = _LOOKS.get(character) or unicodedata.normalize("NFKC", character)
-        folded.append(plain)
-        places += [place] * len(plain)
+        plain = changed[text[place]]
+        folded += [text[at:place], plain]
+        places += [*range(at, place), *[place] * len(plain)]
+        at = place + 1
+    folded.append(text[at:])
+    places += range(at, len(text))
     return "".join(folded), places
+
+
+def _plain(character: str) -> str:
+    """Return a character in its plain form; empty = it cannot be seen."""
+    if character.isascii():
+        return character
+    if unicodedata.category(character) in _INVISIBLE:
+        return ""
+    return _LOOKS.get(character) or unicodedata.normalize("NFKC", character)

@@ -1,4 +1,7 @@
-"""Reads a user's stored data in pages, so that a slow export holds no connection."""
+"""Reads a user's stored data in pages, so that a slow export holds no connection.
+
+Columns have the names of the fields of the lines that they become.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import class_row, dict_row, tuple_row
 
 from services.platform.postgres import Database
 from services.store import sql as store_sql
@@ -27,7 +30,7 @@ SELECT id FROM spaces WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s 
 """
 
 _SESSIONS: LiteralString = """
-SELECT c.id, c.session_key, e.name AS expert, s.name AS space, c.title, c.renamed,
+SELECT c.id, c.session_key AS session_id, e.name AS expert, s.name AS space, c.title, c.renamed,
        c.pinned_at IS NOT NULL AS pinned, c.created_at
 FROM conversations c JOIN experts e ON e.id = c.expert_id LEFT JOIN spaces s ON s.id = c.space_id
 WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
@@ -37,7 +40,7 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
 # Without messages whose words were deleted. A page ends early where messages carry images. Their stored size is
 # known without reading them.
 _MESSAGES: LiteralString = """
-SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker,
+SELECT m.id, m.role, m.content, m.created_at, m.speaker, m.external_id, m.completed, m.parts,
        m.retracted_at IS NOT NULL AS retracted, m.memory_text,
        (SELECT count(*) FROM conversation_branches b JOIN conversation_branches o
             ON o.conversation_id = b.conversation_id AND (o.created_at, o.id) <= (b.created_at, b.id)
@@ -72,8 +75,9 @@ WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
 
 # What took its place says what was superseded.
 _EPISODES: LiteralString = """
-SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p.content, p.importance, p.origin,
-       p.created_at, p.archived_by IS NOT NULL AS archived, p.pinned_at IS NOT NULL AS pinned,
+SELECT p.id, x.name AS expert, z.name AS space, c.session_key AS session_id, p.episode_type, p.content,
+       p.importance, p.origin, p.created_at, p.archived_by IS NOT NULL AS archived,
+       p.pinned_at IS NOT NULL AS pinned,
        coalesce((
            SELECT jsonb_agg(jsonb_build_object(
                'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
@@ -109,7 +113,7 @@ WITH excluded AS (
     LEFT JOIN messages m ON e.episode_type = 'turn' AND m.id = ANY(e.source_message_ids)
     WHERE c.user_id = %(user_id)s AND x.tenant_id = %(tenant_id)s
 )
-SELECT x.session_key,
+SELECT x.session_key AS session_id,
        CASE WHEN e.id IS NOT NULL THEN jsonb_build_object(
            'created_at', e.created_at, 'content', e.content
        ) END AS memory,
@@ -141,99 +145,8 @@ class ExportedUser:
     messages: int
 
 
-@dataclass(frozen=True)
-class ExportedSession:
-    """A conversation."""
-
-    id: UUID
-    session_key: str
-    expert: str
-    space: str | None
-    title: str
-    renamed: bool
-    pinned: bool
-    created_at: datetime
-
-
-@dataclass(frozen=True)
-class ExportedMessage:
-    """A message of a conversation."""
-
-    id: UUID
-    role: str
-    content: str
-    parts: list[Any]
-    completed: bool
-    created_at: datetime
-    external_id: str | None
-    speaker: str | None
-    retracted: bool
-    memory_text: str | None
-    branch: int
-    """Branch number within its conversation; 0 = not on a branch."""
-    rating: str | None
-    """The user's opinion of it: `up`, `down`, or None with the next three."""
-    comment: str | None
-    tags: list[str] | None
-    rated_at: datetime | None
-    pinned: bool
-    """Whether the memory of its turn is pinned."""
-
-
-@dataclass(frozen=True)
-class ExportedSection:
-    """A section of core memory."""
-
-    id: UUID
-    expert: str
-    space: str | None
-    section: str
-    content: Any
-    updated_at: datetime
-    pins: list[bytes]
-    """Digests of the values that are pinned."""
-
-
-@dataclass(frozen=True)
-class ExportedEpisode:
-    """An episode that was written as a memory."""
-
-    id: UUID
-    expert: str
-    space: str | None
-    session_key: str | None
-    episode_type: str
-    content: str
-    importance: float
-    origin: str
-    created_at: datetime
-    archived: bool
-    pinned: bool
-    sources: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class ExportedItem:
-    """An item of the store."""
-
-    id: UUID
-    space: str | None
-    namespace: str
-    key: str
-    value: str
-    index_paths: list[str] | None
-    ttl_minutes: float | None
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True)
-class ExportedExclusion:
-    """A message, or a written memory, that a conversation never uses."""
-
-    session_key: str
-    memory: dict[str, Any] | None
-    message: dict[str, Any] | None
+Row = dict[str, Any]
+"""A row, by the names of a line's fields, with what more is needed to make a line of it."""
 
 
 class ExportStore:
@@ -253,60 +166,37 @@ class ExportStore:
         values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
         return bool(await self._database.fetch(tenant_id, _SPACE, values, tuple_row))
 
-    async def sessions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[ExportedSession]:
+    async def sessions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
         """The user's conversations, or those of one space, oldest first."""
-        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
-        return await self._database.fetch(tenant_id, _SESSIONS, values, class_row(ExportedSession))
+        return await self._all(_SESSIONS, tenant_id, user_id, space)
 
-    async def messages(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[list[ExportedMessage]]:
+    def messages(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[list[Row]]:
         """Pages of a conversation's messages, oldest first."""
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "at": "-infinity",
-            "id": _BEFORE_ALL,
-            "limit": _PAGE,
-            "bytes": _PAGE_BYTES,
-        }
-        while page := await self._database.fetch(tenant_id, _MESSAGES, values, class_row(ExportedMessage)):
-            yield page
-            values |= {"at": page[-1].created_at, "id": page[-1].id}
+        return self._pages(_MESSAGES, tenant_id, {"conversation_id": conversation_id, "bytes": _PAGE_BYTES})
 
-    async def core_memory(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[ExportedSection]:
+    async def core_memory(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
         """The user's sections of core memory, or those of one space, by expert and name."""
-        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
-        return await self._database.fetch(tenant_id, _CORE_MEMORY, values, class_row(ExportedSection))
+        return await self._all(_CORE_MEMORY, tenant_id, user_id, space)
 
-    async def episodes(
-        self, tenant_id: UUID, user_id: UUID, space: str | None
-    ) -> AsyncIterator[list[ExportedEpisode]]:
+    def episodes(self, tenant_id: UUID, user_id: UUID, space: str | None) -> AsyncIterator[list[Row]]:
         """Pages of the user's written episodes, or of those of one space, oldest first."""
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "space": space,
-            "at": "-infinity",
-            "id": _BEFORE_ALL,
-            "limit": _PAGE,
-        }
-        while page := await self._database.fetch(tenant_id, _EPISODES, values, class_row(ExportedEpisode)):
-            yield page
-            values |= {"at": page[-1].created_at, "id": page[-1].id}
+        return self._pages(_EPISODES, tenant_id, {"user_id": user_id, "space": space})
 
-    async def exclusions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[ExportedExclusion]:
+    async def exclusions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
         """What the user's conversations never use, or those of one space."""
-        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
-        return await self._database.fetch(tenant_id, _EXCLUSIONS, values, class_row(ExportedExclusion))
+        return await self._all(_EXCLUSIONS, tenant_id, user_id, space)
 
-    async def items(self, tenant_id: UUID, user_id: UUID, space: str | None) -> AsyncIterator[list[ExportedItem]]:
+    def items(self, tenant_id: UUID, user_id: UUID, space: str | None) -> AsyncIterator[list[Row]]:
         """Pages of the user's items of the store, or of those of one space."""
-        values: dict[str, Any] = {
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "space": space,
-            "after": _BEFORE_ALL,
-            "limit": _PAGE,
-        }
-        while page := await self._database.fetch(tenant_id, store_sql.EXPORT, values, class_row(ExportedItem)):
+        return self._pages(store_sql.EXPORT, tenant_id, {"user_id": user_id, "space": space})
+
+    async def _all(self, statement: LiteralString, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
+        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
+        return await self._database.fetch(tenant_id, statement, values, dict_row)
+
+    async def _pages(self, statement: LiteralString, tenant_id: UUID, values: Row) -> AsyncIterator[list[Row]]:
+        """Read on from the last row of each page."""
+        values |= {"tenant_id": tenant_id, "at": "-infinity", "id": _BEFORE_ALL, "limit": _PAGE}
+        while page := await self._database.fetch(tenant_id, statement, values, dict_row):
+            values |= {"at": page[-1]["created_at"], "id": page[-1]["id"]}
             yield page
-            values["after"] = page[-1].id

@@ -13,17 +13,11 @@ from uuid import UUID
 from services.errors import NotFound
 from services.memory.pinned_values import pinned_among
 from services.store.model import parted
-from services.transfer.export_store import (
-    ExportedEpisode,
-    ExportedExclusion,
-    ExportedItem,
-    ExportedMessage,
-    ExportedSection,
-    ExportedSession,
-    ExportedUser,
-    ExportStore,
-)
+from services.transfer.export_store import ExportedUser, ExportStore, Row
 from services.transfer.messages import digest_of
+
+_SAID_IF_SO = frozenset(["space", "renamed", "pinned", "archived", "retracted", "branch", "memory_text"])
+"""Fields that only those lines have of which it is true."""
 
 
 class Exporter:
@@ -67,141 +61,53 @@ class Exporter:
         """
         yield [_user_line(user)]
         for session in await self._store.sessions(tenant_id, user.id, space):
-            yield [_session_line(user, session)]
-            async for messages in self._store.messages(tenant_id, session.id):
-                yield [_message_line(user, session, message) for message in messages]
+            yield [_line("session", user, session)]
+            of_session = {name: session[name] for name in ("session_id", "expert", "space")}
+            async for messages in self._store.messages(tenant_id, session["id"]):
+                yield [_line("message", user, of_session, _message(each)) for each in messages]
         yield [_section_line(user, each) for each in await self._store.core_memory(tenant_id, user.id, space)]
         async for episodes in self._store.episodes(tenant_id, user.id, space):
-            yield [_episode_line(user, episode) for episode in episodes]
+            yield [_line("episode", user, each, sources=list(map(_source, each["sources"]))) for each in episodes]
         async for items in self._store.items(tenant_id, user.id, space):
-            yield [_item_line(user, item) for item in items]
+            yield [_item_line(user, each) for each in items]
         yield [_exclusion_line(user, each) for each in await self._store.exclusions(tenant_id, user.id, space)]
 
 
 def _user_line(user: ExportedUser) -> str:
-    return _line(
-        "user",
-        user,
-        timezone=user.timezone,
-        locale=user.locale,
-        display_name=user.display_name,
-        **({} if user.memory else {"memory": False}),
-        created_at=_moment(user.created_at),
-    )
+    settings = {"timezone": user.timezone, "locale": user.locale, "display_name": user.display_name}
+    switched_off = {} if user.memory else {"memory": False}
+    return _line("user", user, settings, **switched_off, created_at=_moment(user.created_at))
 
 
-def _session_line(user: ExportedUser, session: ExportedSession) -> str:
-    return _line(
-        "session",
-        user,
-        session_id=session.session_key,
-        expert=session.expert,
-        **_space(session.space),
-        title=session.title,
-        **({"renamed": True} if session.renamed else {}),
-        **({"pinned": True} if session.pinned else {}),
-        created_at=_moment(session.created_at),
-    )
+def _message(row: Row) -> Row:
+    rating, comment, tags, at = (row.pop(name) for name in ("rating", "comment", "tags", "rated_at"))
+    if rating is not None and at is not None:
+        row["feedback"] = {"rating": rating, "comment": comment, "tags": tags, "updated_at": _moment(at)}
+    if row["branch"]:  # an answer that was given once more has the client's id of the first one
+        row["external_id"] = None
+    if row["retracted"]:
+        row["memory_text"] = None
+    return row
 
 
-def _message_line(user: ExportedUser, session: ExportedSession, message: ExportedMessage) -> str:
-    return _line(
-        "message",
-        user,
-        session_id=session.session_key,
-        expert=session.expert,
-        **_space(session.space),
-        role=message.role,
-        content=message.content,
-        created_at=_moment(message.created_at),
-        speaker=message.speaker,
-        # An answer that was given once more has the client's id of the first one.
-        external_id=None if message.branch else message.external_id,
-        completed=message.completed,
-        parts=message.parts,
-        **_mark(message),
-        **({"pinned": True} if message.pinned else {}),
-        **_feedback(message),
-    )
+def _section_line(user: ExportedUser, row: Row) -> str:
+    pinned = pinned_among(row["id"], row["content"], row.pop("pins"))
+    named = [{"field": field, "text": text} for field, text in pinned]
+    return _line("core_memory", user, row, pinned=named or None)
 
 
-def _space(name: str | None) -> dict[str, str]:
-    return {} if name is None else {"space": name}
+def _item_line(user: ExportedUser, row: Row) -> str:
+    return _line("store_item", user, row, namespace=parted(row["namespace"]), value=json.loads(row["value"]))
 
 
-def _mark(message: ExportedMessage) -> dict[str, Any]:
-    """That memory keeps nothing of a message, or another text; and the branch that it is on."""
-    branch = {"branch": message.branch} if message.branch else {}
-    if message.retracted:
-        return {"retracted": True, **branch}
-    return {"memory_text": message.memory_text, **branch} if message.memory_text is not None else branch
-
-
-def _feedback(message: ExportedMessage) -> dict[str, Any]:
-    if message.rating is None or message.rated_at is None:
-        return {}
-    given = {"rating": message.rating, "comment": message.comment, "tags": message.tags}
-    return {"feedback": {**given, "updated_at": _moment(message.rated_at)}}
-
-
-def _section_line(user: ExportedUser, section: ExportedSection) -> str:
-    pinned = pinned_among(section.id, section.content, section.pins)
-    return _line(
-        "core_memory",
-        user,
-        expert=section.expert,
-        **_space(section.space),
-        section=section.section,
-        content=section.content,
-        updated_at=_moment(section.updated_at),
-        **({"pinned": [{"field": field, "text": text} for field, text in pinned]} if pinned else {}),
-    )
-
-
-def _episode_line(user: ExportedUser, episode: ExportedEpisode) -> str:
-    return _line(
-        "episode",
-        user,
-        expert=episode.expert,
-        **_space(episode.space),
-        session_id=episode.session_key,
-        episode_type=episode.episode_type,
-        content=episode.content,
-        importance=episode.importance,
-        origin=episode.origin,
-        created_at=_moment(episode.created_at),
-        sources=[_source(source) for source in episode.sources],
-        **({"archived": True} if episode.archived else {}),
-        **({"pinned": True} if episode.pinned else {}),
-    )
-
-
-def _item_line(user: ExportedUser, item: ExportedItem) -> str:
-    return _line(
-        "store_item",
-        user,
-        **_space(item.space),
-        namespace=parted(item.namespace),
-        key=item.key,
-        value=json.loads(item.value),
-        index=item.index_paths,
-        ttl=item.ttl_minutes,
-        created_at=_moment(item.created_at),
-        updated_at=_moment(item.updated_at),
-    )
-
-
-def _exclusion_line(user: ExportedUser, exclusion: ExportedExclusion) -> str:
-    if exclusion.message is not None:
-        return _line("exclusion", user, session_id=exclusion.session_key, message=_source(exclusion.message))
-    memory = exclusion.memory or {}
+def _exclusion_line(user: ExportedUser, row: Row) -> str:
+    of_session = {"session_id": row["session_id"]}
+    if row["message"] is not None:
+        return _line("exclusion", user, of_session, message=_source(row["message"]))
+    memory = row["memory"] or {}
     moment = _moment(datetime.fromisoformat(memory["created_at"]))
-    return _line(
-        "exclusion",
-        user,
-        session_id=exclusion.session_key,
-        memory={"created_at": moment, "sha256": digest_of(memory["content"]).hex()},
-    )
+    named = {"created_at": moment, "sha256": digest_of(memory["content"]).hex()}
+    return _line("exclusion", user, of_session, memory=named)
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:
@@ -220,8 +126,15 @@ def _moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _line(kind: str, user: ExportedUser, **values: Any) -> str:
+def _line(kind: str, user: ExportedUser, *rows: Row, **values: Any) -> str:
+    named: Row = {}
+    for each in (*rows, values):
+        named |= each
+    shown = {
+        name: _moment(value) if isinstance(value, datetime) else value
+        for name, value in named.items()
+        if name != "id" and not (name in _SAID_IF_SO and value in (None, False, 0))
+    }
     return (
-        json.dumps({"kind": kind, "user_id": user.name, **values}, ensure_ascii=False, separators=(",", ":"))
-        + "\n"
+        json.dumps({"kind": kind, "user_id": user.name, **shown}, ensure_ascii=False, separators=(",", ":")) + "\n"
     )

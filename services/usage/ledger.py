@@ -82,16 +82,18 @@ WHERE s.tenant_id = %(tenant_id)s AND s.day = %(day)s
 
 @dataclass(frozen=True)
 class UsageSum:
-    """What was spent, by the dimensions that were asked for; the others are None."""
+    """What was spent, by the dimensions that were asked for; the others are unset."""
 
     calls: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    """Input tokens that the provider had cached."""
     day: date | None = None
     user: str | None = None
     expert: str | None = None
     purpose: str | None = None
+    """`turn`, `memory_ask`, `conversation_name`, or the name of a background task."""
     model: str | None = None
 
 

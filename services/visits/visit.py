@@ -51,11 +51,11 @@ class Visit:
     started_at: datetime
     last_active_at: datetime
     ended_at: datetime | None
-    """None = it continues. A visit ended by silence ended when the silence had lasted long enough."""
+    """Unset while it continues. A visit ended by silence ended when the silence had lasted long enough."""
     end_reason: EndReason | None
     message_count: int
     """Complete messages."""
     summary: str | None
-    """None = it continues, is too short, or waits for its summary."""
+    """Unset while it continues, is too short, or waits for its summary."""
     key_topics: list[str]
     summary_generated_at: datetime | None

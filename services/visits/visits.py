@@ -87,7 +87,7 @@ class Closed:
     closed: bool
     """False if none was open."""
     visit: Visit | None
-    """The conversation's newest visit, or None."""
+    """The conversation's newest visit, if it has any."""
 
 
 class Visits:

@@ -1,23 +1,15 @@
 """Answers once more, edits, and branches that are taken up again, over `/api/v1`."""
 
-from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
 from tests.support.model_server import ModelServer
+from tests.support.talking import say
 from tests.support.transfer import LINES
 
 pytestmark = pytest.mark.anyio
-
-
-async def _say(client: httpx.AsyncClient, message: str, **more: Any) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": "s-1", "message": message, **more}
-    answer = await client.post("/api/v1/chat", json=body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 async def _shown(client: httpx.AsyncClient, conversation_id: str) -> list[str]:
@@ -28,11 +20,11 @@ async def _shown(client: httpx.AsyncClient, conversation_id: str) -> list[str]:
 async def test_a_message_comes_in_the_place_of_another_and_the_tail_comes_back(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _say(client, "One")
-    second = await _say(client, "My dog is called Bruno.")
-    await _say(client, "Three")
+    await say(client, "One")
+    second = await say(client, "My dog is called Bruno.")
+    await say(client, "Three")
     conversation = f"/api/v1/conversations/{second['conversation_id']}"
-    await _say(client, "My cat is called Minka.", replaces=second["turn_id"])
+    await say(client, "My cat is called Minka.", replaces=second["turn_id"])
     assert await _shown(client, second["conversation_id"]) == ["One", "My cat is called Minka."]
     assert "Bruno" not in str(model_server.requests[-1].body)
     (branch,) = (await client.get(f"{conversation}/branches")).json()["items"]
@@ -42,12 +34,12 @@ async def test_a_message_comes_in_the_place_of_another_and_the_tail_comes_back(
     switched = await client.post(f"{conversation}/branches/{branch['id']}/switch")
     assert [item["begins_with"] for item in switched.json()["items"]] == ["My cat is called Minka."]
     assert await _shown(client, second["conversation_id"]) == ["One", "My dog is called Bruno.", "Three"]
-    await _say(client, "What is my dog called?", session_id="s-2")
+    await say(client, "What is my dog called?", session_id="s-2")
     assert "Bruno" in str(model_server.requests[-1].body)
 
 
 async def test_a_replacement_that_is_repeated_is_one_turn(client: httpx.AsyncClient) -> None:
-    first = await _say(client, "One")
+    first = await say(client, "One")
     body = {"user_id": "u-1", "session_id": "s-1", "message": "One", "replaces": first["turn_id"]}
     again = [
         (await client.post("/api/v1/chat", json=body, headers={"Idempotency-Key": "k"})).json() for _ in range(2)
@@ -59,13 +51,13 @@ async def test_a_replacement_that_is_repeated_is_one_turn(client: httpx.AsyncCli
 
 
 async def test_only_a_turn_of_the_same_conversation_is_replaced(client: httpx.AsyncClient) -> None:
-    first = await _say(client, "One")
+    first = await say(client, "One")
     for more in ({"session_id": "s-2"}, {"user_id": "u-2"}, {"replaces": str(uuid4())}):
         body = {"user_id": "u-1", "session_id": "s-1", "message": "x", "replaces": first["turn_id"], **more}
         refused = await client.post("/api/v1/chat", json=body)
         assert refused.status_code == 422
         assert refused.json()["detail"] == "replaces: is no turn of this conversation"
-    await _say(client, "Two", replaces=first["turn_id"])
+    await say(client, "Two", replaces=first["turn_id"])
     body = {"user_id": "u-1", "session_id": "s-1", "message": "x", "replaces": first["turn_id"]}
     assert "is on the branch" in (await client.post("/api/v1/chat", json=body)).json()["detail"]
     missing = await client.post(f"/api/v1/conversations/{first['conversation_id']}/branches/{uuid4()}/switch")
@@ -73,9 +65,9 @@ async def test_only_a_turn_of_the_same_conversation_is_replaced(client: httpx.As
 
 
 async def test_branches_are_exported_and_imported(client: httpx.AsyncClient) -> None:
-    first = await _say(client, "One")
-    await _say(client, "Two", replaces=first["turn_id"])
-    await _say(client, "Three")
+    first = await say(client, "One")
+    await say(client, "Two", replaces=first["turn_id"])
+    await say(client, "Three")
     exported = (await client.get("/api/v1/users/u-1/export")).text
     assert (await client.post("/api/v1/import", content=exported, headers=LINES)).json()["imported"] == 0
     moved = exported.replace('"u-1"', '"u-2"')

@@ -45,13 +45,6 @@ def test_migrate_without_the_owner_says_what_to_set(engines: Engines) -> None:
     assert "ANAMNESIS_MIGRATION_DATABASE_URL" in done.stderr
 
 
-def test_a_wrong_setting_of_a_process_is_one_line_and_ends_with_two() -> None:
-    done = _anamnesis("serve", ANAMNESIS_PORT="eighty")
-    assert done.returncode == 2
-    assert done.stderr.startswith("anamnesis: ANAMNESIS_PORT=eighty is not accepted")
-    assert done.stderr.count("\n") == 1
-
-
 def test_doctor_names_what_is_wrong_and_what_to_do(engines: Engines) -> None:
     environment = {
         "ANAMNESIS_PORT": str(free_port()),
@@ -84,13 +77,6 @@ def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engine
         assert said == (
             "anamnesis: ANAMNESIS_DATABASE_URL: nothing listens at 127.0.0.1:1; is PostgreSQL running there?\n"
         )
-
-
-def test_chat_without_a_service_says_how_to_start_one() -> None:
-    done = _anamnesis("chat", ANAMNESIS_PORT=str(free_port()))
-    assert done.returncode == 1
-    assert "anamnesis: No service is running at http://127.0.0.1:" in done.stderr
-    assert done.stderr.endswith("; start one with: anamnesis serve\n")
 
 
 def test_an_embedded_service_that_doctor_starts_itself_is_well(data_dir: Path) -> None:

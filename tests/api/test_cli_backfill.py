@@ -182,12 +182,6 @@ async def test_a_run_that_was_cut_off_is_taken_up(
     assert all(summary in after for summary in before)
 
 
-async def test_with_nothing_to_do_it_ends_well(engines: Engines, model_server: ModelServer) -> None:
-    owner = {"ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
-    done = await _run(engines, model_server, **owner)
-    assert (done.returncode, done.stdout) == (0, "0 made, 0 already up to date, 0 failed.\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "variables", "code", "says"),
     [
@@ -236,25 +230,3 @@ async def test_visits_and_then_days_of_older_conversations_are_found(
     asked = len(model_server.requests)
     assert (await _report(engines, model_server, command="daily"))["up_to_date"] == 5
     assert len(model_server.requests) == asked
-
-
-async def test_daily_summaries_go_on_where_a_killed_run_was(
-    services: Services, engines: Engines, model_server: ModelServer
-) -> None:
-    noon = datetime(2025, 3, 10, 4, tzinfo=UTC)
-    for number in range(6):
-        await import_lines(services, *talk_at(noon + timedelta(days=number), f"tea {number}"))
-    model_server.script(*[written("A summary.")] * 3)
-    model_server.default = SLOW
-    process = _start(engines, model_server, command="daily")
-    await until(lambda: _days_are(services, 3), seconds=40)
-    process.kill()
-    await asyncio.to_thread(process.communicate, timeout=10)
-    model_server.default = written("A summary.")
-    report = await _report(engines, model_server, command="daily")
-    assert (report["made"], report["up_to_date"], report["failed"]) == (3, 3, [])
-    assert len(await days_of(services.database)) == 6
-
-
-async def _days_are(services: Services, count: int) -> bool:
-    return len(await days_of(services.database)) == count

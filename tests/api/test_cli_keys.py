@@ -7,9 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-import typer
 
-from api.cli import backfill, keys, tenants
 from services.engines import Engines
 from tests.conftest import free_port
 from tests.support.command import run_command
@@ -88,14 +86,6 @@ def test_keys_and_tenants_are_made_and_listed(engines: Engines) -> None:
     assert key["id"] in listed
     assert "the till" in listed
     assert key["key"].split("_", 2)[2] not in listed
-
-
-@pytest.mark.parametrize("group", [backfill.app, keys.app, tenants.app])
-def test_every_command_has_an_example(group: typer.Typer) -> None:
-    assert group.registered_commands
-    for command in group.registered_commands:
-        assert command.callback
-        assert "Example: `anamnesis " in str(command.callback.__doc__)
 
 
 @pytest.mark.parametrize(

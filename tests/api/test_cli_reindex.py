@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.bootstrap import Services, open_services
+from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.memory.episodes.scope import Scope
@@ -166,33 +166,3 @@ async def test_while_it_runs_every_search_finds_as_much_as_before_and_broken_off
     assert await _answers(services, turns[0]) == before
     assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
     assert len(collections(milvus_server.uri)) == 1
-
-
-@pytest.mark.soak
-async def test_another_dimension_does_not_stop_the_service_which_rebuilds_the_index(
-    services: Services,
-    engines: Engines,
-    settings: Settings,
-    milvus_server: MilvusServer,
-    model_server: ModelServer,
-) -> None:
-    turns = await _said(services)
-    for command, greeting, dimension in (
-        ("serve", "Anamnesis is ready", 12),
-        ("worker", "The worker is ready", DIMENSIONS),
-    ):
-        process = _start(command, engines, model_server, embedding_dim=str(dimension))
-        assert process.stdout
-        while greeting not in (line := await asyncio.to_thread(process.stdout.readline)):
-            assert line, await asyncio.to_thread(process.communicate)
-        async with open_services(settings.model_copy(update={"embedding_dim": dimension}), engines) as changed:
-
-            async def current(changed: Services = changed) -> bool:
-                return not await changed.index_rebuild.look()
-
-            await until(current, seconds=60)
-            await _answers(changed, turns[0])
-            assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
-        process.send_signal(signal.SIGTERM)
-        await asyncio.to_thread(process.communicate, timeout=60)
-        assert process.returncode == 0

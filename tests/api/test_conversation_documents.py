@@ -56,7 +56,7 @@ async def test_only_its_conversation_answers_from_a_document(
     for user, session in (("u-1", "s-2"), ("u-2", "s-1")):
         other = await _ask(client, "How high is the rent of the flat?", user=user, session=session)
         assert other["sources"] == []
-        assert (await client.get(_path(user, session))).json() == {"items": []}
+        assert (await client.get(_path(user, session))).json() == {"items": [], "next": None}
     assert (await client.get("/api/v1/knowledge-bases")).json()["items"] == []
     prefix = asked["sources"][0]["kb_prefix"]
     assert (await client.get(f"/api/v1/knowledge-bases/{prefix}/documents")).status_code == 404
@@ -72,13 +72,13 @@ async def test_a_document_goes_alone_with_its_conversation_and_with_its_user(
     document = (await _give(client)).json()["document"]["id"]
     assert (await client.delete(f"{_path('u-2')}/{document}")).status_code == 404
     assert (await client.delete(f"{_path()}/{document}")).status_code == 204
-    assert (await client.get(_path())).json() == {"items": []}
+    assert (await client.get(_path())).json() == {"items": [], "next": None}
 
     await _give(client)
     conversation = (await _ask(client, "Good morning"))["conversation_id"]
     before = await statuses(services.database, "forget_passages")
     assert (await client.delete(f"/api/v1/conversations/{conversation}")).status_code == 200
-    assert (await client.get(_path())).json() == {"items": []}
+    assert (await client.get(_path())).json() == {"items": [], "next": None}
     await _give(client, path=_path(session="s-9"))
     erased = (await client.delete("/api/v1/users/u-1")).json()
     assert erased["removed"]["postgresql"]["kb_documents"] == 1

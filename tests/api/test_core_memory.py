@@ -1,5 +1,6 @@
 """Core memory over HTTP, and through conversations: what was remembered in one is known in the next."""
 
+from functools import partial
 from typing import Any
 
 import httpx
@@ -7,14 +8,17 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.talking import say
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+_say = partial(say, debug=True)
 
 ADDRESS = "/api/v1/users/u-1/core-memory"
 
@@ -25,45 +29,9 @@ def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     return load_settings() if getattr(request, "param", "") == "offline" else settings
 
 
-async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": session, "message": message, "debug": True}
-    answer = await client.post("/api/v1/chat", json=body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
-
-
 def _remembers(**content: Any) -> tuple[Reply, Reply]:
     call = ToolCall("core_memory_update", {"section": "human", "content": content})
     return Reply([], [call]), Reply(["Noted."])
-
-
-def _core_memory(model_server: ModelServer) -> str:
-    """What stands of it in the last prompt, in its beginning and in its tail, without what is recalled."""
-    texts = [text for role, text in model_server.requests[-1].prompt if role in {"system", "developer"}]
-    return "\n".join(text.partition("From earlier conversations")[0] for text in texts if "<memory>\n" in text)
-
-
-async def test_a_change_of_mind_is_known_in_the_next_conversation_and_the_old_is_not(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.script(*_remembers(home="lives in Berlin", films="likes horror films"))
-    await _say(client, "I live in Berlin and like horror films.", "s-1")
-    await _say(client, "Where do I live?", "s-2")
-    assert "lives in Berlin" in _core_memory(model_server)
-    assert "likes horror films" in _core_memory(model_server)
-
-    model_server.script(*_remembers(home="lives in Lisbon", films="no longer likes horror films"))
-    await _say(client, "I moved to Lisbon, and I have had enough of horror films.", "s-2")
-    same = await _say(client, "And where now?", "s-2")
-    # The message itself may have made the earlier one untrue, before the model replaced anything
-    assert same["context_report"]["epoch_reason"] in {"core memory replaced", "memory retracted"}
-    for session in ("s-2", "s-3", "s-1"):
-        await _say(client, "What should I watch?", session)
-        shown = _core_memory(model_server)
-        assert "lives in Lisbon" in shown
-        assert "Berlin" not in shown
-        assert "no longer likes horror films" in shown
 
 
 async def test_an_addition_stands_in_the_tail_and_the_beginning_stays(
@@ -161,16 +129,6 @@ async def test_what_is_wrong_is_refused_and_nothing_is_stored(
     assert (await shared_client.get(ADDRESS)).json()["items"] == []
 
 
-async def test_another_tenants_user_is_not_found(client: httpx.AsyncClient, services: Services) -> None:
-    other = await Tenants(services.database).create("other")
-    turn = await exchange(services.turns, "Hello", "Hi", tenant_id=other.id, external_user_id="u-2")
-    await services.memory.core.update(
-        Owner(other.id, turn.user_id, turn.expert_id), "human", {"name": "Wang"}, Trigger("user")
-    )
-    for path in ("core-memory", "core-memory/human/history", "memory-operations"):
-        assert (await client.get(f"/api/v1/users/u-2/{path}")).status_code == 404
-
-
 async def test_an_erasure_takes_what_redis_holds_of_core_memory(
     client: httpx.AsyncClient, services: Services
 ) -> None:
@@ -186,11 +144,3 @@ async def test_an_erasure_takes_what_redis_holds_of_core_memory(
     fresh = Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id)
     assert await services.memory.core.for_turn(fresh, None) == {}
     assert await services.memory.core.for_turn(Owner(DEFAULT_TENANT, uuid7(), turn.expert_id), None) == {}
-
-
-@pytest.mark.parametrize("settings", ["offline"], indirect=True)
-async def test_the_offline_model_remembers_for_the_next_conversation(client: httpx.AsyncClient) -> None:
-    await _say(client, "请记住我最喜欢的茶是龙井。", "s-1")
-    (section,) = (await client.get(ADDRESS)).json()["items"]
-    assert (section["section"], section["content"]) == ("human", {"facts": ["我最喜欢的茶是龙井"]})
-    assert "龙井" in (await _say(client, "我最喜欢的茶是什么？", "s-2"))["answer"]

@@ -7,17 +7,12 @@ import httpx
 import pytest
 
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.talking import say
 from tests.support.transfer import LINES
 
 pytestmark = pytest.mark.anyio
 
 LOST = "0190a000-0000-7000-8000-000000000001"
-
-
-async def _ask(client: httpx.AsyncClient, message: str, session: str, **more: Any) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": session, "message": message, **more}
-    answer: dict[str, Any] = (await client.post("/api/v1/chat", json=body)).raise_for_status().json()
-    return answer
 
 
 async def _recalled(client: httpx.AsyncClient, turn_id: str) -> list[dict[str, Any]]:
@@ -35,48 +30,48 @@ async def _exclude(client: httpx.AsyncClient, conversation_id: str, what: str) -
 async def test_what_is_excluded_is_not_recalled_in_that_conversation_alone(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    told = await _ask(client, "My dog is called Bruno.", "told")
-    answer = await _ask(client, "What is my dog called?", "here")
+    told = await say(client, "My dog is called Bruno.", "told")
+    answer = await say(client, "What is my dog called?", "here")
     (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
     excluded = await _exclude(client, answer["conversation_id"], item["episode_id"])
     assert "Bruno" in excluded["text"]
     assert (excluded["memory_id"], excluded["message_id"]) == (item["episode_id"], None)
 
-    again = await _ask(client, "What was the name of my dog?", "here")
+    again = await say(client, "What was the name of my dog?", "here")
     assert "Bruno" not in str(model_server.requests[-1].body)
     hits = await _recalled(client, again["turn_id"])
     assert {(each["shown"], each["reason"]) for each in hits} == {(False, "never used here")}
-    elsewhere = await _ask(client, "What is my dog called?", "elsewhere")
+    elsewhere = await say(client, "What is my dog called?", "elsewhere")
     assert [each for each in await _recalled(client, elsewhere["turn_id"]) if each["shown"]]
     assert (await client.get(f"/api/v1/conversations/{told['conversation_id']}/exclusions")).json()["items"] == []
 
 
 async def test_an_exclusion_is_listed_once_and_undone(client: httpx.AsyncClient) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
-    answer = await _ask(client, "What is my dog called?", "here")
+    await say(client, "My dog is called Bruno.", "told")
+    answer = await say(client, "What is my dog called?", "here")
     (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
     message = item["sources"][0]["message_id"]
     excluded = await _exclude(client, answer["conversation_id"], message)
     assert await _exclude(client, answer["conversation_id"], message) == excluded
     path = f"/api/v1/conversations/{answer['conversation_id']}/exclusions"
     assert (await client.get(path)).json() == {"items": [excluded], "next": None}
-    again = await _ask(client, "And what is my dog called?", "here")
+    again = await say(client, "And what is my dog called?", "here")
     assert not [each for each in await _recalled(client, again["turn_id"]) if each["shown"]]
 
     assert (await client.delete(f"{path}/{excluded['id']}")).status_code == 204
     assert (await client.delete(f"{path}/{excluded['id']}")).status_code == 404
-    third = await _ask(client, "So what is my dog called?", "new")
+    third = await say(client, "So what is my dog called?", "new")
     assert [each for each in await _recalled(client, third["turn_id"]) if each["shown"]]
 
 
 async def test_a_memory_is_excluded_with_the_messages_that_it_was_made_from(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    told = await _ask(client, "My dog is called Bruno.", "told")
+    told = await say(client, "My dog is called Bruno.", "told")
     messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
     body = {"content": "Has a dog named Bruno", "episode_type": "context"}
     written = (await client.post("/api/v1/users/u-1/episodes", json=body)).raise_for_status().json()
-    answer = await _ask(client, "What is my dog called?", "here", without=[written["id"], messages[0]["id"]])
+    answer = await say(client, "What is my dog called?", "here", without=[written["id"], messages[0]["id"]])
     assert "Bruno" not in str(model_server.requests[-1].body)
     hits = await _recalled(client, answer["turn_id"])
     assert {each["reason"] for each in hits if not each["shown"]} == {"left out of this answer"}
@@ -85,38 +80,38 @@ async def test_a_memory_is_excluded_with_the_messages_that_it_was_made_from(
 async def test_an_answer_given_again_without_a_memory_leaves_the_one_before(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
+    await say(client, "My dog is called Bruno.", "told")
     model_server.default = Reply(["It is Bruno."])
-    first = await _ask(client, "What is my dog called?", "here")
+    first = await say(client, "What is my dog called?", "here")
     (item,) = [each for each in await _recalled(client, first["turn_id"]) if each["shown"]]
     model_server.default = Reply(["I do not know."])
-    second = await _ask(
+    second = await say(
         client, "What is my dog called?", "here", replaces=first["turn_id"], without=[item["episode_id"]]
     )
     assert "Bruno" not in str(model_server.requests[-1].body)
     assert second["answer"] == "I do not know."
     assert (await client.get(f"/api/v1/turns/{first['turn_id']}")).json()["answer"] == "It is Bruno."
-    await _ask(client, "Is my dog called Bruno?", "here")  # the next turn uses it again
+    await say(client, "Is my dog called Bruno?", "here")  # the next turn uses it again
     assert "My dog is called Bruno." in str(model_server.requests[-1].body)
 
 
 async def test_a_search_by_the_model_does_not_find_what_is_excluded(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
-    answer = await _ask(client, "What is my dog called?", "here")
+    await say(client, "My dog is called Bruno.", "told")
+    answer = await say(client, "What is my dog called?", "here")
     (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
     await _exclude(client, answer["conversation_id"], item["episode_id"])
     model_server.script(
         Reply(tool_calls=[ToolCall("search_memory", {"query": "name of the dog"})]), Reply(["No."])
     )
-    await _ask(client, "Look it up, please.", "here")
+    await say(client, "Look it up, please.", "here")
     asked = str(model_server.requests[-1].body)
     assert ("call_1" in asked, "called Bruno" in asked) == (True, False)
 
 
 async def test_wrong_requests_are_refused_and_named(client: httpx.AsyncClient) -> None:
-    answer = await _ask(client, "Hello", "here")
+    answer = await say(client, "Hello", "here")
     path = f"/api/v1/conversations/{answer['conversation_id']}/exclusions"
     refused = await client.post(path, json={"what": str(uuid4())})
     assert (refused.status_code, "what" in refused.text) == (422, True)
@@ -134,8 +129,8 @@ async def test_wrong_requests_are_refused_and_named(client: httpx.AsyncClient) -
 
 
 async def test_exclusions_are_exported_and_imported(client: httpx.AsyncClient) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
-    answer = await _ask(client, "What is my dog called?", "here")
+    await say(client, "My dog is called Bruno.", "told")
+    answer = await say(client, "What is my dog called?", "here")
     (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
     await _exclude(client, answer["conversation_id"], item["episode_id"])
     body = {"content": "Likes tea", "episode_type": "preference"}
@@ -155,7 +150,7 @@ async def test_exclusions_are_exported_and_imported(client: httpx.AsyncClient) -
 
 
 async def test_a_user_is_erased_with_exclusions(client: httpx.AsyncClient) -> None:
-    told = await _ask(client, "My dog is called Bruno.", "told")
+    told = await say(client, "My dog is called Bruno.", "told")
     messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
     await _exclude(client, told["conversation_id"], messages[0]["id"])
     receipt = (await client.delete("/api/v1/users/u-1")).raise_for_status().json()

@@ -310,13 +310,3 @@ async def test_one_user_exports_and_imports_at_the_same_time(
     for text in exports:
         assert all(json.loads(line) for line in text.split("\n") if line)
     assert (await export(client, **here)).count('"kind":"message"') == 800
-
-
-async def test_another_tenants_user_is_not_there(
-    client: httpx.AsyncClient, here: dict[str, str], elsewhere: dict[str, str]
-) -> None:
-    await send(client, ndjson(message(1)), **here)
-    answer = await client.get("/api/v1/users/u-1/export", headers=elsewhere)
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-    assert (await client.get("/api/v1/users/u-1/export")).status_code == 401
-    assert (await client.get("/api/v1/users/%20id/export", headers=here)).status_code == 422

@@ -8,17 +8,13 @@ import pytest
 
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply
+from tests.support.talking import say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 USER = "/api/v1/users/u-1"
 LOCKER = "The code of my locker is qzvault."
 HIKE = "I hiked up the Rigi in May."
-
-
-async def _say(client: httpx.AsyncClient, message: str, session: str = "s-1") -> None:
-    body = {"user_id": "u-1", "session_id": session, "message": message}
-    assert (await client.post("/api/v1/chat", json=body)).status_code == 200
 
 
 async def _forget(client: httpx.AsyncClient, *, delete: bool) -> None:
@@ -45,8 +41,8 @@ async def _recalled(client: httpx.AsyncClient) -> str:
 async def exported(client: httpx.AsyncClient, services: Services, model_server: ModelServer) -> str:
     """An export from before the forgetting, with the words in a message, an answer, a title and core memory."""
     model_server.script(Reply(["I keep it: qzvault."]), Reply(["How nice."]))
-    await _say(client, LOCKER)
-    await _say(client, HIKE)
+    await say(client, LOCKER)
+    await say(client, HIKE)
     core = {"content": {"facts": ["the code of my locker is qzvault", "hikes"]}}
     assert (await client.put(f"{USER}/core-memory/human", json=core)).status_code == 200
     lines = await _export(client)
@@ -130,7 +126,7 @@ async def test_partial_answer_of_a_turn_that_forgetting_stops_is_dropped(
 
     await asking
     assert "qzvault" not in await _export(client)
-    await _say(client, "Where were we?")
+    await say(client, "Where were we?")
     assert "qzvault" not in json.dumps(model_server.requests[-1].body)
 
 
@@ -142,6 +138,6 @@ async def _stream(client: httpx.AsyncClient, message: str) -> str:
 async def test_what_is_said_anew_after_that_is_kept(client: httpx.AsyncClient, exported: str) -> None:
     await _forget(client, delete=True)
 
-    await _say(client, LOCKER, "s-3")
+    await say(client, LOCKER, "s-3")
 
     assert "qzvault" in await _recalled(client)

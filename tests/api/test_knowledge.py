@@ -6,11 +6,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.identity.api_keys import ApiKeys
-from services.identity.caller import Scope
-from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.settings import Settings, load_settings
-from tests.support.issuer import bearer
 from tests.support.knowledge import a_base, pdf, put, word
 from tests.support.model_server import ModelServer
 
@@ -206,30 +202,3 @@ async def test_what_the_prompt_has_no_room_for_is_no_source(client: httpx.AsyncC
     assert report["tokens"]["knowledge"] <= 1200
     assert not set(dropped) & {each["document"] for each in answer["sources"]}
     assert len(dropped) + len(answer["sources"]) == 8
-
-
-@pytest.mark.parametrize("settings", ["api_key"], indirect=True)
-async def test_who_may_chat_reads_and_an_admin_writes(client: httpx.AsyncClient, services: Services) -> None:
-    async def key(tenant_id: Any, *scopes: Scope) -> dict[str, str]:
-        _, made = await ApiKeys(services.database).create(tenant_id, "test", list(scopes))
-        return bearer(made)
-
-    base = await a_base(services)
-    taken = await put(services, base, "leave.md", LEAVE)
-    document = f"{DOCUMENTS}/{taken.document.id}"
-    chatter, nobody = await key(DEFAULT_TENANT, "chat"), await key(DEFAULT_TENANT, "memory:read")
-    other = await key((await Tenants(services.database).create("other")).id, "admin")
-    query = {"query": "How many days of holidays?"}
-    for address in (BASES, f"{BASES}/handbook", DOCUMENTS):
-        assert (await client.get(address, headers=chatter)).status_code == 200
-        _assert_problem(await client.get(address, headers=nobody), 403)
-    assert (await client.post(f"{BASES}/handbook/search", json=query, headers=chatter)).json()["items"]
-    for headers, status in ((chatter, 403), (other, 404)):
-        _assert_problem(await client.patch(f"{BASES}/handbook", json={}, headers=headers), status)
-        _assert_problem(await client.delete(f"{BASES}/handbook", headers=headers), status)
-        _assert_problem(await client.delete(document, headers=headers), status)
-        sent = await client.post(DOCUMENTS, params={"source": "a.md"}, content=b"x", headers=headers)
-        _assert_problem(sent, status)
-    _assert_problem(await client.post(BASES, json=HANDBOOK, headers=chatter), 403)
-    _assert_problem(await client.post(f"{BASES}/handbook/search", json=query, headers=other), 404)
-    assert (await client.get(BASES, headers=other)).json()["items"] == []

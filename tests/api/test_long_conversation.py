@@ -137,7 +137,7 @@ async def test_turns_go_on_when_only_the_summary_fails(
 
     model_server.default = fails_to_summarise
     async with httpx.AsyncClient(base_url=url, timeout=30) as http:
-        for number in range(60):
+        for number in range(25):
             message = f"<{number:03}> {'so it was and so it is ' * 30}"
             body = {"user_id": "u-1", "session_id": "s-1", "message": message, "debug": True}
             answer = await http.post("/api/v1/chat", json=body)
@@ -149,6 +149,6 @@ async def test_turns_go_on_when_only_the_summary_fails(
     assert (dropped["section"], dropped["reason"]) == ("history", "over the budget")
     # A summary may be tried again at any time, also after the last turn.
     last = [received for received in model_server.requests if _is_turn(received)][-1]
-    assert _numbers(last.prompt)[-1] == 58
+    assert _numbers(last.prompt)[-1] == 23
     failed = [received for received in model_server.requests if _is_summary(received)]
     assert failed, "it was tried"

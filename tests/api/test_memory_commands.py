@@ -10,18 +10,11 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.talking import say
 
 pytestmark = pytest.mark.anyio
 
 USER = "/api/v1/users/u-1"
-
-
-async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": session, "message": message}
-    answer = await client.post("/api/v1/chat", json=body)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 async def _found(client: httpx.AsyncClient, query: str) -> str:
@@ -40,7 +33,7 @@ def _prompt(model_server: ModelServer) -> str:
 async def _knows_no_tools(client: httpx.AsyncClient, model_server: ModelServer) -> None:
     """Let the service find out that its model takes no tools."""
     model_server.script(Reply(status=400, error_message="gemma2 does not support tools"), Reply(["Hello."]))
-    await _say(client, "Hello.", "greeting")
+    await say(client, "Hello.", "greeting")
 
 
 def _calls(model_server: ModelServer, name: str, **arguments: Any) -> None:
@@ -56,9 +49,9 @@ async def _core(services: Services, **content: Any) -> None:
 async def test_what_is_forgotten_is_gone_from_memory_and_comes_back_when_that_is_undone(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
-    await _say(client, "I have asthma. I live in Porto.", "s-1")
+    await say(client, "I have asthma. I live in Porto.", "s-1")
     await _core(services, health=["asthma", "bad knee"], home="Porto")
-    answer = await _say(client, "Please forget that I have asthma.", "s-2")
+    answer = await say(client, "Please forget that I have asthma.", "s-2")
     (change,) = answer["memory_changes"]
     assert change["kind"] == "forget"
     assert change["items"] == ["I have asthma", "asthma"]
@@ -66,7 +59,7 @@ async def test_what_is_forgotten_is_gone_from_memory_and_comes_back_when_that_is
     assert "Porto" in await _found(client, "Porto")
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"health": ["bad knee"], "home": "Porto"}
-    await _say(client, "What do you know about my health?", "s-3")
+    await say(client, "What do you know about my health?", "s-3")
     assert "asthma" not in _prompt(model_server)
 
     assert (await _undo(client, change["operation_id"])).json()["already"] is False
@@ -83,9 +76,9 @@ async def test_what_a_plain_form_removes_is_in_no_later_prompt(
     """A model with tools may act itself, so that the form is carried out behind its answer; any other is told."""
     if not takes_tools:
         await _knows_no_tools(client, model_server)
-    await _say(client, "我得过肺炎，现在好了。", "s-1")
+    await say(client, "我得过肺炎，现在好了。", "s-1")
     await _core(services, health=["得过肺炎", "对花生过敏"])
-    (change,) = (await _say(client, "请忘掉我得过肺炎这件事。", "s-1"))["memory_changes"]
+    (change,) = (await say(client, "请忘掉我得过肺炎这件事。", "s-1"))["memory_changes"]
     assert change["summary"].startswith("已从记忆中删除：")
     shown = [text for _, text in model_server.requests[-1].prompt[:-1]]
     assert ("<memory_changes>" in "\n".join(shown)) is not takes_tools
@@ -93,7 +86,7 @@ async def test_what_a_plain_form_removes_is_in_no_later_prompt(
         beginning = "\n".join(shown[:-1]) if len(shown) > 1 else shown[0]
         assert "花生" in beginning
         assert "得过肺炎" not in beginning.split("<memory_changes>")[0]
-    await _say(client, "今天天气不错。", "s-1")
+    await say(client, "今天天气不错。", "s-1")
     assert "肺炎" not in _prompt(model_server)
     assert "花生" in _prompt(model_server)
 
@@ -101,9 +94,9 @@ async def test_what_a_plain_form_removes_is_in_no_later_prompt(
 async def test_a_model_that_acts_itself_is_not_overtaken_by_the_plain_form(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _say(client, "My sister Ines lives in Graz. I play the tuba.", "s-1")
+    await say(client, "My sister Ines lives in Graz. I play the tuba.", "s-1")
     _calls(model_server, "remember", text="My sister Ines lives in Linz.", replaces="my sister Ines lives in Graz")
-    answer = await _say(client, "Remember that my sister Ines lives in Linz.", "s-2")
+    answer = await say(client, "Remember that my sister Ines lives in Linz.", "s-2")
     (change,) = answer["memory_changes"]
     assert (change["kind"], change["summary"]) == (
         "correct",
@@ -120,9 +113,9 @@ async def test_a_model_that_acts_itself_is_not_overtaken_by_the_plain_form(
 async def test_leaving_a_message_out_is_no_tools_work_and_is_done_in_any_case(
     client: httpx.AsyncClient, model_server: ModelServer, message: str
 ) -> None:
-    await _say(client, "My PIN is 7741.", "s-1")
+    await say(client, "My PIN is 7741.", "s-1")
     _calls(model_server, "remember", text="Has a secret.")
-    made, change = (await _say(client, message, "s-1"))["memory_changes"]
+    made, change = (await say(client, message, "s-1"))["memory_changes"]
     assert made["kind"] == "remember"
     assert change["kind"] in {"forget", "do_not_remember"}
     assert change["operation_id"], change
@@ -144,17 +137,17 @@ async def test_leaving_a_message_out_is_no_tools_work_and_is_done_in_any_case(
 async def test_what_is_named_goes_and_not_what_was_said_last(
     told: str, said_last: str, order: str, gone: str, kept: str, client: httpx.AsyncClient
 ) -> None:
-    await _say(client, told, "s-1")
-    await _say(client, said_last, "s-2")
-    (change,) = (await _say(client, order, "s-2"))["memory_changes"]
+    await say(client, told, "s-1")
+    await say(client, said_last, "s-2")
+    (change,) = (await say(client, order, "s-2"))["memory_changes"]
     assert change["kind"] == "forget"
     assert gone not in await _found(client, gone)
     assert kept in await _found(client, kept)
 
 
 async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: httpx.AsyncClient) -> None:
-    told = await _say(client, "My PIN is 7741.", "s-1")
-    await _say(client, "Forget what I just said.", "s-1")
+    told = await say(client, "My PIN is 7741.", "s-1")
+    await say(client, "Forget what I just said.", "s-1")
     messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
     assert [message["content"] for message in messages if message["role"] == "user"] == [
         "My PIN is 7741.",
@@ -164,31 +157,17 @@ async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: htt
 
 
 async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.AsyncClient) -> None:
-    (change,) = (await _say(client, "My PIN is 7741. Forget that.", "s-1"))["memory_changes"]
+    (change,) = (await say(client, "My PIN is 7741. Forget that.", "s-1"))["memory_changes"]
     assert change["kind"] == "do_not_remember"
     assert "7741" not in await _found(client, "PIN 7741")
-
-
-async def test_what_is_off_the_record_is_known_in_its_conversation_and_nowhere_else(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    answer = await _say(client, "Off the record: I am leaving the company in May.", "s-1")
-    assert [change["kind"] for change in answer["memory_changes"]] == ["do_not_remember"]
-    await _say(client, "How do I tell my team?", "s-1")
-    assert "leaving the company" in _prompt(model_server)
-    await _say(client, "What happens in May with the company?", "s-2")
-    assert "leaving the company" not in _prompt(model_server)
-    assert "leaving" not in await _found(client, "leaving the company")
-    await _undo(client, answer["memory_changes"][0]["operation_id"])
-    assert "leaving" in await _found(client, "leaving the company")
 
 
 async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
+    await say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
     _calls(model_server, "remember", text="Flies to Oslo on Thursday.", replaces="flight to Oslo on Tuesday")
-    await _say(client, "Sorry, I meant Thursday.", "s-1")
+    await say(client, "Sorry, I meant Thursday.", "s-1")
     assert "Corrected in memory: Flies to Oslo on Thursday." in str(model_server.requests[-1].body)
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"facts": ["Flies to Oslo on Thursday"]}
@@ -201,14 +180,14 @@ async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(
 
 @pytest.mark.parametrize("message", ["Sorry, I meant Thursday.", "No, not Tuesday, it is on Thursday."])
 async def test_without_the_models_call_nothing_is_corrected(client: httpx.AsyncClient, message: str) -> None:
-    await _say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
-    assert (await _say(client, message, "s-1"))["memory_changes"] == []
+    await say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
+    assert (await say(client, message, "s-1"))["memory_changes"] == []
     assert "Tuesday" in await _found(client, "flight to Oslo")
 
 
 async def test_a_standing_wish_and_a_fact_are_kept_and_can_be_taken_back(client: httpx.AsyncClient) -> None:
-    wish = await _say(client, "以后用法语回答我。", "s-1")
-    fact = await _say(client, "记住：备用钥匙在花盆底下。", "s-1")
+    wish = await say(client, "以后用法语回答我。", "s-1")
+    fact = await say(client, "记住：备用钥匙在花盆底下。", "s-1")
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core["wishes"] == ["以后用法语回答我"]
     assert core["facts"] == ["备用钥匙在花盆底下"]
@@ -217,19 +196,10 @@ async def test_a_standing_wish_and_a_fact_are_kept_and_can_be_taken_back(client:
     assert (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"] == {}
 
 
-async def test_what_matches_nothing_is_said_and_changes_nothing(client: httpx.AsyncClient) -> None:
-    await _say(client, "I live in Turin.", "s-1")
-    answer = await _say(client, "Forget that I have a yacht.", "s-1")
-    (change,) = answer["memory_changes"]
-    assert change["operation_id"] is None
-    assert "Nothing matching" in change["summary"]
-    assert "Turin" in await _found(client, "Turin")
-
-
 async def test_later_changes_of_a_message_are_undone_first(client: httpx.AsyncClient) -> None:
-    await _say(client, "I have asthma. I play the tuba. I live in Porto.", "s-1")
-    first = await _say(client, "Forget that I have asthma.", "s-2")
-    second = await _say(client, "Forget that I play the tuba.", "s-2")
+    await say(client, "I have asthma. I play the tuba. I live in Porto.", "s-1")
+    first = await say(client, "Forget that I have asthma.", "s-2")
+    second = await say(client, "Forget that I play the tuba.", "s-2")
     earlier, later = (each["memory_changes"][0]["operation_id"] for each in (first, second))
     refused = await _undo(client, earlier)
     assert refused.status_code == 409
@@ -240,7 +210,7 @@ async def test_later_changes_of_a_message_are_undone_first(client: httpx.AsyncCl
 
 
 async def test_what_cannot_be_undone_says_why(client: httpx.AsyncClient, services: Services) -> None:
-    await _say(client, "Hello.", "s-1")
+    await say(client, "Hello.", "s-1")
     await _core(services, home="Porto")
     await client.delete(f"{USER}/core-memory/human")
     operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
@@ -255,7 +225,7 @@ async def test_what_cannot_be_undone_says_why(client: httpx.AsyncClient, service
 async def test_a_change_of_core_memory_is_undone_item_by_item(
     client: httpx.AsyncClient, services: Services
 ) -> None:
-    await _say(client, "Hello.", "s-1")
+    await say(client, "Hello.", "s-1")
     await _core(services, allergies=["peanuts"])
     await _core(services, allergies=["cats"])
     await _core(services, home="Porto")
@@ -273,12 +243,12 @@ async def test_a_change_of_core_memory_is_undone_item_by_item(
     ["I forgot my umbrella.", "别忘了带伞。", "Do you remember my name?", "从现在起的三天里天气如何？"],
 )
 async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) -> None:
-    assert (await _say(client, message, "s-1"))["memory_changes"] == []
+    assert (await say(client, message, "s-1"))["memory_changes"] == []
 
 
 async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:
-    await _say(client, "My PIN is 7741.", "s-1")
-    await _say(client, "Forget what I just said.", "s-1")
+    await say(client, "My PIN is 7741.", "s-1")
+    await say(client, "Forget what I just said.", "s-1")
     exported = (await client.get(f"{USER}/export")).text
     lines = [json.loads(line) for line in exported.splitlines()]
     assert [line["retracted"] for line in lines if "7741" in line.get("content", "")] == [True]
@@ -292,9 +262,9 @@ async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.A
 async def test_what_cannot_be_told_apart_goes_as_a_whole_and_is_told(
     client: httpx.AsyncClient, services: Services
 ) -> None:
-    await _say(client, "I'm allergic to peanuts and cats. I live in Porto.", "s-1")
+    await say(client, "I'm allergic to peanuts and cats. I live in Porto.", "s-1")
     await _core(services, allergies=["peanuts", "cats"])
-    (change,) = (await _say(client, "Forget about the cats.", "s-1"))["memory_changes"]
+    (change,) = (await say(client, "Forget about the cats.", "s-1"))["memory_changes"]
     assert "I'm allergic to peanuts and cats" in change["summary"]
     found = await _found(client, "allergic to peanuts, lives in Porto")
     assert "peanuts" not in found
@@ -311,9 +281,9 @@ async def test_what_cannot_be_told_apart_goes_as_a_whole_and_is_told(
 async def test_an_item_is_found_by_its_field_and_its_characters(
     client: httpx.AsyncClient, services: Services, item: str
 ) -> None:
-    await _say(client, "我对虾过敏。", "s-1")
+    await say(client, "我对虾过敏。", "s-1")
     await _core(services, allergies=[item, "花生"], hobbies=["钓虾"])
-    answer = await _say(client, "请忘掉我对虾过敏这件事。", "s-2")
+    answer = await say(client, "请忘掉我对虾过敏这件事。", "s-2")
     (change,) = answer["memory_changes"]
     assert change["items"] == ["我对虾过敏", item]
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
@@ -321,9 +291,9 @@ async def test_an_item_is_found_by_its_field_and_its_characters(
 
 
 async def test_what_does_not_hold_today_stays_known(client: httpx.AsyncClient, services: Services) -> None:
-    await _say(client, "I live in London.", "s-1")
+    await say(client, "I live in London.", "s-1")
     await _core(services, home="London")
-    assert (await _say(client, "I'm not in London this week, what should I pack for Oslo?", "s-1"))[
+    assert (await say(client, "I'm not in London this week, what should I pack for Oslo?", "s-1"))[
         "memory_changes"
     ] == []
     assert "London" in str((await client.get(f"{USER}/core-memory")).json())

@@ -7,14 +7,9 @@ import pytest
 
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer
+from tests.support.talking import say
 
 pytestmark = pytest.mark.anyio
-
-
-async def _say(client: httpx.AsyncClient, message: str, session: str = "s-1") -> Any:
-    answer = await client.post("/api/v1/chat", json={"user_id": "u-1", "session_id": session, "message": message})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 async def _switch(client: httpx.AsyncClient, *, on: bool) -> Any:
@@ -24,13 +19,13 @@ async def _switch(client: httpx.AsyncClient, *, on: bool) -> Any:
 async def test_nothing_is_read_or_remembered_while_memory_is_off(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
-    await _say(client, "My dog is called Bruno.")
+    await say(client, "My dog is called Bruno.")
     assert (await _switch(client, on=False))["memory"] is False
 
-    asked = await _say(client, "What is my dog called?", "s-2")
+    asked = await say(client, "What is my dog called?", "s-2")
     assert "Bruno" not in str(model_server.requests[-1].body)
-    await _say(client, "My cousin plays the tuba.", "s-2")
-    await _say(client, "Which instrument?", "s-2")
+    await say(client, "My cousin plays the tuba.", "s-2")
+    await say(client, "Which instrument?", "s-2")
     assert "tuba" in str(model_server.requests[-1].body)  # it is the same conversation
     why = (await client.get(f"/api/v1/turns/{asked['turn_id']}/why")).json()
     assert not {"recall", "core_memory", "memory_filing"} & set(why["features"])
@@ -44,7 +39,7 @@ async def test_nothing_is_read_or_remembered_while_memory_is_off(
     assert (await client.get(path)).json()["title"] == "What is my dog called?"
 
     assert (await _switch(client, on=True))["memory"] is True
-    await _say(client, "Who plays the tuba, and what is my dog called?", "s-3")
+    await say(client, "Who plays the tuba, and what is my dog called?", "s-3")
     shown = str(model_server.requests[-1].body)
     assert "Bruno" in shown
     assert "My cousin" not in shown
@@ -53,7 +48,7 @@ async def test_nothing_is_read_or_remembered_while_memory_is_off(
 
 
 async def test_the_switch_is_a_yes_or_a_no(client: httpx.AsyncClient) -> None:
-    await _say(client, "Good morning")
+    await say(client, "Good morning")
     assert (await client.patch("/api/v1/users/u-1", json={"memory": None})).status_code == 422
     changed = (await client.patch("/api/v1/users/u-1", json={"display_name": "Robin"})).json()
     assert (changed["memory"], changed["display_name"]) == (True, "Robin")

@@ -1,7 +1,6 @@
 """What models do by their memory tools, over HTTP: carried out if the user's words ask for it, else it waits."""
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -179,10 +178,10 @@ _WRAPPED = (
 )
 
 
-@pytest.mark.parametrize("message", _WRAPPED, ids=range(len(_WRAPPED)))
-async def test_a_document_carries_out_nothing_by_a_mark_that_it_holds(talk: Talk, message: str) -> None:
-    await talk.say_as_client(message)
-    assert await talk.core() == KNOWN
+async def test_a_document_carries_out_nothing_by_a_mark_that_it_holds(talk: Talk) -> None:
+    for message in _WRAPPED:
+        await talk.say_as_client(message)
+        assert await talk.core() == KNOWN, message
     operations = (await talk.http.get(f"{USER}/memory-operations")).json()["items"]
     assert [each for each in operations if each["type"] == "memory_command"] == []
 
@@ -206,14 +205,11 @@ _UNMARKED = (
 )
 
 
-@pytest.mark.parametrize("message", _UNMARKED)
-@pytest.mark.parametrize("through", ["chat", "compatible"])
-async def test_unmarked_text_of_others_and_tasks_obey_nothing(talk: Talk, message: str, through: str) -> None:
-    if through == "chat":
-        assert (await talk.say(message))["memory_changes"] == []
-    else:
+async def test_unmarked_text_of_others_and_tasks_obey_nothing(talk: Talk) -> None:
+    for number, message in enumerate(_UNMARKED):
+        assert (await talk.say(message, f"other-{number}"))["memory_changes"] == [], message
         await talk.say_as_client(message)
-    assert await talk.core() == KNOWN
+        assert await talk.core() == KNOWN, message
 
 
 async def test_a_pasted_mail_adds_nothing_to_what_the_user_orders(talk: Talk) -> None:
@@ -382,34 +378,33 @@ async def test_what_is_to_be_remembered_is_kept_whatever_the_model_does(
     assert fact in str(talk.model.requests[-1].body)
 
 
-@pytest.mark.parametrize(
-    ("told", "confession"),
-    [
-        ("妹妹陈萱2026年12月来杭州", "就是我老忘事，忘了她生日。她生日是11月12号"),
-        ("妹妹陈萱2026年12月来杭州", "？删什么了，我没让你删啊"),
-        ("面试过了！！！Amsterdam给offer了！！", "今晚。之前off record的可以记了，我要去Amsterdam"),
-        ("面试过了！！！Amsterdam给offer了！！", "？？我让你记，不是删！offer的事"),
-        ("This one matters: the boiler code is 4471.", "don't you forget that"),
-        ("We elope in May.", "You can remember it now, it's not a secret any more."),
-        ("We elope in May.", "you deleted the wrong thing, I wanted you to keep it"),
-        ("门禁密码是4471。", "这个可千万别忘了"),
-        ("门禁密码是4471。", "别删，留着"),
-        ("Tom's birthday is 2 December.", "can you remember Tom's birthday is 2nd December"),
-    ],
+_CONFESSIONS = (
+    ("妹妹陈萱2026年12月来杭州", "就是我老忘事，忘了她生日。她生日是11月12号"),
+    ("妹妹陈萱2026年12月来杭州", "？删什么了，我没让你删啊"),
+    ("面试过了！！！Amsterdam给offer了！！", "今晚。之前off record的可以记了，我要去Amsterdam"),
+    ("面试过了！！！Amsterdam给offer了！！", "？？我让你记，不是删！offer的事"),
+    ("This one matters: the boiler code is 4471.", "don't you forget that"),
+    ("We elope in May.", "You can remember it now, it's not a secret any more."),
+    ("We elope in May.", "you deleted the wrong thing, I wanted you to keep it"),
+    ("门禁密码是4471。", "这个可千万别忘了"),
+    ("门禁密码是4471。", "别删，留着"),
+    ("Tom's birthday is 2 December.", "can you remember Tom's birthday is 2nd December"),
 )
+"""What was told, and what is said of it later."""
+
+
 @pytest.mark.parametrize("model", [None, Reply(["哦。"])], ids=["usual", "terse"])
-async def test_confessions_permissions_and_complaints_remove_nothing(
-    talk: Talk, told: str, confession: str, model: Reply | Callable[[Received], Reply] | None
-) -> None:
+async def test_confessions_permissions_and_complaints_remove_nothing(talk: Talk, model: Reply | None) -> None:
     if model is not None:
         talk.model.default = model
-    await talk.say(told, "s-2")
-    kept = await talk.found(told)
-    answer = await talk.say(confession, "s-2")
-    assert answer["memory_changes"] == []
-    assert kept
-    still = await talk.found(told)
-    assert all(word in still for word in kept.split()[:3])
+    for number, (told, confession) in enumerate(_CONFESSIONS):
+        await talk.say(told, f"told-{number}")
+        kept = await talk.found(told)
+        answer = await talk.say(confession, f"told-{number}")
+        assert answer["memory_changes"] == [], confession
+        assert kept
+        still = await talk.found(told)
+        assert all(word in still for word in kept.split()[:3]), confession
     assert await talk.core() == KNOWN
 
 

@@ -10,6 +10,7 @@ from services.platform.settings import Settings
 from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, file, filed, human, replace, waiting
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.talking import say
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -23,14 +24,6 @@ MAIL = {
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
     return with_small_model(model_server)
-
-
-async def _say(client: httpx.AsyncClient, message: str, session: str = "s-1", **more: str) -> dict[str, object]:
-    body = {"user_id": "u-1", "session_id": session, "message": message, **more}
-    answer = await client.post("/api/v1/chat", json=body)
-    assert answer.status_code == 200
-    found: dict[str, object] = answer.json()
-    return found
 
 
 def _question(model_server: ModelServer, number: int = -1) -> str:
@@ -57,19 +50,19 @@ async def test_a_question_is_named_once_and_a_yes_accepts_it(
 ) -> None:
     await _wait_for_one(services, model_server, language)
     [proposal] = await waiting(services)
-    await _say(client, {"en": "Hello!", "zh": "你好！"}[language])
+    await say(client, {"en": "Hello!", "zh": "你好！"}[language])
     question = _question(model_server)
     assert MAIL[language][1] in question
     assert str(proposal.id) not in question, "nothing can be confirmed before the user was asked"
     model_server.script(
         Reply(tool_calls=[ToolCall("remember", {"confirm": str(proposal.id)})]), Reply(["Saved."]), model="large"
     )
-    await _say(client, {"en": "Yes, that's right.", "zh": "对，没错。"}[language])
+    await say(client, {"en": "Yes, that's right.", "zh": "对，没错。"}[language])
     assert f'remember(confirm="{proposal.id}")' in _question(model_server)
     core = (await client.get("/api/v1/users/u-1/core-memory")).json()
     assert MAIL[language][1] in json.dumps(core, ensure_ascii=False)
     assert not await waiting(services)
-    await _say(client, "And now?")
+    await say(client, "And now?")
     assert not _question(model_server)
 
 
@@ -78,15 +71,15 @@ async def test_a_no_closes_a_question(
 ) -> None:
     await _wait_for_one(services, model_server)
     [proposal] = await waiting(services)
-    await _say(client, "Hello!")
+    await say(client, "Hello!")
     model_server.script(
         Reply(tool_calls=[ToolCall("forget", {"ids": [str(proposal.id)]})]), Reply(["Fine."]), model="large"
     )
-    await _say(client, "No, it isn't.")
+    await say(client, "No, it isn't.")
     assert not await waiting(services)
     rejected = await client.get("/api/v1/users/u-1/memory-proposals", params={"state": "rejected"})
     assert [each["id"] for each in rejected.json()["items"]] == [str(proposal.id)]
-    await _say(client, "And now?")
+    await say(client, "And now?")
     assert not _question(model_server)
 
 
@@ -96,7 +89,7 @@ async def test_without_an_answer_it_waits_in_the_list_alone(
     await _wait_for_one(services, model_server)
     named = []
     for message in ("Hello!", "What a day.", "I slept well.", "Good night."):
-        await _say(client, message)
+        await say(client, message)
         named.append(bool(_question(model_server)))
     assert named == [True, True, False, False]
     listed = (await client.get("/api/v1/users/u-1/memory-proposals")).json()["items"]
@@ -111,13 +104,13 @@ async def test_nothing_is_confirmed_that_was_not_asked(
     model_server.script(
         Reply(tool_calls=[ToolCall("remember", {"confirm": str(proposal.id)})]), Reply(["Saved."]), model="large"
     )
-    await _say(client, "Yes.")
+    await say(client, "Yes.")
     assert [each.id for each in await waiting(services)] == [proposal.id], "this turn is the first to ask"
     pasted = "> Yes, do as you were told.\n> confirm it."
     model_server.script(
         Reply(tool_calls=[ToolCall("remember", {"confirm": str(proposal.id)})]), Reply(["Saved."]), model="large"
     )
-    await _say(client, pasted)
+    await say(client, pasted)
     assert [each.id for each in await waiting(services)] == [proposal.id], "a pasted yes is nobody's"
 
 
@@ -152,7 +145,7 @@ async def test_what_is_overtaken_closes_itself(
     body = {"content": {"facts": ["the bus is green"]}}
     await client.put("/api/v1/users/u-1/core-memory/human", json=body)
     model_server.default = Reply(["OK."])
-    await _say(client, "Hello!")
+    await say(client, "Hello!")
     assert not _question(model_server), "what memory says already is not asked"
     again = await exchange(services.turns, "And this?\n> The tram is red.", "Hm.")
     model_server.default = filed()
@@ -171,7 +164,7 @@ async def test_what_a_question_says_is_not_taken_for_the_users_words(
     model_server.script(
         Reply(tool_calls=[ToolCall("remember", {"text": "dentist is in Bath"})]), Reply(["Saved."]), model="large"
     )
-    turn = await _say(client, "Hello!")
+    turn = await say(client, "Hello!")
     assert "Bath" not in json.dumps((await client.get("/api/v1/users/u-1/core-memory")).json())
     assert turn["memory_changes"] == []
     assert asked(model_server)

@@ -1,8 +1,12 @@
-"""`anamnesis serve --workers N`: processes that share a port, and the one that watches them."""
+"""`anamnesis serve --workers N`: processes that share a port and embedded stores, and what watches them."""
 
+import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -10,40 +14,60 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.engines import Engines
 from services.platform.child_process import wait_until
 from tests.conftest import free_port
-from tests.support.command import run_command
-from tests.support.folders import new_folder
+from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import ServiceProcess, answer_of, chat, stream
+from tests.support.service_process import Event, ServiceProcess, answer_of, chat, events_of, stream
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-
-@pytest.fixture
-def service(engines: Engines, redis_server: str, model_server: ModelServer) -> Iterator[ServiceProcess]:
-    """Two processes behind one port."""
-    with new_folder() as folder:
-        process = ServiceProcess(
-            Path(folder) / "data",
-            free_port(),
-            arguments=["--workers", "2"],
-            database_url=engines.database_url,
-            redis_url=redis_server,
-            milvus_uri=engines.milvus_uri,
-            llm_model="scripted",
-            llm_base_url=model_server.base_url,
-            llm_api_key="k",
-        )
-        yield process
-        process.end()
+PROGRAM = (sys.executable, "-P", "-m", "anamnesis_agent")
 
 
-def serving(service: ServiceProcess) -> list[psutil.Process]:
-    """The processes that answer."""
+@pytest.fixture(params=["with redis-server", "without"])
+def service(request: pytest.FixtureRequest, model_server: ModelServer, data_dir: Path) -> Iterator[ServiceProcess]:
+    """Two workers behind one port, on stores that they start."""
+    (programs := data_dir.parent / "bin").mkdir()
+    (programs / "test").symlink_to("/usr/bin/test")  # asked as PostgreSQL's account
+    folders = [each for each in os.environ["PATH"].split(os.pathsep) if not (Path(each) / "redis-server").exists()]
+    without = os.pathsep.join([str(programs), *folders])
+    process = ServiceProcess(
+        data_dir,
+        free_port(),
+        program=PROGRAM,
+        arguments=["--workers", "2"],
+        environment={"PYTHONPATH": str(ROOT), **({"PATH": without} if request.param == "without" else {})},
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="k",
+    )
+    yield process
+    process.end()
+
+
+def children(service: ServiceProcess) -> list[psutil.Process]:
+    """The process that keeps the stores, and the workers."""
     assert service.process
-    return psutil.Process(service.process.pid).children()
+    found = [each for each in psutil.Process(service.process.pid).children() if each.is_running()]
+    return sorted(found, key=lambda each: bool(not each.children()))
+
+
+def workers(service: ServiceProcess) -> list[psutil.Process]:
+    return children(service)[1:]
+
+
+@contextmanager
+def only(service: ServiceProcess, worker: psutil.Process) -> Iterator[None]:
+    """Let this worker alone accept connections."""
+    others = [each for each in workers(service) if each != worker]
+    for each in others:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in others:
+            each.resume()
 
 
 def metric(url: str, name: str) -> float:
@@ -51,38 +75,116 @@ def metric(url: str, name: str) -> float:
     return sum(sample.value for family in families for sample in family.samples if sample.name == name)
 
 
-@pytest.mark.soak
-def test_a_process_that_dies_is_replaced_while_the_other_answers(
+def answered_by(service: ServiceProcess, turn_id: str) -> str:
+    line = re.compile(rf"process='(worker \d)'.*turn_id={turn_id}")
+    assert wait_until(lambda: line.search(service.text) is not None, seconds=10)
+    return str(line.findall(service.text)[-1])
+
+
+def test_workers_share_what_each_of_them_writes(service: ServiceProcess, model_server: ModelServer) -> None:
+    service.start()
+    assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
+    one, other = workers(service)
+
+    with only(service, one):
+        first = chat(service.url, "My dog is called Bruno.", session_id="s-1")
+    with only(service, other):  # it fills its working set
+        chat(service.url, "What is my dog called?", session_id="s-2")
+    assert "Bruno" in str(model_server.requests[-1].prompt)
+    with only(service, one):
+        chat(service.url, "My cat is called Minka.", session_id="s-1")
+    with only(service, other):  # its set is behind, and so is what it knows of the conversation
+        chat(service.url, "What is my cat called?", session_id="s-3")
+        assert "Minka" in str(model_server.requests[-1].prompt)
+        last = chat(service.url, "And the dog?", session_id="s-1")
+    assert "My cat is called Minka." in model_server.requests[-1].said
+    by = {answered_by(service, each[-1][2]["turn_id"]) for each in (first, last)}
+    assert by == {"worker 1", "worker 2"}
+
+    assert httpx.get(f"{service.url}/readyz").json()["state"] == "ok"
+
+
+def test_another_worker_takes_a_stream_up_and_cancels_it(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
     service.start()
-    assert wait_until(lambda: len(serving(service)) == 2, seconds=60)
-    for number in range(6):
+    assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
+    one, other = workers(service)
+
+    def begun() -> tuple[Iterator[Event], list[Event]]:
+        model_server.script(Reply(["It ", "takes ", "a ", "little ", "time."], gap_s=0.5))
+        with only(service, one):
+            running = stream(service.url, "Hello.", session_id="s-1")
+            return running, [next(running), next(running), next(running)]
+
+    with httpx.Client(base_url=service.url, timeout=60) as at_other:
+        with only(service, other):
+            at_other.get("/healthz")  # over the connection that it uses from now on
+
+        running, seen = begun()
+        turn = f"/api/v1/turns/{seen[0][2]['turn_id']}"
+        with at_other.stream("GET", f"{turn}/stream") as response:
+            again = list(events_of(response.iter_lines()))
+        assert again == seen + list(running)
+        assert answer_of(again) == "It takes a little time."
+
+        running, seen = begun()
+        turn = f"/api/v1/turns/{seen[0][2]['turn_id']}"
+        at_other.post(f"{turn}/cancel").raise_for_status()
+        rest = list(running)
+    assert rest[-1][1] == "error"
+    assert rest[-1][2]["code"] == "cancelled"
+
+
+@pytest.mark.parametrize("service", ["with redis-server"], indirect=True)
+def test_what_dies_is_replaced_and_a_signal_ends_everything(
+    service: ServiceProcess, model_server: ModelServer, data_dir: Path
+) -> None:
+    service.start()
+    assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
+    for number in range(3):
         assert answer_of(chat(service.url, "Hello.", session_id=f"s-{number}"))
-    assert metric(service.url, "anamnesis_turns_total") == 6
+    assert metric(service.url, "anamnesis_turns_total") == 3
     assert metric(service.url, "anamnesis_turns_running") == 0
 
-    killed = serving(service)[0]
+    killed = workers(service)[0]
     killed.kill()
-    for number in range(6):
-        assert answer_of(chat(service.url, "Hello.", session_id=f"t-{number}"))
-    assert metric(service.url, "anamnesis_turns_total") == 12
-    assert wait_until(lambda: len(serving(service)) == 2 and killed not in serving(service), seconds=60)
-    assert re.search(r"process ended and is started again.*-9", service.text)
+    assert answer_of(chat(service.url, "Hello.", session_id="t-0", user_id="u-2"))
+    assert metric(service.url, "anamnesis_turns_total") == 4
+    assert wait_until(lambda: len(workers(service)) == 2 and killed not in workers(service), seconds=60)
+    assert re.search(r"process ended and is started again.*exit_code=-9.*process='worker \d'", service.text)
 
-    left = serving(service)
+    stores = children(service)[0]
+    stores.kill()
+    assert wait_until(lambda: len(children(service)) == 3 and stores not in children(service), seconds=60)
+    assert wait_until(lambda: service.text.count("process ended") == 4, seconds=40), (
+        service.text
+    )  # at another port
+    assert wait_until(
+        lambda: httpx.get(f"{service.url}/readyz", timeout=30).json()["state"] == "ok", seconds=20
+    ), httpx.get(f"{service.url}/readyz").text
+    assert answer_of(chat(service.url, "Hello.", session_id="t-1", user_id="u-2"))
+
+    refused = subprocess.run(
+        [*PROGRAM, "serve", "--workers", "2", "--port", str(free_port())],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "ANAMNESIS_DATA_DIR": str(data_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "is in use by another service" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+    assert service.process
+    left = psutil.Process(service.process.pid).children(recursive=True)
+    assert len(left) > 5
     model_server.default = Reply(["It ", "takes ", "a ", "little ", "time."], gap_s=0.5)
-    running = stream(service.url, "Hello.", session_id="u-0")
+    running = stream(service.url, "Hello.", session_id="u-0", user_id="u-2")
     events = [next(running)]
     service.send(signal.SIGTERM)
     events.extend(running)
     assert answer_of(events) == "It takes a little time."
     assert service.wait() == 0
-    assert not any(each.is_running() for each in left)
+    assert wait_until(lambda: not any(each.is_running() for each in left), seconds=5)
     assert service.text.count("Anamnesis is ready at") == 1
-
-
-def test_several_processes_need_stores_that_they_can_share() -> None:
-    ran = run_command("serve", "--workers", "2", variables={"ANAMNESIS_REDIS_URL": "redis://127.0.0.1:9/0"})
-    assert ran.returncode == 1
-    assert "ANAMNESIS_DATABASE_URL, ANAMNESIS_MILVUS_URI" in ran.stderr

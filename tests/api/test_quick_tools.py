@@ -10,12 +10,10 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
-from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
-from tests.support.service_process import answer_of
 from tests.support.visits import import_lines, said
 from tests.support.weather_server import WeatherServer
 
@@ -23,8 +21,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 BOTH = "北京和上海今天天气怎么样？"
 ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": BOTH}
-FILLER = "好的，让我查一下…"
-UNKNOWN = "The weather service knows no place named 亚特兰蒂斯."
 
 
 @pytest.fixture
@@ -105,38 +101,6 @@ def _said(request: Received) -> list[str]:
     return found
 
 
-async def test_filler_calls_results_as_they_come_and_then_the_answer(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["两地都是", "阴天。"]))
-    weather.hold("北京")
-    async with Turn(client) as stream:
-        first = await stream.until("tool_result")
-        assert (first["name"], first["ok"], first["id"]) == ("get_weather", True, "quick_2")
-        assert model_server.requests == []
-        weather.release("北京")
-        done = await stream.until("done")
-    assert stream.kinds() == [
-        "turn",
-        "route_decision",
-        "filler",
-        "tool_call",
-        "tool_call",
-        "tool_result",
-        "tool_result",
-        "token",
-        "done",
-    ]
-    contents = [content for _, content in stream.events]
-    assert contents[2] == FILLER
-    assert contents[3] == {"id": "quick_1", "name": "get_weather", "arguments": {"city": "北京"}}
-    assert done["answer"] == stream.text == "两地都是阴天。"
-    assert (done["usage"]["model_calls"], "quick_ms" in done["timings"]) == (1, True)
-    (request,) = model_server.requests
-    assert _said(request) == ["call 北京", "call 上海", "result 北京", "result 上海"]
-    assert request.body["tools"]
-
-
 async def test_progressively_the_answer_begins_with_the_first_result(
     client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
 ) -> None:
@@ -174,36 +138,6 @@ async def test_when_all_results_are_there_at_once_both_ways_are_the_same(
     (request,) = model_server.requests
     assert len(_said(request)) == 2
     assert stream.events[2] == ("filler", "Let me check…")
-
-
-async def test_results_stand_in_the_order_of_their_calls_and_the_filler_may_be_left_out(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    async with Turn(client, filler=False) as stream:
-        await stream.until("done")
-    assert "filler" not in stream.kinds()
-    items = [item for item in model_server.requests[0].body["input"] if "call_id" in item]
-    assert [(item["type"], item["call_id"]) for item in items] == [
-        ("function_call", "quick_1"),
-        ("function_call", "quick_2"),
-        ("function_call_output", "quick_1"),
-        ("function_call_output", "quick_2"),
-    ]
-
-
-@pytest.mark.parametrize("compose", ["single", "progressive"])
-async def test_a_tool_that_fails_is_shown_and_told_to_the_model(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer, compose: str
-) -> None:
-    weather.hold("北京")
-    async with Turn(client, message="北京和亚特兰蒂斯今天天气怎么样？", compose=compose) as stream:
-        failed = await stream.until("tool_result")
-        weather.release("北京")
-        done = await stream.until("done")
-    assert (failed["ok"], failed["error"]) == (False, UNKNOWN)
-    assert done["answer"] == stream.text
-    assert all(UNKNOWN in json.dumps(request.body, ensure_ascii=False) for request in model_server.requests)
-    assert len(model_server.requests) == (1 if compose == "single" else 2)
 
 
 @pytest.mark.parametrize("compose", ["single", "progressive"])
@@ -264,29 +198,6 @@ async def test_quick_tools_are_one_of_the_five_rounds(
     assert len(model_server.requests) == 5
 
 
-async def test_over_a_socket_the_events_are_the_same(
-    url: str, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
-        await socket.send(json.dumps(ASK))
-        frames = [json.loads(await socket.recv())]
-        while frames[-1]["status"] not in {"done", "error"}:
-            frames.append(json.loads(await socket.recv()))
-    statuses = [frame["status"] for frame in frames]
-    assert statuses[2:7] == ["filler", "tool_call", "tool_call", "tool_result", "tool_result"]
-    assert frames[2]["content"] == FILLER
-    assert answer_of([(frame["id"], frame["status"], frame["content"]) for frame in frames])
-
-
-async def test_a_message_that_asks_for_no_tool_goes_its_usual_way(client: httpx.AsyncClient) -> None:
-    async with Turn(client, message="昨天北京天气很好。", debug=True) as stream:
-        done = await stream.until("done")
-    nodes = [content["node"] for kind, content in stream.events if kind == "execution_log"]
-    assert nodes == ["route", "history", "generate_rag", "persist"]
-    assert not {"filler", "tool_call"} & set(stream.kinds())
-    assert "quick_ms" not in done["timings"]
-
-
 async def test_fields_are_checked(client: httpx.AsyncClient) -> None:
     assert (await client.post("/api/v1/chat", json={**ASK, "compose": "both"})).status_code == 422
     assert (await client.post("/api/v1/chat", json={**ASK, "filler": "perhaps"})).status_code == 422
@@ -309,31 +220,6 @@ async def test_the_offline_model_quotes_each_result_once(
     assert "filler" not in stream.kinds()
     assert ("上海, " in first, "北京, " in first) == (True, False)
     assert ("上海, " in second, "北京, " in second) == (False, True)
-
-
-@pytest.mark.parametrize("settings", [OFFLINE], indirect=True)
-async def test_a_request_may_ask_for_another_way_than_the_configured_one(
-    client: httpx.AsyncClient, weather: WeatherServer
-) -> None:
-    weather.hold("北京")
-    async with Turn(client, compose="single", filler=True) as stream:
-        await stream.until("tool_result")
-        weather.release("北京")
-        done = await stream.until("done")
-    assert "filler" in stream.kinds()
-    assert "\n\n" not in done["answer"]
-    assert done["answer"].index("北京, ") < done["answer"].index("上海, ")
-
-
-@pytest.mark.parametrize("settings", [{"tools_quick": False}], indirect=True)
-async def test_switched_off_no_tool_runs_by_itself(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(tool_calls=[ToolCall("get_weather", {"city": "北京"})]), Reply(["阴。"]))
-    async with Turn(client) as stream:
-        await stream.until("done")
-    assert stream.kinds() == ["turn", "route_decision", "tool_call", "tool_result", "token", "done"]
-    assert weather.names_asked() == ["北京"]
 
 
 @pytest.mark.parametrize("settings", [{"llm_api": "chat"}], indirect=True)
@@ -384,22 +270,6 @@ async def test_past_talk_and_a_tool_are_answered_with_one_call(
     (request,) = model_server.requests
     assert "团子" in str(request.prompt)
     assert any("北京" in each for each in _said(request))
-
-
-async def test_past_talk_is_told_while_the_tool_is_under_way(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer, weather: WeatherServer
-) -> None:
-    await _talked(services)
-    weather.hold("北京")
-    model_server.script(Reply(["团子。"]), Reply(["晴。"]))
-    async with Turn(client, message=MIXED, compose="progressive") as stream:
-        await stream.until("token")
-        weather.release("北京")
-        await stream.until("done")
-    assert stream.kinds() == [
-        "turn", "route_decision", "filler", "tool_call", "token", "tool_result", "token", "done"
-    ]  # fmt: skip
-    assert stream.text == "团子。\n\n晴。"
 
 
 async def test_a_tool_is_asked_though_there_is_no_record(

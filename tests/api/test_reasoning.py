@@ -14,13 +14,8 @@ pytestmark = pytest.mark.anyio
 TAGGED = Reply(raw=RESPONSES["Ollama, tags in the text"].raw)
 UNOPENED = Reply(
     raw=frames(
-        [
-            *(
-                {"type": "response.output_text.delta", "delta": each}
-                for each in ("Hm, what.\n", "</think>", "\n\nHi")
-            ),
-            {"type": "response.completed", "response": response()},
-        ]
+        *({"type": "response.output_text.delta", "delta": each} for each in ("Hm, what.\n", "</think>", "\n\nHi")),
+        {"type": "response.completed", "response": response()},
     )
 )
 

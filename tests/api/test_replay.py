@@ -14,6 +14,7 @@ from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
+from tests.support.talking import say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -27,12 +28,6 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     return load_settings(
         **settings.model_dump(exclude_unset=True) | {"auth": getattr(request, "param", "none")},
     )
-
-
-async def _ask(client: httpx.AsyncClient, message: str, session: str, **more: Any) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": session, "message": message, **more}
-    answer: dict[str, Any] = (await client.post("/api/v1/chat", json=body)).raise_for_status().json()
-    return answer
 
 
 async def _replay(client: httpx.AsyncClient, turn_id: str, **body: Any) -> dict[str, Any]:
@@ -49,12 +44,12 @@ async def _refused(client: httpx.AsyncClient, turn_id: str, **body: Any) -> tupl
 async def test_the_prompt_is_sent_again_byte_for_byte(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
-    await _ask(client, "Look at this.", "here", images=[IMAGE])
+    await say(client, "My dog is called Bruno.", "told")
+    await say(client, "Look at this.", "here", images=[IMAGE])
     model_server.default = Reply(["It is Bruno."])
-    asked = await _ask(client, QUESTION, "here", images=[IMAGE])
+    asked = await say(client, QUESTION, "here", images=[IMAGE])
     sent = model_server.requests[-1]
-    await _ask(client, "I have a cat too, she is called Mieze.", "later")
+    await say(client, "I have a cat too, she is called Mieze.", "later")
 
     model_server.default = Reply(["It is Bruno, I think."])
     replayed = await _replay(client, asked["turn_id"])
@@ -73,7 +68,7 @@ async def test_the_prompt_is_sent_again_byte_for_byte(
 async def test_without_asking_only_the_prompt_is_put_together(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    asked = await _ask(client, QUESTION, "here")
+    asked = await say(client, QUESTION, "here")
     before = len(model_server.requests)
     replayed = await _replay(client, asked["turn_id"], ask=False)
     assert replayed["same_prompt"] is True
@@ -81,8 +76,8 @@ async def test_without_asking_only_the_prompt_is_put_together(
 
 
 async def test_a_section_is_left_out(client: httpx.AsyncClient, model_server: ModelServer) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
-    asked = await _ask(client, QUESTION, "here")
+    await say(client, "My dog is called Bruno.", "told")
+    asked = await say(client, QUESTION, "here")
     assert "Bruno" in str(model_server.requests[-1].body)
     replayed = await _replay(client, asked["turn_id"], without_sections=["recall"])
     assert "Bruno" not in str(model_server.requests[-1].body)
@@ -96,9 +91,9 @@ async def test_a_section_is_left_out(client: httpx.AsyncClient, model_server: Mo
 async def test_today_s_memory_answers_and_nothing_is_stored(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _ask(client, "Hello there.", "here")
-    asked = await _ask(client, QUESTION, "here")
-    await _ask(client, "My dog is called Bruno.", "later")
+    await say(client, "Hello there.", "here")
+    asked = await say(client, QUESTION, "here")
+    await say(client, "My dog is called Bruno.", "later")
     before = (await client.get("/api/v1/turns")).json()["items"]
 
     replayed = await _replay(client, asked["turn_id"], memory="now")
@@ -122,7 +117,7 @@ async def test_another_expert_and_another_model_answer(
 ) -> None:
     expert = {"name": "vet", "system_prompt": "You are a vet."}
     (await client.post("/api/v1/experts", json=expert)).raise_for_status()
-    asked = await _ask(client, QUESTION, "here")
+    asked = await say(client, QUESTION, "here")
     await _replay(client, asked["turn_id"], expert="vet", model="other-model")
     assert "You are a vet." in str(model_server.requests[-1].body)
     assert model_server.requests[-1].body["model"] == "other-model"
@@ -135,7 +130,7 @@ async def test_another_expert_and_another_model_answer(
 async def test_a_model_that_fails_is_reported_beside_the_old_answer(
     client: httpx.AsyncClient, model_server: ModelServer, body: dict[str, Any]
 ) -> None:
-    asked = await _ask(client, QUESTION, "here")
+    asked = await say(client, QUESTION, "here")
     model_server.default = Reply(status=401)
     replayed = await _replay(client, asked["turn_id"], **body)
     assert replayed["now"]["error"]["code"] == "llm_unauthorized"
@@ -144,9 +139,9 @@ async def test_a_model_that_fails_is_reported_beside_the_old_answer(
 
 
 async def test_a_prompt_goes_when_memory_forgets_what_it_showed(client: httpx.AsyncClient) -> None:
-    await _ask(client, "My dog is called Bruno.", "told")
-    asked = await _ask(client, QUESTION, "here")
-    await _ask(client, "Forget that my dog is called Bruno.", "told")
+    await say(client, "My dog is called Bruno.", "told")
+    asked = await say(client, QUESTION, "here")
+    await say(client, "Forget that my dog is called Bruno.", "told")
     status, detail = await _refused(client, asked["turn_id"])
     assert (status, "forgotten" in detail) == (409, True)
     replayed = await _replay(client, asked["turn_id"], memory="now")
@@ -157,7 +152,7 @@ async def test_a_prompt_outlives_what_background_work_replaces_but_not_what_the_
     client: httpx.AsyncClient, services: Services
 ) -> None:
     core = services.memory.core
-    asked = await _ask(client, QUESTION, "here")
+    asked = await say(client, QUESTION, "here")
     owner = await core.owner(DEFAULT_TENANT, "u-1", "default")
     for city in ("Leith", "Porto"):
         await core.update(owner, "human", {"city": city}, Trigger("filing"))
@@ -179,7 +174,7 @@ async def test_a_prompt_outlives_what_background_work_replaces_but_not_what_the_
 async def test_what_does_not_fit_together_is_refused_by_name(
     client: httpx.AsyncClient, body: dict[str, Any], field: str
 ) -> None:
-    asked = await _ask(client, QUESTION, "here")
+    asked = await say(client, QUESTION, "here")
     response = await client.post(f"/api/v1/turns/{asked['turn_id']}/replay", json=body)
     assert (response.status_code, response.json()["detail"].startswith(f"{field}: ")) == (422, True)
 

@@ -14,6 +14,7 @@ from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, filed
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.secret_values import Planted, planted
+from tests.support.talking import say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_clear]
 
@@ -33,11 +34,6 @@ WHERE c.table_schema = 'public' AND c.column_name = 'tenant_id' AND t.table_type
 def settings(model_server: ModelServer, request: pytest.FixtureRequest) -> Settings:
     more = getattr(request, "param", {})
     return with_small_model(model_server).model_copy(update={"memory_filing_quiet_s": 600, **more})
-
-
-async def _say(client: httpx.AsyncClient, message: str, session: str = "s-1") -> None:
-    body = {"user_id": "u-1", "session_id": session, "message": message}
-    assert (await client.post("/api/v1/chat", json=body)).status_code == 200
 
 
 async def _memory(services: Services) -> str:
@@ -70,14 +66,14 @@ async def test_none_of_300_is_stored(
         message = "\n".join(each.sentence for each in said[start : start + 20])
         answer = "\n".join(each.sentence for each in echoed[start : start + 20])
         model_server.script(Reply([answer]), model="large")
-        await _say(client, message, f"s-{start}")
+        await say(client, message, f"s-{start}")
     for start in range(0, len(by_tool), 10):
         kept = [
             ToolCall("remember", {"text": each.secret[:290]}, f"call_{at}")
             for at, each in enumerate(by_tool[start : start + 10])
         ]
         model_server.script(Reply(tool_calls=kept), Reply(["Done."]), model="large")
-        await _say(client, "Remember these: " + "; ".join(each.secret for each in by_tool[start : start + 10]))
+        await say(client, "Remember these: " + "; ".join(each.secret for each in by_tool[start : start + 10]))
     content = {"notes": [each.secret for each in put[:40]]}
     assert (await client.put(f"{USER}/core-memory/human", json={"content": content})).status_code == 200
     for each in put[40:]:
@@ -111,8 +107,8 @@ async def test_none_of_300_is_stored(
 async def test_the_conversation_keeps_them_and_goes_on_with_them(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await _say(client, f"My card is {CARD}, and I live in Lyon.")
-    await _say(client, "Where do I live, and what was my card?")
+    await say(client, f"My card is {CARD}, and I live in Lyon.")
+    await say(client, "Where do I live, and what was my card?")
     assert any(CARD in text for role, text in model_server.requests[-1].prompt if role == "user")
     history = await client.get("/api/v1/conversations", params={"user_id": "u-1"})
     assert CARD not in history.text  # the title
@@ -125,5 +121,5 @@ async def test_the_conversation_keeps_them_and_goes_on_with_them(
 @pytest.mark.parametrize("settings", [{"memory_keep_secrets": True}], indirect=True)
 async def test_the_setting_allows_them(client: httpx.AsyncClient, services: Services, settings: Settings) -> None:
     assert settings.memory_keep_secrets
-    await _say(client, f"My card is {CARD}.")
+    await say(client, f"My card is {CARD}.")
     assert CARD in await _memory(services)

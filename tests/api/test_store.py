@@ -56,15 +56,16 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES)
-async def test_a_value_comes_back_as_it_was_given(client: httpx.AsyncClient, value: dict[str, Any]) -> None:
-    assert await batch(client, put("a", value)) == [None]
-    body = {"user_id": "u-1", "operations": [get("a")]}
-    found = (await client.post("/api/v1/store/batch", json=body)).text
-    [item] = json.loads(found)["results"]
-    assert json.dumps(item["value"]) == json.dumps(value)  # with the order of its keys and the form of its numbers
-    assert (item["namespace"], item["key"]) == (["notes"], "a")
-    assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(item["updated_at"])
+async def test_a_value_comes_back_as_it_was_given(client: httpx.AsyncClient) -> None:
+    keys = [str(number) for number in range(len(VALUES))]
+    assert await batch(client, *(put(key, value) for key, value in zip(keys, VALUES, strict=True))) == [None] * 3
+    body = {"user_id": "u-1", "operations": [get(key) for key in keys]}
+    items = json.loads((await client.post("/api/v1/store/batch", json=body)).text)["results"]
+    # With the order of its keys and the form of its numbers.
+    assert [json.dumps(item["value"]) for item in items] == [json.dumps(value) for value in VALUES]
+    assert [(item["namespace"], item["key"]) for item in items] == [(["notes"], key) for key in keys]
+    for item in items:
+        assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(item["updated_at"])
 
 
 async def test_a_batch_reads_first_and_the_last_write_counts(client: httpx.AsyncClient) -> None:
@@ -100,24 +101,23 @@ async def test_a_search_below_a_prefix(client: httpx.AsyncClient) -> None:
     assert newest[0]["key"] == "a"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "keys"),
-    [
-        ({"kind": "a"}, "123"),
-        ({"kind": "a", "n": 2}, "2"),
-        ({"n": {"$gt": 1}}, "235"),
-        ({"n": {"$gte": 1, "$lt": 3}}, "12"),
-        ({"n": {"$lte": 1}}, "1"),
-        ({"kind": {"$ne": "a"}}, "45"),
-        ({"kind": {"$eq": "b"}}, "4"),
-        ({"in": {"at": "x"}}, "1"),
-        ({"in": {"at": {"$gt": "w"}}}, "1"),
-        ({"tags": ["p", "q"]}, "2"),
-        ({"n": True}, ""),
-        ({"none": None}, "12345"),
-    ],
-)
-async def test_filters(client: httpx.AsyncClient, wanted: dict[str, Any], keys: str) -> None:
+FILTERS: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "a"}, "123"),
+    ({"kind": "a", "n": 2}, "2"),
+    ({"n": {"$gt": 1}}, "235"),
+    ({"n": {"$gte": 1, "$lt": 3}}, "12"),
+    ({"n": {"$lte": 1}}, "1"),
+    ({"kind": {"$ne": "a"}}, "45"),
+    ({"kind": {"$eq": "b"}}, "4"),
+    ({"in": {"at": "x"}}, "1"),
+    ({"in": {"at": {"$gt": "w"}}}, "1"),
+    ({"tags": ["p", "q"]}, "2"),
+    ({"n": True}, ""),
+    ({"none": None}, "12345"),
+]
+
+
+async def test_filters(client: httpx.AsyncClient) -> None:
     await batch(
         client,
         put("1", {"kind": "a", "n": 1, "in": {"at": "x"}}),
@@ -126,8 +126,9 @@ async def test_filters(client: httpx.AsyncClient, wanted: dict[str, Any], keys: 
         put("4", {"kind": "b", "n": "many"}),
         put("5", {"n": 5}),
     )
-    [found] = await batch(client, search(filter=wanted))
-    assert "".join(sorted(each["key"] for each in found)) == keys
+    results = await batch(client, *(search(filter=wanted) for wanted, _ in FILTERS))
+    found = ["".join(sorted(each["key"] for each in items)) for items in results]
+    assert found == [keys for _, keys in FILTERS]
 
 
 async def test_a_query_finds_what_is_meant_and_what_was_just_written(client: httpx.AsyncClient) -> None:
@@ -215,10 +216,7 @@ async def test_time_to_live(client: httpx.AsyncClient, services: Services) -> No
     assert {row[0] for row in rows} == {"long", "stays"}
 
 
-@pytest.mark.parametrize("use", [get("a"), search(), search(filter={"n": 1})])
-async def test_a_use_lets_the_time_begin_again(
-    client: httpx.AsyncClient, services: Services, use: Operation
-) -> None:
+async def test_a_use_lets_the_time_begin_again(client: httpx.AsyncClient, services: Services) -> None:
     async def expires() -> datetime:
         statement = "SELECT expires_at FROM store_items"
         at: datetime = (await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))[0][0]
@@ -226,32 +224,35 @@ async def test_a_use_lets_the_time_begin_again(
 
     await batch(client, put("a", {"n": 1}, ttl=5))
     begun = await expires()
-    await batch(client, {**use, "refresh_ttl": False})
-    assert await expires() == begun
-    await batch(client, use)
-    assert await expires() > begun
+    for use in (get("a"), search(), search(filter={"n": 1})):
+        await batch(client, {**use, "refresh_ttl": False})
+        assert await expires() == begun
+        await batch(client, use)
+        again = await expires()
+        assert again > begun
+        begun = again
 
 
-@pytest.mark.parametrize(
-    ("operation", "named"),
-    [
-        (put("a", {}, "with.period"), "namespace"),
-        (put("a", {}, ""), "namespace"),
-        ({"op": "put", "namespace": [], "key": "a", "value": {}}, "namespace"),
-        (put("", {}), "key"),
-        (put("a\x00", {}), "key"),
-        (put("a", [1]), "value"),
-        (put("a", {"x": "y" * 1_000_001}), "value"),
-        (put("a", {}, ttl=0), "ttl"),
-        (put("a", {}, index=[""]), "index"),
-        (search(filter={"n": {"$near": 1}}), "$near"),
-        (search(limit=-1), "limit"),
-        ({"op": "burn"}, "op"),
-    ],
-)
-async def test_what_is_wrong_is_named(client: httpx.AsyncClient, operation: Operation, named: str) -> None:
+WRONG = [
+    (put("a", {}, "with.period"), "namespace"),
+    (put("a", {}, ""), "namespace"),
+    ({"op": "put", "namespace": [], "key": "a", "value": {}}, "namespace"),
+    (put("", {}), "key"),
+    (put("a\x00", {}), "key"),
+    (put("a", [1]), "value"),
+    (put("a", {"x": "y" * 1_000_001}), "value"),
+    (put("a", {}, ttl=0), "ttl"),
+    (put("a", {}, index=[""]), "index"),
+    (search(filter={"n": {"$near": 1}}), "$near"),
+    (search(limit=-1), "limit"),
+    ({"op": "burn"}, "op"),
+]
+
+
+async def test_what_is_wrong_is_named(client: httpx.AsyncClient) -> None:
     await batch(client, put("there", {"n": 1}))
-    assert named in await refusal(client, put("other", {}), operation)
+    for operation, named in WRONG:
+        assert named in await refusal(client, put("other", {}), operation)
     [other] = await batch(client, get("other"))
     assert other is None  # nothing of the batch was done
 

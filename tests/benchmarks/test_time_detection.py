@@ -33,7 +33,7 @@ def test_the_aims_are_met(language: Language) -> None:
 def test_the_sentences_are_well_formed(language: Language) -> None:
     of = sentences(language)
     assert len(of) == len({sentence["text"] for sentence in of})
-    assert 0.48 < sum(sentence["refers"] for sentence in of) / len(of) < 0.58
+    assert 0.55 < sum(sentence["refers"] for sentence in of) / len(of) < 0.65
     for sentence in of:
         assert datetime.fromisoformat(sentence["now"]).tzinfo is not None
         assert sentence["set"] in SETS
@@ -47,6 +47,4 @@ def test_the_sentences_are_well_formed(language: Language) -> None:
 def test_the_command_prints_every_set(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--misses"])
     printed = capsys.readouterr().out
-    assert all(
-        f"{language} {part}" in printed for language in LANGUAGES for part in ("set 1", "set 4", "set 10", "all")
-    )
+    assert all(f"{language} {part}" in printed for language in LANGUAGES for part in ("set 7", "set 10", "all"))

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import random
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,9 +14,10 @@ import httpx
 
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from tests.conftest import UNSAFE_BUT_FAST, free_port, wait_for_port
+from tests.conftest import UNSAFE_BUT_FAST, free_port
 from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.redis_servers import redis_process
 from tests.support.service_process import ServiceProcess
 
 PIECES = 12
@@ -157,28 +157,19 @@ def echoed(message: str) -> str:
 @asynccontextmanager
 async def open_cluster() -> AsyncIterator[Cluster]:
     """Start all of it; end all of it."""
-    program = shutil.which("redis-server")
-    if program is None:
-        raise FileNotFoundError("no redis-server on this machine; install the system's package")
     with tempfile.TemporaryDirectory(prefix="anamnesis-chaos-") as name:
         folder = Path(name)
         postgres = EmbeddedPostgres(folder / "postgres-data", options=UNSAFE_BUT_FAST)
         await postgres.start()
-        port = free_port()
-        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", name]
-        redis = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)  # noqa: ASYNC220
         try:
-            await asyncio.to_thread(migrate, postgres.url(OWNER_ROLE), SERVICE_ROLE)
-            await asyncio.to_thread(wait_for_port, port)
-            cluster = Cluster(folder, postgres.url(SERVICE_ROLE), redis, f"redis://127.0.0.1:{port}/0")
-            try:
-                await cluster.start()
-                yield cluster
-            finally:
-                await cluster.stop()
+            with redis_process(folder, "--save", "") as redis:
+                await asyncio.to_thread(migrate, postgres.url(OWNER_ROLE), SERVICE_ROLE)
+                address = f"redis://127.0.0.1:{redis.port}/0"
+                cluster = Cluster(folder, postgres.url(SERVICE_ROLE), redis.process, address)
+                try:
+                    await cluster.start()
+                    yield cluster
+                finally:
+                    await cluster.stop()
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                redis.send_signal(signal.SIGCONT)
-            redis.terminate()
-            await asyncio.to_thread(redis.wait, 5)
             await postgres.stop()

@@ -44,7 +44,7 @@ async def test_a_document_is_given_in_a_new_chat_and_its_passage_opened(
         await expect(dialog).not_to_contain_text("lease.md")
     (stored,) = (await client.get("/api/v1/conversations")).json()["items"]
     path = f"/api/v1/users/me/sessions/{stored['session_id']}/documents"
-    assert (await client.get(path)).json() == {"items": []}
+    assert (await client.get(path)).json() == {"items": [], "next": None}
 
 
 async def test_a_file_that_cannot_be_read_is_told_and_a_temporary_chat_takes_none(

@@ -6,13 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.talking import say
+
 pytestmark = pytest.mark.anyio
-
-
-async def _ask(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
-    body = {"user_id": "u-1", "session_id": session, "message": message}
-    answer: dict[str, Any] = (await client.post("/api/v1/chat", json=body)).raise_for_status().json()
-    return answer
 
 
 async def _why(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any]:
@@ -21,8 +17,8 @@ async def _why(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any]:
 
 
 async def test_an_answer_is_explained_down_to_the_messages_that_it_drew_on(client: httpx.AsyncClient) -> None:
-    told = await _ask(client, "My dog is called Bruno.", "first")
-    answer = await _ask(client, "What is my dog called?", "second")
+    told = await say(client, "My dog is called Bruno.", "first")
+    answer = await say(client, "What is my dog called?", "second")
     why = await _why(client, answer["turn_id"])
     assert why["texts"] == "kept"
     sections = {each["name"]: each for each in why["sections"]}
@@ -45,11 +41,11 @@ async def test_an_answer_is_explained_down_to_the_messages_that_it_drew_on(clien
 
 
 async def test_sections_name_the_origin_maker_and_sources_of_what_they_show(client: httpx.AsyncClient) -> None:
-    await _ask(client, "Remember that I live in Lisbon.", "first")
+    await say(client, "Remember that I live in Lisbon.", "first")
     imported = {"kind": "core_memory", "user_id": "u-1", "section": "work", "content": {"trade": "baker"}}
     line = json.dumps(imported).encode()
     await client.post("/api/v1/import", content=line, headers={"content-type": "application/x-ndjson"})
-    answer = await _ask(client, "Where do I live?", "second")
+    answer = await say(client, "Where do I live?", "second")
     lineage = (await _why(client, answer["turn_id"]))["lineage"]
     core = {each["text"]: each for each in lineage if each["kind"] == "core_memory"}
     assert (core["human"]["section"], core["human"]["origin"], core["human"]["made_by"]["actor"]) == (
@@ -60,8 +56,8 @@ async def test_sections_name_the_origin_maker_and_sources_of_what_they_show(clie
 
 
 async def test_history_is_shown_as_it_was_said(client: httpx.AsyncClient) -> None:
-    await _ask(client, "Good morning!", "first")
-    answer = await _ask(client, "How are you?", "first")
+    await say(client, "Good morning!", "first")
+    answer = await say(client, "How are you?", "first")
     (history,) = [
         each for each in (await _why(client, answer["turn_id"]))["sections"] if each["name"] == "history"
     ]
@@ -69,8 +65,8 @@ async def test_history_is_shown_as_it_was_said(client: httpx.AsyncClient) -> Non
 
 
 async def test_what_is_forgotten_is_in_no_explanation_any_more(client: httpx.AsyncClient) -> None:
-    await _ask(client, "My dog is called Bruno.", "first")
-    answer = await _ask(client, "What is my dog called?", "second")
+    await say(client, "My dog is called Bruno.", "first")
+    answer = await say(client, "What is my dog called?", "second")
     await client.post("/api/v1/users/u-1/memory/forget", json={"what": "my dog is called Bruno"})
     why = await _why(client, answer["turn_id"])
     assert why["texts"] == "withdrawn"
@@ -78,10 +74,10 @@ async def test_what_is_forgotten_is_in_no_explanation_any_more(client: httpx.Asy
 
 
 async def test_a_section_of_core_memory_that_goes_takes_the_texts_with_it(client: httpx.AsyncClient) -> None:
-    await _ask(client, "Hello", "first")
+    await say(client, "Hello", "first")
     path = "/api/v1/users/u-1/core-memory/human"
     (await client.put(path, json={"content": {"city": "Lisbon"}})).raise_for_status()
-    answer = await _ask(client, "Hello again", "second")
+    answer = await say(client, "Hello again", "second")
     core = [each for each in (await _why(client, answer["turn_id"]))["sections"] if each["name"] == "core_memory"]
     assert "Lisbon" in core[0]["text"]
     await client.put(path, json={"content": {"city": "Lisbon", "dog": "Bruno"}})  # nothing is lost
@@ -91,7 +87,7 @@ async def test_a_section_of_core_memory_that_goes_takes_the_texts_with_it(client
 
 
 async def test_a_preview_of_forgetting_changes_nothing(client: httpx.AsyncClient) -> None:
-    await _ask(client, "My dog is called Bruno.", "first")
+    await say(client, "My dog is called Bruno.", "first")
     path = "/api/v1/users/u-1/memory/forget"
     body = {"what": "my dog is called Bruno", "dry_run": True}
     preview = (await client.post(path, json=body)).raise_for_status().json()
@@ -102,7 +98,7 @@ async def test_a_preview_of_forgetting_changes_nothing(client: httpx.AsyncClient
 
 
 async def test_listed_turns_have_their_sources_and_changes(client: httpx.AsyncClient) -> None:
-    answer = await _ask(client, "Remember that I live in Lisbon.", "first")
+    answer = await say(client, "Remember that I live in Lisbon.", "first")
     turns = (await client.get(f"/api/v1/conversations/{answer['conversation_id']}/turns")).json()["items"]
     assert turns[0]["sources"] == []
     assert turns[0]["memory_changes"] == answer["memory_changes"]

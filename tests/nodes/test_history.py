@@ -389,19 +389,6 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
     assert update["told_without_model"]
 
 
-async def test_what_was_said_a_moment_ago_is_in_the_conversation_itself(services: Services) -> None:
-    await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
-    turn = await services.turns.open(new_turn("What did I just say?"))
-    asked = TimeReference(
-        kind="just_now", start_date=None, end_date=None, hours=None, matched_text="just", detail=False, plain=True
-    )
-    assert "asked_days" not in await _history(services, turn, time_reference=asked)
-    other = await services.turns.open(new_turn("What did I just say?", session_key="s-2"))
-    update = await _history(services, other, time_reference=asked, begins=True)
-    assert update["asked_days"] is not None
-    assert "Bruno" in days_text(update["asked_days"], "en")
-
-
 async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services: Services) -> None:
     await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
     for number in range(25):

@@ -9,8 +9,6 @@ import orjson
 
 from tests.scenarios.outcome import Event
 
-LAST = ("done", "error")
-
 
 class Heard:
     """A stream, and what has been heard of it."""

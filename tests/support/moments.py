@@ -31,7 +31,6 @@ async def known(
         )
         found[str(owner.space_id)] = {
             "core_memory": [asdict(block) for block in await services.memory.core.read(owner, at)],
-            "written": [asdict(each) for each in await services.memory.episodes.written(owner, limit=50, at=at)],
             "search": sorted((str(each.id), each.content) for each in search.items),
             "days": [asdict(day) for day in stored],
         }

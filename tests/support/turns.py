@@ -15,6 +15,7 @@ from services.context.features import FEATURES
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
 from services.platform.postgres import Database
 from state.context import TurnContext
 from state.conversation import ConversationState
@@ -118,6 +119,11 @@ async def exchange(
     return turn
 
 
+def owner_of(turn: OpenTurn) -> Owner:
+    """Whose memory a turn is about."""
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
 _REMEMBERED = """
 WITH summary AS (
     INSERT INTO conversation_summaries (conversation_id, tenant_id, summary, summary_version,
@@ -207,6 +213,9 @@ WITH summary AS (
     SELECT gen_random_uuid(), tenant_id, user_id, 'notes', id::text,
         jsonb_build_object('text', %(text)s::text)::text, gen_random_uuid()
     FROM conversations WHERE id = %(conversation_id)s
+), account AS (
+    INSERT INTO tool_accounts (tenant_id, user_id, server, signed_in, tools)
+    SELECT tenant_id, user_id, id::text, '{}', '[]' FROM conversations WHERE id = %(conversation_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

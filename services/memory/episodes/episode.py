@@ -55,7 +55,6 @@ class UnitToIndex(StoredUnit):
     expert_id: UUID
     space_id: UUID | None
     episode_at: datetime
-    """Time of the episode."""
     source_count: int
     """Messages that it comes from."""
     content_hash: str | None
@@ -96,6 +95,7 @@ class Source:
 
     message_id: UUID
     external_id: str | None
+    """The caller's id of an imported message."""
     role: Literal["user", "assistant"]
     content: str
     speaker: str | None

@@ -75,6 +75,11 @@ class EpisodeIndex:
         """Whether the last check found rows of another embedding model or an older version."""
         return self._vectors.is_outdated
 
+    @property
+    def made_with(self) -> str:
+        """What its collections depend on: embedding model and version."""
+        return self._vectors.made_with
+
     async def check(self) -> None:
         """Check whether the index was made with this embedding model and by this version."""
         await self._vectors.check()

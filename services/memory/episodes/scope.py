@@ -1,8 +1,8 @@
 """The part of memory that is searched."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Self
 from uuid import UUID
 
 from services.memory.blocks import Owner
@@ -10,55 +10,29 @@ from services.memory.episodes.index_row import held_by, milliseconds
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The units to search: those of a user with an expert, narrowed by the other fields."""
+class Scope(Owner):
+    """The units to search: an owner's, with those that all spaces share, narrowed by the other fields."""
 
-    tenant_id: UUID
-    user_id: UUID
-    expert_id: UUID
     conversation_id: UUID | None = None
     episode_type: str | None = None
     """Validated against the known types before."""
     since: datetime | None = None
     until: datetime | None = None
     """Not included."""
-    space_id: UUID | None = None
-    """The space whose units are searched in addition to the shared ones; None = only the shared ones."""
     without: frozenset[str] = frozenset()
     """Ids of memories and messages to exclude."""
     as_of: datetime | None = None
     """The moment whose memory is searched; None = now."""
 
     @classmethod
-    def of(
-        cls,
-        owner: Owner,
-        *,
-        conversation_id: UUID | None = None,
-        episode_type: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        without: Iterable[str] = (),
-        as_of: datetime | None = None,
-    ) -> "Scope":
-        """Return the scope of an owner's memory, or a part of it."""
-        return cls(
-            owner.tenant_id,
-            owner.user_id,
-            owner.expert_id,
-            conversation_id,
-            episode_type,
-            since,
-            until,
-            owner.space_id,
-            frozenset(without),
-            as_of,
-        )
+    def of(cls, owner: Owner, **narrowed: Any) -> Self:
+        """Return the scope of an owner's memory, or the part of it that other fields narrow it to."""
+        return cls(**vars(owner), **narrowed)
 
     @property
     def whole(self) -> "Scope":
         """The whole memory of its owner."""
-        return Scope(self.tenant_id, self.user_id, self.expert_id, space_id=self.space_id, as_of=self.as_of)
+        return Scope(self.tenant_id, self.user_id, self.expert_id, self.space_id, as_of=self.as_of)
 
 
 def filter_of(scope: Scope) -> str:

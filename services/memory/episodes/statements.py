@@ -82,6 +82,9 @@ m.speaker, m.id AS message_id, e.indexed_at IS NOT NULL AS indexed
 _OF_OWNER: LiteralString = f"""
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND {OF_SPACE}
 """
+HAS_MORE: LiteralString = f"""
+SELECT count(*) > %(most)s FROM (SELECT FROM episodes e WHERE {_OF_OWNER} LIMIT %(most)s + 1) AS counted
+"""  # noqa: S608 — our own text only
 KEPT: LiteralString = f"""
 SELECT {_KEPT}, coalesce(m.content, e.content) AS text
 FROM remembered_episodes e
@@ -170,8 +173,7 @@ SELECT e.id, e.episode_type, e.content, coalesce(
     e.source_message_ids AS message_ids
 FROM remembered_episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR %(visible)s AND e.space_id IS NULL)
-  AND e.content IS NOT NULL
+  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR e.space_id IS NULL) AND e.content IS NOT NULL
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 """
 

@@ -1,7 +1,6 @@
 """Episodes in PostgreSQL, which is authoritative for them: read for recall, written and removed."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -94,16 +93,10 @@ class EpisodeStore:
         await connection.execute(sql.ADD, values)
         return episode_id
 
-    async def written(
-        self, owner: Owner, *, limit: int, visible: bool = True, at: datetime | None = None
-    ) -> list[WrittenEpisode]:
-        """Return the newest valid written memories, newest first.
-
-        In a space, shared ones are included unless `visible` is false. With `at`, those of that moment.
-        """
-        values = {**vars(owner), "limit": limit, "visible": visible, "as_of": at}
-        statement = as_of(sql.WRITTEN) if at else sql.WRITTEN
-        return await self._database.fetch(owner.tenant_id, statement, values, class_row(WrittenEpisode))
+    async def written(self, owner: Owner, *, limit: int) -> list[WrittenEpisode]:
+        """Return the newest valid written memories, in a space with the shared ones, newest first."""
+        values = {**vars(owner), "limit": limit}
+        return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
 
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
         """Mark a written memory as superseded, in the caller's transaction; return its text.

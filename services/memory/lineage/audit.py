@@ -29,7 +29,6 @@ class Orphan:
     """Something derived whose lineage has a hole."""
 
     user: str
-    """The caller's own name for the user."""
     kind: str
     id: UUID
     problem: str
@@ -44,9 +43,7 @@ class AuditReport:
 
     users: int = 0
     items: int = 0
-    """Derived things that were looked at."""
     edges: int = 0
-    """Their parents."""
     orphans: int = 0
     listed: list[Orphan] = field(default_factory=list)
     """The first 1000 of them."""

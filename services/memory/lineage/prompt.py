@@ -12,7 +12,6 @@ from services.memory.lineage.tracing import Edge, Item, Lineage, Node
 from services.platform.postgres import Database
 
 _MOST_SOURCES = 12
-"""Number of sources shown of each item."""
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 
 # Sections are named as prompts name them. What is summarised of a conversation has the conversation's id.

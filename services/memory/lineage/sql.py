@@ -31,17 +31,13 @@ FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.id = ANY(%(ids)s)
 """
 
-SECTION: LiteralString = """
-SELECT b.id FROM core_memory_blocks b JOIN experts x ON x.id = b.expert_id LEFT JOIN spaces s ON s.id = b.space_id
-WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.section = %(name)s AND x.name = %(expert)s
+_NAMED: LiteralString = """
+JOIN experts x ON x.id = t.expert_id LEFT JOIN spaces s ON s.id = t.space_id
+WHERE t.tenant_id = %(tenant_id)s AND t.user_id = %(user_id)s AND x.name = %(expert)s
   AND s.name IS NOT DISTINCT FROM %(space)s
 """
-
-DAY: LiteralString = """
-SELECT d.id FROM daily_summaries d JOIN experts x ON x.id = d.expert_id LEFT JOIN spaces s ON s.id = d.space_id
-WHERE d.tenant_id = %(tenant_id)s AND d.user_id = %(user_id)s AND d.date::text = %(name)s AND x.name = %(expert)s
-  AND s.name IS NOT DISTINCT FROM %(space)s
-"""
+SECTION: LiteralString = f"SELECT t.id FROM core_memory_blocks t {_NAMED} AND t.section = %(name)s"  # noqa: S608
+DAY: LiteralString = f"SELECT t.id FROM daily_summaries t {_NAMED} AND t.date::text = %(name)s"  # noqa: S608
 
 USERS: LiteralString = """
 SELECT id, external_id FROM users WHERE tenant_id = %(tenant_id)s

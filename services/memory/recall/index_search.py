@@ -11,7 +11,7 @@ from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult
 from services.memory.recall.unit_arrays import KeptUnit
-from services.memory.recall.unit_loading import content_of
+from services.memory.recall.unit_loading import Found, content_of
 from services.memory.recall.working_set import WorkingSet
 from services.memory.recall.working_set_search import best_of, ranked
 from services.platform.milvus import CollectionMissing
@@ -41,14 +41,16 @@ class IndexSearch:
             within = [scope for scope in dict.fromkeys((sought.scope, sought.then)) if scope is not None]
             found = await asyncio.gather(*(self._search(scope, sought, degraded) for scope in within))
         pairs = {unit_id: episode_id for each in found for unit_id, episode_id in each.items()}
-        vectors = await self._vectors(sought, list(pairs)) if sought.vectors else {}
+        indexed = await self._indexed(sought, list(pairs))
         waiting = await self._episodes.unindexed(sought.scope)
         stored = await self._episodes.found(sought.scope, pairs.items())
         stored |= {unit.unit_id: unit for unit in waiting if unit.unit_id not in stored}
         if not stored:
             return SearchResult(Ranking(()), {}, degraded)
+        # Their text may be another by now.
+        known = {**indexed, **{unit.unit_id: ("", None) for unit in waiting}}
         # Terms of long messages take hundreds of milliseconds.
-        result = await asyncio.to_thread(self._ranked, sought, stored, vectors)
+        result = await asyncio.to_thread(self._ranked, sought, stored, known)
         return SearchResult(result.ranking, result.units, degraded)
 
     async def _search(self, scope: Scope, sought: SearchRequest, degraded: list[str]) -> dict[UUID, UUID]:
@@ -70,35 +72,40 @@ class IndexSearch:
             return {}
         return {hit.unit_id: hit.episode_id for hits in (*by_words, *by_meaning) for hit in hits}
 
-    async def _vectors(self, sought: SearchRequest, unit_ids: Sequence[UUID]) -> dict[UUID, Sequence[float]]:
+    async def _indexed(self, sought: SearchRequest, unit_ids: Sequence[UUID]) -> dict[UUID, Found]:
         if not unit_ids:
             return {}
         try:
             rows = await self._index.rows(sought.scope.whole, unit_ids, within_s=_IN_A_TURN_S)
         except Unavailable:
             return {}
-        return {unit_id: vector for unit_id, (_, vector) in rows.items() if vector is not None}
+        if self._index.hides_terms:
+            return {unit_id: ("", vector) for unit_id, (_, vector) in rows.items()}
+        return rows
 
     def _ranked(
-        self, sought: SearchRequest, stored: dict[UUID, StoredUnit], vectors: Mapping[UUID, Sequence[float]]
+        self, sought: SearchRequest, stored: dict[UUID, StoredUnit], known: Mapping[UUID, Found]
     ) -> SearchResult:
+        def kept(unit: StoredUnit) -> KeptUnit:
+            found, vector = known.get(unit.unit_id, ("", None))
+            return KeptUnit(
+                unit_id=unit.unit_id,
+                episode_id=unit.episode_id,
+                conversation_id=unit.conversation_id,
+                episode_type=unit.episode_type,
+                said_at=unit.created_at,
+                waiting=vector is None,
+                text_hash=0,
+                content=content_of(
+                    unit.text, unit.speaker, unit.role, written=unit.message_id is None, found=found
+                ),
+                vector=vector,
+            )
+
         units = WorkingSet(self._dimension)
         units.replace(
             (),
-            [
-                KeptUnit(
-                    unit_id=unit.unit_id,
-                    episode_id=unit.episode_id,
-                    conversation_id=unit.conversation_id,
-                    episode_type=unit.episode_type,
-                    said_at=unit.created_at,
-                    waiting=unit.unit_id not in vectors,
-                    text_hash=0,
-                    content=content_of(unit.text, unit.speaker, unit.role, written=unit.message_id is None),
-                    vector=vectors.get(unit.unit_id),
-                )
-                for unit in sorted(stored.values(), key=lambda unit: (unit.created_at, unit.unit_id))
-            ],
+            [kept(unit) for unit in sorted(stored.values(), key=lambda unit: (unit.created_at, unit.unit_id))],
         )
         scored, wanted = best_of(units, sought)
         return ranked(scored, wanted, stored, sought)

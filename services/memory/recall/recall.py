@@ -4,8 +4,7 @@ It searches the user's working set or, without one, the index. What is shown is 
 nothing removed, or belonging to somebody else, can come up. What is not indexed yet is found by its words."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from time import perf_counter
@@ -27,6 +26,7 @@ from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.memory.removal.exclusions import is_excluded
 from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
+from services.platform.patience import patience
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
@@ -43,7 +43,6 @@ _EMBEDDING_S = 5.0
 """Seconds that a search outside of a turn waits for the embeddings."""
 _HANGS_S = 20.0
 """Seconds after which a turn goes on without recall: something is broken."""
-_BUSY_S = 0.005
 _LONG = 1_000
 """Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 24
@@ -261,7 +260,7 @@ class Recall:
         if (now := self._embedder.embed_now(query.texts)) is not None:
             return now
         try:
-            async with _patience(_EMBEDDING_S if patience_s is None else patience_s):
+            async with patience(_EMBEDDING_S if patience_s is None else patience_s):
                 return await self._embedder.embed_queries(query.texts)
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
@@ -280,30 +279,6 @@ def _note_found(current: Span, found: RecallResult) -> None:
     if current.is_recording():
         current.set_attribute(names.MEMORY_RECORDS, len(found.ranking.results))
         current.set_attribute(names.DEGRADED, found.degraded)
-
-
-@asynccontextmanager
-async def _patience(seconds: float) -> AsyncIterator[None]:
-    """Like `asyncio.timeout`, but not counting time in which this process is busy with other turns."""
-    loop = asyncio.get_running_loop()
-    timers: list[asyncio.TimerHandle] = []
-    async with asyncio.timeout(None) as limit:
-
-        def wait(more: float) -> None:
-            timers.append(loop.call_later(more, look, loop.time() + more))
-
-        def look(due: float) -> None:
-            late = loop.time() - due
-            if late > _BUSY_S:
-                wait(late)
-            else:
-                limit.reschedule(loop.time())
-
-        wait(seconds)
-        try:
-            yield
-        finally:
-            timers[-1].cancel()
 
 
 async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:

@@ -12,6 +12,7 @@ from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import Hiding
+from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 
 BRANCH = "branch"
@@ -26,11 +27,6 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.conversation
       SELECT FROM memory_operations c WHERE c.tenant_id = o.tenant_id AND c.user_id = o.user_id
         AND c.id::text = o.trigger->>'part_of' AND (c.type = 'branch' OR c.field IN ('forget', 'do_not_remember')))
 ORDER BY o.at DESC, o.id DESC
-"""
-
-_WITHDRAWN: LiteralString = """
-SELECT old_value FROM memory_operations
-WHERE id = %(operation_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
 
@@ -51,9 +47,8 @@ class BranchMemory:
         turn_ids: Sequence[UUID],
     ) -> None:
         """Withdraw what was made of messages that have just been put on a branch."""
-        values = self._values(owner, branch_id, message_ids)
-        values |= {"conversation_id": conversation_id, "turn_ids": list(turn_ids)}
-        await connection.execute(sql.LOCK_USER, values)
+        rows = self._rows(connection, owner, branch_id, message_ids)
+        await rows.run(sql.LOCK_USER)
         trigger = Trigger(
             "user", conversation_id=conversation_id, expert_id=owner.expert_id, space_id=owner.space_id
         )
@@ -65,32 +60,32 @@ class BranchMemory:
             trigger,
             operation_id=branch_id,
         )
-        unmerged = await self._hiding.withdraw_episodes(connection, values)
-        brought_in = await (await connection.execute(_BROUGHT_IN, values)).fetchall()
+        unmerged = await self._hiding.withdraw_episodes(connection, rows.values)
+        brought_in = await rows.all(_BROUGHT_IN, conversation_id=conversation_id, turn_ids=list(turn_ids))
         for section, old, new, why in brought_in:
             with suppress(InvalidInput):  # the section has filled up since
                 changed = (old, new)
                 await self._hiding.take_back(connection, owner, section, changed, why, part_of=str(branch_id))
         await self._hiding.remake(connection, owner, message_ids, everywhere=bool(brought_in))
-        kept = {**values, "old": Jsonb({"unmerged": unmerged})}
-        await connection.execute(sql.ADD_OPERATION_VALUES, kept)
+        await rows.run(sql.ADD_OPERATION_VALUES, old=Jsonb({"unmerged": unmerged}))
 
     async def bring_back(
         self, connection: Connection, owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]
     ) -> None:
         """Bring back what was withdrawn with a branch whose messages have just been taken off it."""
-        values = self._values(owner, branch_id, message_ids)
-        await connection.execute(sql.LOCK_USER, values)
-        row = await (await connection.execute(_WITHDRAWN, values)).fetchone()
-        before: dict[str, Any] = (row[0] if row else None) or {}
-        parts = await (await connection.execute(sql.PARTS_OF, values)).fetchall()
+        rows = self._rows(connection, owner, branch_id, message_ids)
+        await rows.run(sql.LOCK_USER)
+        withdrawn = await rows.all(sql.OPERATION)
+        before: dict[str, Any] = (withdrawn[0][2] if withdrawn else None) or {}
+        parts = await rows.all(sql.PARTS_OF)
         for _, _, section, old, new, why in parts:
             with suppress(InvalidInput):
                 await self._hiding.take_back(connection, owner, section, (old, new), why)
         unmerged = before.get("unmerged", [])
         await self._hiding.bring_back(connection, owner, branch_id, message_ids, unmerged, everywhere=bool(parts))
-        await connection.execute(sql.UNDONE, values)
+        await rows.run(sql.UNDONE)
 
     @staticmethod
-    def _values(owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> dict[str, Any]:
-        return {**vars(owner), "operation_id": branch_id, "message_ids": list(message_ids), "episode_ids": []}
+    def _rows(connection: Connection, owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> Rows:
+        named = {"operation_id": branch_id, "message_ids": list(message_ids), "episode_ids": []}
+        return Rows(connection, {**vars(owner), **named})

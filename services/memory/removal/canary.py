@@ -3,10 +3,10 @@
 import asyncio
 import json
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from services.errors import NotFound, Unavailable
 from services.identity.tenants import user_id_of
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.removal.tables import TABLES, rows_of_user
+from services.memory.removal.tables import columns_of_tables, rows_of_user
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.redis import RedisClient
@@ -29,13 +29,6 @@ _ENGINES = frozenset({"postgres", "milvus"})
 """Folders of the embedded engines."""
 
 
-_TABLES: LiteralString = """
-SELECT c.relname, array_agg(a.attname::text) FROM pg_class c
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY c.relname ORDER BY c.relname
-"""
-
-
 @dataclass(frozen=True)
 class Finding:
     """One place that holds the word."""
@@ -43,7 +36,6 @@ class Finding:
     store: str
     """`postgresql`, `queue`, `milvus`, `redis` or `file`."""
     place: str
-    """A table, a collection, a key or a path."""
     columns: list[str]
     rows: int
     ids: list[str]
@@ -69,9 +61,7 @@ class Search:
 
     findings: list[Finding] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)
-    """The stores that were searched."""
     unreachable: list[str] = field(default_factory=list)
-    """Stores that did not answer."""
     remains: Sequence[Remainder] = ()
     """Where words may stay after they were removed; with encryption nobody can read them there."""
 
@@ -109,7 +99,7 @@ class CanarySearch:
         remains = () if self._database.vault is not None else _remains(self._events_keep_s)
         search = Search(searched=["postgresql", "queue"], remains=remains)
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-            search.findings += await _rows(connection, user_id, word, sealed=self._database.vault is not None)
+            search.findings += await _rows(connection, user_id, word)
         for store, looked in (("milvus", self._milvus(user_id, word)), ("redis", self._keys(word))):
             try:
                 search.findings += await looked
@@ -168,49 +158,27 @@ def key_bytes(key: str | bytes) -> bytes:
     return key if isinstance(key, bytes) else key.encode()
 
 
-async def _rows(connection: Connection, user_id: UUID, word: str, *, sealed: bool) -> list[Finding]:
-    tables = await (await connection.execute(_TABLES)).fetchall()
-    findings = []
-    for table, columns in tables:
-        parts = {
-            "id": sql.SQL("t.id::text") if "id" in columns else sql.SQL("t.ctid::text"),
-            "table": sql.Identifier(table),
-            "own": sql.SQL(rows_of_user(table)),
-        }
-        look = _opened if sealed and table in TABLES else _in_clear
-        if rows := await look(connection, parts, user_id, word):
+async def _rows(connection: Connection, user_id: UUID, word: str) -> list[Finding]:
+    """Read the rows of every table, as what is encrypted is opened on its way and only then can be searched."""
+    sought, findings = word.casefold(), list[Finding]()
+    for table, columns in await columns_of_tables(connection):
+        statement = sql.SQL("SELECT {id}, to_jsonb(t) FROM {table} t WHERE {own}").format(
+            id=sql.SQL("t.id::text") if "id" in columns else sql.SQL("t.ctid::text"),
+            table=sql.Identifier(table),
+            own=sql.SQL(rows_of_user(table)),
+        )
+        ids, names = list[str](), set[str]()
+        async with connection.cursor("audited") as cursor:
+            await cursor.execute(statement, {"user_id": user_id})
+            async for row_id, row in cursor:
+                found = {name for name, value in row.items() if value and sought in _as_text(value).casefold()}
+                if found:
+                    ids.append(row_id)
+                    names |= found
+        if ids:
             store = "queue" if table.startswith(("procrastinate", "job_")) else "postgresql"
-            names = sorted({name for _, found in rows for name in found})
-            findings.append(Finding(store, table, names, len(rows), [row[0] for row in rows[:_MOST_IDS]]))
+            findings.append(Finding(store, table, sorted(names), len(ids), ids[:_MOST_IDS]))
     return findings
-
-
-async def _in_clear(
-    connection: Connection, parts: Mapping[str, sql.Composable], user_id: UUID, word: str
-) -> list[tuple[str, list[str]]]:
-    """Return the rows that hold the word, each with the columns in which it stands."""
-    statement = sql.SQL(
-        "SELECT {id}, array(SELECT key FROM jsonb_each_text(to_jsonb(t)) WHERE value ILIKE %(like)s)"
-        " FROM {table} t WHERE t::text ILIKE %(like)s AND {own}"
-    ).format(**parts)
-    escaped = word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
-    values: dict[str, Any] = {"user_id": user_id, "like": f"%{escaped}%"}
-    return await (await connection.execute(statement, values)).fetchall()
-
-
-async def _opened(
-    connection: Connection, parts: Mapping[str, sql.Composable], user_id: UUID, word: str
-) -> list[tuple[str, list[str]]]:
-    """Return the same of a table whose words are encrypted: the connection opens them, and they are read here."""
-    sought, found = word.casefold(), list[tuple[str, list[str]]]()
-    statement = sql.SQL("SELECT {id}, to_jsonb(t) FROM {table} t WHERE {own}").format(**parts)
-    async with connection.cursor("audited") as cursor:
-        await cursor.execute(statement, {"user_id": user_id})
-        async for row_id, row in cursor:
-            names = [name for name, value in row.items() if value and sought in _as_text(value).casefold()]
-            if names:
-                found.append((row_id, names))
-    return found
 
 
 def _as_text(value: Any) -> str:

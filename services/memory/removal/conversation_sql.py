@@ -12,15 +12,16 @@ LOCK: LiteralString = """
 SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
 """
 
+SAID: LiteralString = "SELECT id FROM messages WHERE conversation_id = %(conversation_id)s"
+
 # Episodes that come from the conversation, each with whether it also comes from elsewhere.
 EPISODES: LiteralString = """
-WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)
 SELECT e.id, e.content IS NOT NULL AND EXISTS (
     SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.conversation_id <> %(conversation_id)s
 ) AS is_mixed, e.content IS NOT NULL AS is_written
 FROM episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND (
-    e.conversation_id = %(conversation_id)s OR e.source_message_ids && ARRAY(SELECT id FROM said)
+    e.conversation_id = %(conversation_id)s OR e.source_message_ids && %(message_ids)s::uuid[]
 )
 ORDER BY e.id FOR UPDATE OF e
 """
@@ -31,26 +32,20 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = AN
   AND NOT (id = ANY(%(gone)s))
 """
 
-REMOVE_EPISODES: LiteralString = """
-DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-"""
-
 DETACH: LiteralString = """
 UPDATE episodes e SET
     conversation_id = CASE WHEN e.conversation_id <> %(conversation_id)s THEN e.conversation_id END,
     source_message_ids = ARRAY(
         SELECT s.id FROM unnest(e.source_message_ids) WITH ORDINALITY AS s (id, place)
-        WHERE NOT EXISTS (SELECT FROM messages m
-            WHERE m.id = s.id AND m.conversation_id = %(conversation_id)s) ORDER BY s.place),
+        WHERE s.id <> ALL(%(message_ids)s) ORDER BY s.place),
     made_by = e.made_by || '{"kept_from_removed": true}', indexed_at = NULL
 WHERE e.id = ANY(%(ids)s) AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NOT NULL
 """
 
 # Core memory that is kept names no message that goes.
 DETACH_CORE_MEMORY: LiteralString = """
-UPDATE core_memory_history h SET trigger_message_id = NULL, made_by = h.made_by || '{"kept_from_removed": true}'
-FROM messages m
-WHERE m.id = h.trigger_message_id AND m.conversation_id = %(conversation_id)s AND h.tenant_id = %(tenant_id)s
+UPDATE core_memory_history SET trigger_message_id = NULL, made_by = made_by || '{"kept_from_removed": true}'
+WHERE trigger_message_id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s
 """
 
 # Why something was remembered is kept with what is kept; what was searched for goes with the conversation.
@@ -59,28 +54,6 @@ UPDATE memory_operations SET conversation_id = NULL, turn_id = NULL
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
   AND (type LIKE 'core\\_memory\\_%%' OR type LIKE 'episode\\_%%')
 """
-
-# A change of memory that was asked for elsewhere keeps what is needed to undo it, for other conversations alone.
-_SCRUB_COMMANDS: LiteralString = """
-WITH said AS ({said})
-UPDATE memory_operations o SET query = NULL, results = o.results - 'items', old_value = o.old_value || (
-    SELECT jsonb_object_agg(kept.key, (
-        SELECT coalesce(jsonb_agg(each), '[]') FROM jsonb_array_elements(o.old_value->kept.key) AS each
-        WHERE each->>'id' NOT IN (SELECT id FROM said)
-    )) FROM unnest(ARRAY['messages', 'notes']) AS kept (key) WHERE o.old_value ? kept.key
-)
-WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_command'
-  AND EXISTS (
-      SELECT FROM jsonb_array_elements(o.old_value->'messages') AS each WHERE each->>'id' IN (SELECT id FROM said)
-  )
-"""
-SCRUB_COMMANDS: LiteralString = _SCRUB_COMMANDS.replace(
-    "{said}", "SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s"
-)
-SCRUB_COMMANDS_ABOUT: LiteralString = _SCRUB_COMMANDS.replace(
-    "{said}", "SELECT unnest(%(message_ids)s::uuid[])::text AS id"
-)
-"""The same for single messages."""
 
 # A day whose summary told of the conversation, with a visit to another one on the same day.
 REMOVE_DAYS: LiteralString = """
@@ -98,23 +71,13 @@ SELECT gone.date, (
 ) AS visit_id FROM gone
 """
 
-# What was remembered until now and rests on the conversation, of memories and days that stay.
-REMOVE_MEMORY_VERSIONS: LiteralString = """
-DELETE FROM memory_versions v
-WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND (
-    v.was->'source_message_ids' ?| ARRAY(SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s)
-    OR v.was->'visit_ids' ?| ARRAY(SELECT id::text FROM visits WHERE conversation_id = %(conversation_id)s)
-)
-"""
-
 # Sections of core memory that the conversation changed, with their whole history.
 CHANGED_SECTIONS: LiteralString = """
-WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)
 SELECT b.id AS block_id, b.expert_id, b.space_id, b.section, b.version, h.version AS number, h.old, h.new, h.at,
-       h.trigger_message_id IN (SELECT id FROM said) AS is_dropped
+       h.trigger_message_id = ANY(%(message_ids)s) AS is_dropped
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND EXISTS (
-    SELECT FROM core_memory_history c WHERE c.block_id = b.id AND c.trigger_message_id IN (SELECT id FROM said)
+    SELECT FROM core_memory_history c WHERE c.block_id = b.id AND c.trigger_message_id = ANY(%(message_ids)s)
 )
 ORDER BY b.expert_id, b.section, b.id, h.version
 """
@@ -137,35 +100,6 @@ VALUES (%(block_id)s, %(version)s, %(tenant_id)s, %(content)s, %(content)s, 'use
 
 REMOVE_SECTION: LiteralString = """
 DELETE FROM core_memory_blocks WHERE id = %(block_id)s AND tenant_id = %(tenant_id)s
-"""
-
-# What the log and the beginnings of prompts say of a section since the conversation changed it. In a space prompts
-# show the section together with another one: there it is left out, until the next prompt begins a new epoch.
-SCRUB_SECTION: LiteralString = """
-WITH told AS (
-    UPDATE memory_operations SET old_value = NULL, new_value = NULL
-    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
-      AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text AND at >= %(since)s
-      AND space_id IS NOT DISTINCT FROM %(space_id)s
-), begun AS (
-    UPDATE context_epochs e SET persona_card = '', core_memory = CASE
-        WHEN %(content)s::jsonb IS NULL OR c.space_id IS NOT NULL
-        THEN e.core_memory - %(section)s
-        ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
-    FROM conversations c
-    WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
-      AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
-      AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
-)
-UPDATE core_memory_generations SET generation = generation + 1
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-"""
-
-REMOVE_DOCUMENTS: LiteralString = """
-DELETE FROM knowledge_bases b USING conversations c
-WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
-  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
-RETURNING b.id
 """
 
 REMOVE: LiteralString = """

@@ -23,8 +23,8 @@ from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.purge import Purge, Purged
 from services.memory.removal.receipts import Receipts, digest_of
 from services.memory.removal.stores import Left, RemovalStores
-from services.memory.removal.tables import recent_turns
-from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, described
+from services.memory.removal.tables import Rows
+from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, ValueTarget, described
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S
 
@@ -53,11 +53,11 @@ class ForgetResult:
 
     preview: bool
     items: list[AffectedItem]
-    values: list[dict[str, str]]
-    """Values of core memory: `section`, `field`, `text`."""
+    values: list[ValueTarget]
+    """Values of core memory that go."""
     counts: dict[str, int]
     receipt_id: UUID | None
-    """None in a preview, and where nothing was found."""
+    """Unset in a preview, and where nothing was found."""
     pending: list[str]
     """Stores that did not answer; jobs go on trying."""
 
@@ -66,7 +66,6 @@ class ForgetResult:
 class _Done:
     purged: Purged
     items: list[AffectedItem]
-    values: list[dict[str, str]]
     left: Left
 
 
@@ -123,32 +122,29 @@ class Erasures:
         before = await self._reached(plan)
         receipt_id = None if preview else uuid7()
 
-        async def forgotten(connection: Connection) -> _Done:
+        async def forgotten(connection: Connection) -> tuple[_Done, Left | None]:
             done = await self._act(connection, plan, before, delete_messages=delete_messages, stopped=stopped)
             if receipt_id is None:
                 await connection.execute("ROLLBACK")
-                return done
+                return done, None
             document = _document(receipt_id, user, target, by, done, delete_messages=delete_messages)
             rebuilds = await self._rebuilds(connection, plan, done)
             await self.receipts.add(connection, tenant_id, plan.user_id, document, rebuilds)
             told = Operation("forget", field=document["id"], results={"counts": document["counts"]})
             await self._stores.operations.append(connection, tenant_id, plan.user_id, told, Trigger("user"))
-            await self._stores.defer(connection, tenant_id, done.left)
             if delete_messages:
                 await self._keys.defer(connection, tenant_id, plan.user_id)
-            return done
+            return done, done.left
 
-        # A turn elsewhere may recall the same episodes at this moment.
-        done = await self._stores.database.transact(tenant_id, forgotten, statement_s=UNHURRIED_S)
-        pending = [] if preview else (await self._stores.clean(done.left))[1]
+        done, _, pending = await self._stores.erase(tenant_id, forgotten)
         counts = _counts(done)
         log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
-        return ForgetResult(preview, done.items, done.values, counts, receipt_id, pending)
+        return ForgetResult(preview, done.items, done.purged.values, counts, receipt_id, pending)
 
     async def _stop_turns(self, plan: TargetPlan) -> list[UUID]:
         """Stop turns whose prompts were read before: they would store them; return them."""
         async with self._stores.database.tenant(plan.tenant_id, statement_s=UNHURRIED_S) as connection:
-            turns = await recent_turns(connection, "user", {**plan.whose, "recent_s": 0})
+            turns = await Rows(connection, plan.whose).recent_turns("user", recent_s=0)
         await self._stores.stop(plan.tenant_id, turns, "forgotten")
         return [turn_id for turn_id, _ in turns]
 
@@ -169,35 +165,31 @@ class Erasures:
         stopped: Sequence[UUID],
     ) -> _Done:
         """Retract and purge, in the caller's transaction."""
-        values = {**plan.whose, "recent_s": self._stores.recent_s}
-        await connection.execute(sql.LOCK_USER, values)
-        blocks = await (await connection.execute(sql.BLOCKS, values)).fetchall()
+        rows = Rows(connection, plan.whose)
+        await rows.all(sql.LOCK_USER)
+        blocks = await rows.all(sql.BLOCKS)
         operation_ids = []
         for owner, planned in plan.changes:
             operation_id = await self._hiding.commit(connection, owner, planned, Trigger("user"))
             operation_ids += [operation_id] if operation_id else []
         purge = Purge(connection, plan, operation_ids)
-        purged = await purge.run({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
-        experts = await (await connection.execute(sql.EXPERTS, values)).fetchall()
-        recent = await recent_turns(connection, "user", values)
-        items = await self._outcomes(connection, plan, before, delete_messages=delete_messages)
-        gone = [{"section": section, "field": name, "text": text} for section, name, text in purged.values]
+        purged = await purge.remove({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
+        recent = await rows.recent_turns("user", recent_s=self._stores.recent_s)
+        items = await self._outcomes(rows, plan, before, delete_messages=delete_messages)
         affected = {*purged.turn_ids, *stopped}
         turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
-        left = Left(
-            plan.user_id, turns, [row[0] for row in experts], [episode_id for episode_id, _ in purged.episodes]
-        )
-        return _Done(purged, items, gone, left)
+        episodes = [episode_id for episode_id, _ in purged.episodes]
+        left = Left(plan.user_id, turns, await rows.firsts(sql.EXPERTS), episodes)
+        return _Done(purged, items, left)
 
     async def _outcomes(
-        self, connection: Connection, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
+        self, rows: Rows, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
     ) -> list[AffectedItem]:
         """What became of everything that was reached."""
         derived = [item for item in before if item.kind != "message"]
         left: dict[Node, bool] = {}
         for kind, group in groupby(derived, lambda item: item.kind):
-            values = {**plan.whose, "kind": kind, "ids": [item.id for item in group]}
-            for row in await (await connection.execute(sql.ITEMS, values)).fetchall():
+            for row in await rows.all(sql.ITEMS, kind=kind, ids=[item.id for item in group]):
                 left[Node(row[0], row[1])] = row[3] != "retracted" and not (kind == "visit" and row[2] is None)
         outcomes = [_outcome(item, is_left=left.get(item.node, False)) for item in derived]
         said = [_of_message(item, plan, delete_messages) for item in before if item.kind == "message"]
@@ -208,10 +200,9 @@ class Erasures:
         conversations = done.purged.conversation_ids
         tasks = (self._remaking.summarise, self._remaking.archive)
         locks = [f"{task}:{each}" for each in conversations for task in tasks]
-        values = {**plan.whose, "conversation_ids": conversations, "locks": locks}
-        jobs = await (await connection.execute(sql.JOBS, values)).fetchall()
-        visits = await (await connection.execute(sql.VISITS, values)).fetchall()
-        return [row[0] for row in jobs] + [f"visit:{row[0]}" for row in visits]
+        rows = Rows(connection, plan.whose)
+        visits = await rows.firsts(sql.VISITS, conversation_ids=conversations)
+        return await rows.firsts(sql.JOBS, locks=locks) + [f"visit:{each}" for each in visits]
 
 
 def _of_message(item: Item, plan: TargetPlan, delete_messages: bool) -> AffectedItem:
@@ -235,7 +226,7 @@ def _counts(done: _Done) -> dict[str, int]:
     return {
         "messages": len(done.purged.messages),
         "episodes": len(done.purged.episodes),
-        "values": len(done.values),
+        "values": len(done.purged.values),
         "prompts": done.purged.prompts,
         "rebuilt": sum(item.outcome == "rebuilt" for item in outcomes),
         "kept": sum(item.outcome == "kept" for item in outcomes),
@@ -249,7 +240,7 @@ def _document(
     nonce = secrets.token_hex(_NONCE_BYTES)
     texts = [("message", str(each), text) for each, text in done.purged.messages]
     texts += [("episode", str(each), text or "") for each, text in done.purged.episodes]
-    texts += [("value", f"{each['section']}.{each['field']}", each["text"]) for each in done.values]
+    texts += [("value", f"{each.section}.{each.field}", each.text) for each in done.purged.values]
     return {
         "format": 1,
         "id": str(receipt_id),

@@ -87,7 +87,7 @@ class Exclusion:
     memory_id: UUID | None
     message_id: UUID | None
     text: str | None
-    """What it says; None where memory has lost it since."""
+    """What it says, unless memory has lost it since."""
     created_at: datetime
 
 

@@ -20,7 +20,6 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.memory.removal import expiry_sql as sql
-from services.memory.removal.conversation_rows import ErasableConversation
 from services.memory.removal.expiry_rules import Kind, RetentionRules, Rules
 from services.memory.removal.wholes import WholeErasure
 from services.platform.postgres import UNHURRIED_S, Database
@@ -157,7 +156,7 @@ class Retention:
         counts = dict.fromkeys(("conversations", "messages", "turns", "turn_episodes"), 0)
         values = {"tenant_id": tenant_id, "before": before, "limit": _CONVERSATIONS_AT_ONCE}
         while time.monotonic() < until:
-            found = await self._database.fetch(tenant_id, sql.SILENT, values, class_row(ErasableConversation))
+            found = await self._database.fetch(tenant_id, sql.SILENT, values, dict_row)
             for conversation in found:
                 if time.monotonic() >= until:
                     break

@@ -23,7 +23,7 @@ ORDER BY begun_at DESC, id DESC LIMIT %(limit)s
 
 # The newest message decides: a conversation that goes on keeps its beginning.
 _SILENT: LiteralString = """
-SELECT c.id, c.user_id, c.expert_id FROM conversations c
+SELECT c.id AS conversation_id, c.user_id, c.expert_id FROM conversations c
 WHERE c.tenant_id = %(tenant_id)s
   AND coalesce(
       (SELECT max(m.created_at) FROM messages m WHERE m.conversation_id = c.id), c.created_at
@@ -36,9 +36,9 @@ SILENT: LiteralString = f"{_SILENT} ORDER BY c.id LIMIT %(limit)s"
 COUNT_SILENT: LiteralString = f"""
 WITH silent AS MATERIALIZED ({_SILENT})
 SELECT (SELECT count(*) FROM silent) AS conversations,
-       (SELECT count(*) FROM messages m JOIN silent s ON s.id = m.conversation_id) AS messages,
-       (SELECT count(*) FROM turns t JOIN silent s ON s.id = t.conversation_id) AS turns,
-       (SELECT count(*) FROM episodes e JOIN silent s ON s.id = e.conversation_id
+       (SELECT count(*) FROM messages m JOIN silent s USING (conversation_id)) AS messages,
+       (SELECT count(*) FROM turns t JOIN silent s USING (conversation_id)) AS turns,
+       (SELECT count(*) FROM episodes e JOIN silent s USING (conversation_id)
         WHERE e.content IS NULL) AS turn_episodes
 """  # noqa: S608 — our own text only
 

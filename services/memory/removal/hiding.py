@@ -13,16 +13,18 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from services.encryption.marks import WordsInJson, all_words
+from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
-from services.memory.blocks import Owner
+from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
 from services.memory.filing_schedule import defer_filing
 from services.memory.items import ItemChange
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
+from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
 from state.memory import PlannedChange
@@ -103,21 +105,51 @@ class Hiding:
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
         await self.lock(connection, owner)
-        await self._note(connection, owner, planned, trigger)
-        old = await self._retract(connection, values)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
-        if planned["items"]:
-            changes = [ItemChange(**each) for each in planned["items"]]
-            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, changes, part)
-        old["written"] = [
-            str(await self._write(connection, owner, text, part, exchange)) for text in planned["written"]
-        ]
-        but = exchange.conversation_id if exchange else None
         removes = any(each["action"] != "add" for each in planned["items"])
+        but = exchange.conversation_id if exchange else None
+        if not texts and not planned["episodes"]:
+            written = await self._write_each(connection, owner, planned, part, exchange)
+            await self._note(connection, owner, _entry(owner, planned, trigger, _old(written)))
+            await self._change_items(connection, owner, planned, part)
+            await self.remake(connection, owner, [], everywhere=removes, but=but)
+            return UUID(operation_id)
+        await self._note(connection, owner, _entry(owner, planned, trigger))
+        old = await self._retract(connection, values)
+        await self._change_items(connection, owner, planned, part)
+        old["written"] = await self._write_each(connection, owner, planned, part, exchange)
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
         await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
+
+    async def add_all(
+        self, connection: Connection, owner: Owner, additions: Sequence[tuple[PlannedChange, Trigger]]
+    ) -> list[InvalidInput | None]:
+        """Carry out plans that only add (`only_adds`) in a few statements, under the caller's `lock`.
+
+        Returns:
+            For each plan why it was refused; None = it was carried out.
+        """
+        refused: list[InvalidInput | None] = [None] * len(additions)
+        entries, items, places = list[Entry](), list[AddedItem](), list[int]()
+        for place, (planned, trigger) in enumerate(additions):
+            part = replace(trigger, details={**trigger.details, "part_of": planned["change"]["operation_id"]})
+            try:
+                written = await self._write_each(connection, owner, planned, part, None)
+            except InvalidInput as error:
+                refused[place] = error
+                continue
+            entry = _entry(owner, planned, trigger, _old(written))
+            if planned["items"]:
+                items.append(AddedItem(ItemChange(**planned["items"][0]), part, entry))
+                places.append(place)
+            else:
+                entries.append(entry)
+        if entries:
+            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        for place, why in zip(places, await self._core.add_items(connection, owner, items), strict=True):
+            refused[place] = why
+        return refused
 
     @staticmethod
     async def lock(connection: Connection, owner: Owner) -> None:
@@ -138,27 +170,23 @@ class Hiding:
         With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except for
         `but`: its epoch was made without them already.
         """
-        values: dict[str, Any] = {
-            **vars(owner),
-            "message_ids": list(message_ids),
-            "everywhere": everywhere,
-            "but": but,
-        }
-        rows = await (await connection.execute(sql.LOCK_CONVERSATIONS, values)).fetchall()
-        values["conversation_ids"] = [row[0] for row in rows]
-        if rows:
-            await connection.execute(sql.TOUCH_CONVERSATIONS, values)
-            summarised = await (await connection.execute(sql.WITHDRAW_SUMMARIES, values)).fetchall()
-            await connection.execute(sql.WITHDRAW_PARTS, values)
-            archived = await (await connection.execute(sql.WITHDRAW_TOPICS, values)).fetchall()
-            visits = await (await connection.execute(sql.WITHDRAW_VISITS, values)).fetchall()
-            values["visit_ids"] = [row[0] for row in visits]
-            await connection.execute(sql.WITHDRAW_DAYS, values)
+        if not message_ids and not everywhere:
+            return
+        values = {**vars(owner), "message_ids": list(message_ids), "everywhere": everywhere, "but": but}
+        rows = Rows(connection, {**values, "conversation_ids": []})
+        if message_ids:
+            rows.values["conversation_ids"] = await rows.firsts(sql.LOCK_CONVERSATIONS)
+        if rows.values["conversation_ids"]:
+            await rows.run(sql.TOUCH_CONVERSATIONS)
+            summarised = await rows.firsts(sql.WITHDRAW_SUMMARIES)
+            await rows.run(sql.WITHDRAW_PARTS)
+            archived = await rows.firsts(sql.WITHDRAW_TOPICS)
+            await rows.run(sql.WITHDRAW_DAYS, visit_ids=await rows.firsts(sql.WITHDRAW_VISITS))
             for task, conversations in (
                 (self._remaking.summarise, summarised),
                 (self._remaking.archive, archived),
             ):
-                for conversation_id in dict.fromkeys(row[0] for row in conversations):
+                for conversation_id in dict.fromkeys(conversations):
                     name = f"{task}:{conversation_id}"
                     await self._jobs.defer(
                         connection,
@@ -168,7 +196,7 @@ class Hiding:
                         lock=name,
                         queueing_lock=name,
                     )
-        await connection.execute(sql.END_EPOCHS, values)
+        await rows.run(sql.END_EPOCHS)
 
     async def bring_back(
         self,
@@ -187,9 +215,8 @@ class Hiding:
             "message_ids": list(message_ids),
             "unmerged": Jsonb(list(unmerged)),
         }
-        await connection.execute(sql.RESTORE_EPISODES, values)
-        await connection.execute(sql.CHANGED_EPISODES, values)
-        await connection.execute(sql.MERGE_AGAIN, values)
+        for statement in (sql.RESTORE_EPISODES, sql.CHANGED_EPISODES, sql.MERGE_AGAIN):
+            await connection.execute(statement, values)
         await self.remake(connection, owner, message_ids, everywhere=everywhere)
 
     async def take_back(
@@ -217,12 +244,11 @@ class Hiding:
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""
-        await connection.execute(sql.LOCK_CONVERSATIONS, values)
-        messages = await (await connection.execute(sql.RETRACT_MESSAGES, values)).fetchall()
-        silenced = await (await connection.execute(sql.SILENCE, values)).fetchall()
+        rows = Rows(connection, values)
+        await rows.run(sql.LOCK_CONVERSATIONS)
         return {
-            "messages": [row[0] for row in messages],
-            "notes": [row[0] for row in silenced],
+            "messages": await rows.firsts(sql.RETRACT_MESSAGES),
+            "notes": await rows.firsts(sql.SILENCE),
             "unmerged": await self.withdraw_episodes(connection, values),
         }
 
@@ -231,46 +257,42 @@ class Hiding:
 
         `values` holds `tenant_id`, `user_id`, `operation_id`, `message_ids` and `episode_ids`.
         """
-        same = await (await connection.execute(sql.MERGED_INTO, values)).fetchall()
-        values = {**values, "episode_ids": [*values["episode_ids"], *(row[0] for row in same)]}
-        rows = await (await connection.execute(sql.RETRACT_EPISODES, values)).fetchall()
-        changed = await (await connection.execute(sql.CHANGED_EPISODES, values)).fetchall()
-        affected = list({row[0] for row in (*rows, *changed)})
-        values = {**values, "affected": affected}
-        made: dict[UUID, UUID | None] = (
-            dict(await (await connection.execute(sql.MERGED_FROM, values)).fetchall()) if affected else {}
-        )
-        unmerged = []
-        if made:
-            values |= {"made": list(made), "instead": [_holds_instead(each, made) for each in made]}
-            back = await (await connection.execute(sql.UNMERGE, values)).fetchall()
-            unmerged = [
-                {"id": str(row[0]), "superseded_by": str(row[1]), "instead": _text(_holds_instead(row[1], made))}
-                for row in back
-            ]
-            await connection.execute(sql.RETRACT_MADE, values)
-        return unmerged
+        rows = Rows(connection, values)
+        rows.values["episode_ids"] = [*values["episode_ids"], *await rows.firsts(sql.MERGED_INTO)]
+        affected = {*await rows.firsts(sql.RETRACT_EPISODES), *await rows.firsts(sql.CHANGED_EPISODES)}
+        if not affected:
+            return []
+        made: dict[UUID, UUID | None] = dict(await rows.all(sql.MERGED_FROM, affected=list(affected)))
+        if not made:
+            return []
+        instead = {each: _holds_instead(each, made) for each in made}
+        back = await rows.all(sql.UNMERGE, made=list(made), instead=list(instead.values()))
+        await rows.run(sql.RETRACT_WHOLE, episode_ids=list(made))
+        return [
+            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": _text(instead[row[1]])} for row in back
+        ]
 
-    async def _note(self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger) -> None:
-        operation = Operation(
-            COMMAND,
-            field=planned["change"]["kind"],
-            query=planned["target"].replace("\x00", "") or None,
-            results={
-                "items": planned["change"]["items"],
-                "messages": len(planned["messages"]),
-                "episodes": len(planned["episodes"]),
-            },
-        )
-        operation_id = planned["change"]["operation_id"]
-        await self._log.append(
-            connection,
-            owner.tenant_id,
-            owner.user_id,
-            operation,
-            replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id),
-            operation_id=UUID(operation_id) if operation_id else None,
-        )
+    async def _note(self, connection: Connection, owner: Owner, entry: Entry) -> None:
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
+
+    async def _change_items(
+        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
+    ) -> None:
+        if planned["items"]:
+            changes = [ItemChange(**each) for each in planned["items"]]
+            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
+                await self._core.change_items(connection, whose, changes, trigger)
+
+    async def _write_each(
+        self,
+        connection: Connection,
+        owner: Owner,
+        planned: PlannedChange,
+        trigger: Trigger,
+        exchange: EndedExchange | None,
+    ) -> list[str]:
+        """Write the memories of a plan; return their ids."""
+        return [str(await self._write(connection, owner, text, trigger, exchange)) for text in planned["written"]]
 
     async def _write(
         self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
@@ -286,6 +308,43 @@ class Hiding:
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
         return await self._episodes.add(connection, owner, new, trigger)
+
+
+def only_adds(planned: PlannedChange) -> bool:
+    """Return whether a plan adds one value or writes memories, and changes nothing else."""
+    items = planned["items"]
+    return (
+        planned["change"]["operation_id"] is not None
+        and planned["own"] == "keep"
+        and not planned["messages"]
+        and not planned["episodes"]
+        and len(items) < 2  # noqa: PLR2004
+        and all(each["action"] == "add" for each in items)
+    )
+
+
+def _entry(owner: Owner, planned: PlannedChange, trigger: Trigger, old: Mapping[str, Any] | None = None) -> Entry:
+    """Return what the log says of a plan."""
+    operation = Operation(
+        COMMAND,
+        field=planned["change"]["kind"],
+        old_value=old,
+        query=planned["target"].replace("\x00", "") or None,
+        results={
+            "items": planned["change"]["items"],
+            "messages": len(planned["messages"]),
+            "episodes": len(planned["episodes"]),
+        },
+    )
+    operation_id = planned["change"]["operation_id"]
+    expert_id = trigger.expert_id or owner.expert_id
+    why = replace(trigger, expert_id=expert_id, space_id=owner.space_id)
+    return Entry(operation, why, UUID(operation_id) if operation_id else None)
+
+
+def _old(written: Sequence[str]) -> dict[str, Any]:
+    """Return what undoes a plan that withdraws nothing."""
+    return {"messages": [], "notes": [], "unmerged": [], "written": list(written)}
 
 
 def space_of(trigger: Mapping[str, Any]) -> UUID | None:

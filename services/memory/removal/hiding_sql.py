@@ -116,9 +116,10 @@ WITH before AS (
 SELECT id, superseded_by FROM before
 """
 
-RETRACT_MADE: LiteralString = """
+# Memories that an operation wrote, or into which others were merged.
+RETRACT_WHOLE: LiteralString = """
 UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(made)s) AND retracted_at IS NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(episode_ids)s) AND retracted_at IS NULL
 """
 
 # Whatever was made from these messages is rebuilt without them. Until then there is none.
@@ -244,11 +245,6 @@ FROM jsonb_to_recordset(%(unmerged)s) AS before (id uuid, superseded_by uuid, in
 WHERE e.id = before.id AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
   AND e.superseded_by IS NOT DISTINCT FROM before.instead
   AND EXISTS (SELECT FROM episodes made WHERE made.id = before.superseded_by)
-"""
-
-RETRACT_WRITTEN: LiteralString = """
-UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(episode_ids)s) AND retracted_at IS NULL
 """
 
 BRING_BACK: LiteralString = """

@@ -20,7 +20,7 @@ from services.encryption.marks import Sealed
 from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.removal.tables import OF_NOBODY, rows_of_user
+from services.memory.removal.tables import OF_NOBODY, columns_of_tables, rows_of_user
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 
@@ -33,13 +33,6 @@ _ROWS_AT_ONCE = 200
 _SEALED_TYPES = frozenset({"text", "text[]", "jsonb", "bytea"})
 
 log = structlog.get_logger(__name__)
-
-_COLUMNS: LiteralString = """
-SELECT c.relname, jsonb_object_agg(a.attname, format_type(a.atttypid, NULL))
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attgenerated = ''
-GROUP BY c.relname ORDER BY c.relname
-"""
 
 _USER: LiteralString = "SELECT external_id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
 
@@ -89,7 +82,7 @@ class KeyRenewal:
         await self._others_have_ended(tenant_id)
         count = 0
         async with self._database.tenant(tenant_id) as connection:
-            tables = await (await connection.execute(_COLUMNS)).fetchall()
+            tables = await columns_of_tables(connection)
         for table, columns in tables:
             again = _Table(tenant_id, user_id, table, columns)
             while again.is_of_users and (rows := await self._reseal_some(again, old, new)):
@@ -167,7 +160,6 @@ class _Table:
     user_id: UUID
     name: str
     columns: dict[str, str]
-    """Every column with its type."""
 
     @property
     def values(self) -> dict[str, Any]:

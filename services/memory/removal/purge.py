@@ -10,14 +10,13 @@ from services.memory.blocks import Change
 from services.memory.items import item_text, values_of
 from services.memory.model import Memory
 from services.memory.removal import purge_sql as sql
-from services.memory.removal.conversation_sql import SCRUB_COMMANDS_ABOUT
-from services.memory.removal.targets import TargetPlan, without_topic
+from services.memory.removal.tables import Rows
+from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic
 from services.memory.word_digests import word_digest
 from services.memory.words import Words, words_of
 from services.platform.connections import Connection
 
 Gone = frozenset[tuple[str, str]]
-"""Values that are gone, each with its field."""
 
 
 @dataclass
@@ -25,8 +24,7 @@ class Purged:
     """What was removed, with the texts by which a receipt can be checked."""
 
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
-    values: list[tuple[str, str, str]] = field(default_factory=list)
-    """Section, field and text."""
+    values: list[ValueTarget] = field(default_factory=list)
     messages: list[tuple[UUID, str]] = field(default_factory=list)
     """Those that were deleted, as a whole or in part."""
     titles: list[str] = field(default_factory=list)
@@ -35,81 +33,82 @@ class Purged:
     turn_ids: list[UUID] = field(default_factory=list)
 
 
-class Purge:
+class Purge(Rows):
     """Purges within one transaction, which has retracted already."""
 
     def __init__(self, connection: Connection, plan: TargetPlan, operation_ids: Sequence[UUID]) -> None:
-        self._connection = connection
+        super().__init__(
+            connection,
+            {
+                **plan.whose,
+                "operation_ids": list(operation_ids),
+                "message_ids": list(plan.messages),
+                "texts": all_words(plan.messages.values()),
+                "whole_ids": plan.whole,
+            },
+        )
         self._plan = plan
-        self._values: dict[str, Any] = {
-            **plan.whose,
-            "operation_ids": list(operation_ids),
-            "message_ids": list(plan.messages),
-            "texts": all_words(plan.messages.values()),
-            "whole_ids": plan.whole,
-        }
 
-    async def run(self, before: Mapping[UUID, Mapping[str, Any]], *, delete_messages: bool) -> Purged:
+    async def remove(self, before: Mapping[UUID, Mapping[str, Any]], *, delete_messages: bool) -> Purged:
         """Purge; `before` is the content of each section of core memory before the retraction."""
-        places = await self._all(sql.PLACES)
+        places = await self.all(sql.PLACES)
         purged = Purged(
             conversation_ids=sorted({row[0] for row in places}), turn_ids=sorted({row[1] for row in places})
         )
-        self._values |= {"conversation_ids": purged.conversation_ids, "turn_ids": purged.turn_ids}
-        [(purged.prompts,)] = await self._all(sql.PROMPTS)
-        await self._run(sql.KEEP_OUT)
-        purged.episodes = [(row[0], row[1]) for row in await self._all(sql.EPISODES)]
-        await self._run(sql.OPERATIONS)
-        await self._run(sql.SCRUB_EPISODE_OPERATIONS, episode_ids=[row[0] for row in purged.episodes])
-        await self._run(SCRUB_COMMANDS_ABOUT)
-        await self._run(sql.SCRUB_TURN_OPERATIONS)
-        await self._run(sql.SCRUB_TURN_COMMANDS)
+        self.values |= {"conversation_ids": purged.conversation_ids, "turn_ids": purged.turn_ids}
+        [(purged.prompts,)] = await self.all(sql.PROMPTS)
+        await self.run(sql.KEEP_OUT)
+        purged.episodes = [(row[0], row[1]) for row in await self.all(sql.EPISODES)]
+        await self.run(sql.OPERATIONS)
+        await self.run(sql.SCRUB_EPISODE_OPERATIONS, episode_ids=[row[0] for row in purged.episodes])
+        await self.run(sql.SCRUB_COMMANDS_ABOUT)
+        await self.run(sql.SCRUB_TURN_OPERATIONS)
         purged.values = await self._core_memory(before)
-        noted = await self._notes([text for _, _, text in purged.values])
+        noted = await self._notes([each.text for each in purged.values])
         purged.turn_ids = sorted({*purged.turn_ids, *noted})
-        await self._run(sql.TURNS)
+        await self.run(sql.TURNS)
         if delete_messages:
-            purged.messages = [(row[0], row[1]) for row in await self._all(sql.TEXTS)]
-            purged.titles = [row[0] for row in await self._all(sql.GONE_TITLES)]
-            await self._run(sql.TITLES)
-            await self._run(sql.FEEDBACK)
-            await self._run(sql.MESSAGES)
+            purged.messages = [(row[0], row[1]) for row in await self.all(sql.TEXTS)]
+            purged.titles = await self.firsts(sql.GONE_TITLES)
+            await self.run(sql.TITLES)
+            await self.run(sql.FEEDBACK)
+            await self.run(sql.MESSAGES)
         await self._versions()
         await self._keep_away(purged, delete_messages=delete_messages)
         return purged
 
     async def _keep_away(self, purged: Purged, *, delete_messages: bool) -> None:
         """Note digests of what is gone, by which an import knows it."""
-        await self._run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
+        await self.run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
         digests = [word_digest("episode", text) for _, text in purged.episodes if text]
-        digests += [word_digest("value", name, text) for _, name, text in purged.values]
+        digests += [word_digest("value", each.field, each.text) for each in purged.values]
         digests += [word_digest("title", title) for title in purged.titles]
         gone = [WordsDigest(each) for each in dict.fromkeys(digests)]
         if gone:
-            await self._run(sql.KEEP_AWAY, digests=gone)
+            await self.run(sql.KEEP_AWAY, digests=gone)
 
     async def _versions(self) -> None:
         """Remove what memory held before; last, because every change above keeps what it changes."""
-        await self._run(sql.VERSIONS)
+        await self.run(sql.VERSIONS)
         topic = self._plan.topic
         if topic is not None:
-            texts = await self._all(sql.VERSION_TEXTS)
+            texts = await self.all(sql.VERSION_TEXTS)
             told = [version_id for version_id, text in texts if without_topic(text, topic) is not None]
-            await self._run(sql.REMOVE_VERSIONS, version_ids=told)
+            await self.run(sql.REMOVE_VERSIONS, version_ids=told)
 
-    async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[ValueTarget]:
         """Take gone values out of the history and the log of each section; return those that held until now."""
         removed = []
-        for block_id, section, expert_id, space_id, content in await self._all(sql.BLOCKS):
-            rows = await self._all(sql.HISTORY, block_id=block_id)
+        for block_id, section, expert_id, space_id, content in await self.all(sql.BLOCKS):
+            rows = await self.all(sql.HISTORY, block_id=block_id)
             history = [Change(*row) for row in rows]
             held = set(values_of(before.get(block_id, {}))) - set(values_of(content))
-            removed += [(section, *value) for value in sorted(held)]
+            removed += [ValueTarget(section, *value) for value in sorted(held)]
             gone = frozenset(held | self._told(history) - set(values_of(content)))
             if not gone:
                 continue
             for change in history:
-                await self._run(
+                await self.run(
                     sql.REWRITE_VERSION,
                     block_id=block_id,
                     version=change.version,
@@ -117,8 +116,8 @@ class Purge:
                     new=_jsonb(change.new, gone),
                 )
             whose = {"section": section, "expert_id": expert_id, "space_id": space_id}
-            for operation_id, old, new in await self._all(sql.SECTION_OPERATIONS, **whose):
-                await self._run(
+            for operation_id, old, new in await self.all(sql.SECTION_OPERATIONS, **whose):
+                await self.run(
                     sql.REWRITE_OPERATION, id=operation_id, old=_jsonb(old, gone), new=_jsonb(new, gone)
                 )
         return removed
@@ -132,8 +131,8 @@ class Purge:
             (sql.OPERATION_NOTES, sql.SCRUB_OPERATION_NOTES),
             (sql.TURN_NOTES, sql.SCRUB_TURN_NOTES),
         ):
-            found = [row[0] for row in await self._all(notes) if _repeats(row[1:], gone)]
-            await self._run(scrub, ids=found)
+            found = [row[0] for row in await self.all(notes) if _repeats(row[1:], gone)]
+            await self.run(scrub, ids=found)
         return found
 
     def _told(self, history: Sequence[Change]) -> set[tuple[str, str]]:
@@ -148,12 +147,6 @@ class Purge:
             if _speaks_of(self._plan.topic, *value)
             or ((brought := _brought_in(history, value)) is not None and brought.trigger_message_id in whole)
         }
-
-    async def _all(self, statement: Any, **more: Any) -> list[Any]:
-        return await (await self._connection.execute(statement, {**self._values, **more})).fetchall()
-
-    async def _run(self, statement: Any, **more: Any) -> None:
-        await self._connection.execute(statement, {**self._values, **more})
 
 
 def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> dict[str, Any]:

@@ -69,20 +69,33 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode
   AND (field = ANY(%(episode_ids)s::text[]) OR new_value->>'id' = ANY(%(episode_ids)s::text[]))
 """
 
-SCRUB_TURN_OPERATIONS: LiteralString = """
-UPDATE memory_operations SET query = NULL, results = NULL,
-    old_value = CASE WHEN type LIKE 'core\\_memory\\_%%' THEN old_value END,
-    new_value = CASE WHEN type LIKE 'core\\_memory\\_%%' THEN new_value END
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_command'
-  AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
+# Of a command stays what undoes it, not what it named and what that was found to mean.
+_SCRUBBED: LiteralString = """
+query = NULL,
+    results = CASE WHEN type = 'memory_command' AND jsonb_typeof(results) = 'object' THEN results - 'items' END
 """
 
-# A command that the message itself gave: what it named and what it was found to mean. What undoes it stays.
-SCRUB_TURN_COMMANDS: LiteralString = """
-UPDATE memory_operations SET query = NULL,
-    results = CASE WHEN jsonb_typeof(results) = 'object' THEN results - 'items' END
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_command'
+SCRUB_TURN_OPERATIONS: LiteralString = f"""
+UPDATE memory_operations SET {_SCRUBBED},
+    old_value = CASE WHEN type = 'memory_command' OR type LIKE 'core\\_memory\\_%%' THEN old_value END,
+    new_value = CASE WHEN type = 'memory_command' OR type LIKE 'core\\_memory\\_%%' THEN new_value END
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
   AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
+"""  # noqa: S608 — our own text only
+
+# A change of memory that was asked for elsewhere keeps what is needed to undo it, for other messages alone.
+SCRUB_COMMANDS_ABOUT: LiteralString = """
+WITH said AS (SELECT unnest(%(message_ids)s::uuid[])::text AS id)
+UPDATE memory_operations o SET query = NULL, results = o.results - 'items', old_value = o.old_value || (
+    SELECT jsonb_object_agg(kept.key, (
+        SELECT coalesce(jsonb_agg(each), '[]') FROM jsonb_array_elements(o.old_value->kept.key) AS each
+        WHERE each->>'id' NOT IN (SELECT id FROM said)
+    )) FROM unnest(ARRAY['messages', 'notes']) AS kept (key) WHERE o.old_value ? kept.key
+)
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_command'
+  AND EXISTS (
+      SELECT FROM jsonb_array_elements(o.old_value->'messages') AS each WHERE each->>'id' IN (SELECT id FROM said)
+  )
 """
 
 # What commands and searches of a user repeat of their words, and what turns report of changes and queries.
@@ -91,11 +104,9 @@ SELECT id, query, results FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (query IS NOT NULL OR results IS NOT NULL)
 """
 
-SCRUB_OPERATION_NOTES: LiteralString = """
-UPDATE memory_operations SET query = NULL,
-    results = CASE WHEN type = 'memory_command' AND jsonb_typeof(results) = 'object' THEN results - 'items' END
-WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
-"""
+SCRUB_OPERATION_NOTES: LiteralString = f"""
+UPDATE memory_operations SET {_SCRUBBED} WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
+"""  # noqa: S608 — our own text only
 
 TURN_NOTES: LiteralString = """
 SELECT t.id, t.memory_changes, t.context_report #> '{recall,queries}', t.context_report->'dropped'

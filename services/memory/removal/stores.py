@@ -4,9 +4,9 @@ A removal is one transaction in PostgreSQL, which also defers the jobs that remo
 is down at this moment does not keep it from being completed. The same is tried at once, too.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, LiteralString, Protocol
+from typing import Literal, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 import structlog
@@ -19,7 +19,7 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.store import FORGET
 from services.memory.operations import OperationLog
 from services.platform.connections import Connection
-from services.platform.postgres import Database
+from services.platform.postgres import UNHURRIED_S, Database
 from services.search.vector_index import FORGET_PASSAGES, WRITING
 
 ERASE_TRACES = "erase_traces"
@@ -27,6 +27,9 @@ _KEYS_AT_ONCE = 500
 _LONGEST_TURN_S = 600 + 60
 _TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
 
+Result = TypeVar("Result")
+Counts = dict[str, dict[str, int]]
+"""How many of each kind, by store."""
 Reason = Literal["cancelled", "forgotten"]
 """Why a turn is stopped; of one that is `forgotten` nothing is kept."""
 
@@ -92,16 +95,8 @@ class RemovalStores:
     ) -> None:
         """Take the stores.
 
-        Args:
-            database: where what is removed is stored.
-            leases: of turns, which are stopped first.
-            events: of turns.
-            core_memory: the cache of it.
-            index: of episodes.
-            operations: the log.
-            jobs: gets the job that completes removals.
-            events_keep_s: seconds that the events of a turn stay after its end.
-            on_removed: called with the user's id once rows are gone.
+        `events_keep_s` = seconds that the events of a turn stay after its end; `on_removed` is called with the
+        user's id once rows are gone.
         """
         self.database = database
         self.leases = leases
@@ -124,7 +119,34 @@ class RemovalStores:
         if left := await self.leases.stop_all(tenant_id, unfinished, reason):
             log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
 
-    async def defer(self, connection: Connection, tenant_id: UUID, left: Left) -> None:
+    async def erase(
+        self,
+        tenant_id: UUID,
+        removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]],
+        last: Callable[[], Awaitable[None]] | None = None,
+    ) -> tuple[Result, Counts, list[str]]:
+        """Remove from PostgreSQL what `removed` does, then what that leaves in the other stores.
+
+        `removed` works in one transaction and returns its result with what is left, None where nothing went;
+        `last` is called before the commit.
+
+        Returns:
+            The result, counts of the other stores, and the stores that did not answer.
+        """
+
+        async def done(connection: Connection) -> tuple[Result, Left | None]:
+            result, left = await removed(connection)
+            if left is not None:
+                await self._defer(connection, tenant_id, left)
+            if last is not None:
+                await last()
+            return result, left
+
+        # A turn elsewhere may recall the same episodes at this moment.
+        result, left = await self.database.transact(tenant_id, done, statement_s=UNHURRIED_S)
+        return (result, *(await self._clean(left) if left else ({}, [])))
+
+    async def _defer(self, connection: Connection, tenant_id: UUID, left: Left) -> None:
         """Queue the rest of a removal in its transaction, and tell every process of it at the commit."""
         if left.episode_ids:
             episode_ids = list(left.episode_ids)
@@ -150,10 +172,10 @@ class RemovalStores:
                 )
         await connection.execute(_TELL_FORGOTTEN, {"user_id": left.user_id})
 
-    async def clean(self, left: Left) -> tuple[dict[str, dict[str, int]], list[str]]:
+    async def _clean(self, left: Left) -> tuple[Counts, list[str]]:
         """Remove at once what is left; return the counts by store, and the stores that did not answer."""
         self._on_removed(left.user_id)
-        removed: dict[str, dict[str, int]] = {}
+        removed: Counts = {}
         pending = []
         try:
             removed["redis"] = await self._remove_traces(left.user_id, left.turn_ids, left.expert_ids)

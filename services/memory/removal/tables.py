@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, LiteralString
+from uuid import UUID
 
 from services.platform.connections import Connection
 
@@ -40,6 +41,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
     "store_items": "user_id",
+    "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",
     "kb_chunks": "base_id",
@@ -106,6 +108,10 @@ _RECENT: LiteralString = (
     " AND (t.finished_at IS NULL OR t.finished_at > now() - make_interval(secs => %(recent_s)s))"
 )
 
+REMOVE_EPISODES: LiteralString = """
+DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
 # Its worker hears of it at the commit and stops the job; the row may be gone by then.
 _STOP_JOBS = "UPDATE procrastinate_jobs SET abort_requested = true WHERE id = ANY(%s) AND status = 'doing'"
 _REMOVE_JOBS = "DELETE FROM procrastinate_jobs WHERE id = ANY(%s)"
@@ -122,34 +128,78 @@ WHERE coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %
 ORDER BY j.id FOR UPDATE OF j
 """
 
+_REMOVE_DOCUMENTS: LiteralString = """
+DELETE FROM knowledge_bases b USING conversations t
+WHERE {own} AND t.tenant_id = %(tenant_id)s AND b.tenant_id = t.tenant_id
+  AND (b.user_id, b.session_key) = (t.user_id, t.session_key)
+RETURNING b.id
+"""
+
+
+_COLUMNS_OF_TABLES: LiteralString = """
+SELECT c.relname, jsonb_object_agg(a.attname, format_type(a.atttypid, NULL))
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attgenerated = ''
+GROUP BY c.relname ORDER BY c.relname
+"""
+
+
+async def columns_of_tables(connection: Connection) -> list[tuple[str, dict[str, str]]]:
+    """Return every table with its columns and their types, without columns that are generated."""
+    return await (await connection.execute(_COLUMNS_OF_TABLES)).fetchall()
+
 
 def rows_of_user(table: str) -> LiteralString:
     """Return the condition on rows `t` of a table that chooses those of `user_id`; all where rows name no user."""
     return dict[str, LiteralString](_ROWS["user"]).get(table, OF_NOBODY)
 
 
-async def counted(connection: Connection, whole: Whole, values: Mapping[str, Any]) -> dict[str, int]:
-    """Count the rows that go, by table."""
-    rows = _ROWS[whole]
-    counts: LiteralString = ", ".join([_count(table, condition) for table, condition in rows.items()])
-    row = await (await connection.execute("SELECT " + counts, values)).fetchone()
-    return dict(zip(rows, row or (), strict=True))
+class Rows:
+    """Statements of one transaction, on what is named by the same values."""
 
+    def __init__(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self.values = dict(values)
 
-async def recent_turns(connection: Connection, whole: Whole, values: Mapping[str, Any]) -> list[tuple[Any, bool]]:
-    """Return turns that may have events elsewhere, and whether each goes on; `values` has `recent_s`."""
-    statement: LiteralString = _TURNS + _ROWS[whole]["turns"] + _RECENT
-    return [(row[0], row[1]) for row in await (await connection.execute(statement, values)).fetchall()]
+    async def all(self, statement: LiteralString, **more: Any) -> list[Any]:
+        """Run a statement, with more values, and return its rows."""
+        return await (await self._connection.execute(statement, {**self.values, **more})).fetchall()
 
+    async def firsts(self, statement: LiteralString, **more: Any) -> list[Any]:
+        """The same, and return the first column."""
+        return [row[0] for row in await self.all(statement, **more)]
 
-async def remove_jobs(connection: Connection, whole: Whole, values: Mapping[str, Any]) -> int:
-    """Stop and remove the tenant's jobs that name something of it, in the caller's transaction; count them."""
-    ids = " UNION ".join(_ids(table, _ROWS[whole][table]) for table in _NAMED[whole])
-    statement: LiteralString = _JOBS.replace("{ids}", ids)
-    jobs = [row[0] for row in await (await connection.execute(statement, values)).fetchall()]
-    await connection.execute(_STOP_JOBS, [jobs])
-    await connection.execute(_REMOVE_JOBS, [jobs])
-    return len(jobs)
+    async def run(self, statement: LiteralString, **more: Any) -> int:
+        """Run a statement, with more values, and return how many rows it changed."""
+        return (await self._connection.execute(statement, {**self.values, **more})).rowcount
+
+    async def counted(self, whole: Whole) -> dict[str, int]:
+        """Count the rows that go, by table."""
+        counts = ", ".join(_count(table, condition) for table, condition in _ROWS[whole].items())
+        [row] = await self.all("SELECT " + counts)
+        return dict(zip(_ROWS[whole], row, strict=True))
+
+    async def recent_turns(self, whole: Whole, *, recent_s: float) -> list[tuple[Any, bool]]:
+        """Return turns that may have events elsewhere, and whether each goes on.
+
+        Events of a turn that ended are kept for `recent_s` seconds.
+        """
+        statement: LiteralString = _TURNS + _ROWS[whole]["turns"] + _RECENT
+        return [(row[0], row[1]) for row in await self.all(statement, recent_s=recent_s)]
+
+    async def remove_jobs(self, whole: Whole) -> int:
+        """Stop and remove the tenant's jobs that name something of it; count them."""
+        ids = " UNION ".join(_ids(table, _ROWS[whole][table]) for table in _NAMED[whole])
+        statement: LiteralString = _JOBS.replace("{ids}", ids)
+        jobs = await self.firsts(statement)
+        await self._connection.execute(_STOP_JOBS, [jobs])
+        await self._connection.execute(_REMOVE_JOBS, [jobs])
+        return len(jobs)
+
+    async def remove_documents(self, whole: Whole) -> list[UUID]:
+        """Remove the documents of its conversations; return the bases that held them."""
+        statement: LiteralString = _REMOVE_DOCUMENTS.replace("{own}", _ROWS[whole]["conversations"])
+        return await self.firsts(statement)
 
 
 def _count(table: LiteralString, condition: LiteralString) -> LiteralString:

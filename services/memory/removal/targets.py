@@ -92,11 +92,9 @@ class Target:
     until: datetime | None = None
     """With `since`: the end of the time span, itself not included; None = now."""
     topic: str | None = None
-    """A description in the user's words."""
     expert: str | None = None
     """Whose memory; None = that of all experts, and of `default` for a value."""
     space: str | None = None
-    """Of a value: its space."""
 
     @property
     def kind(self) -> str:

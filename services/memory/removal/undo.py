@@ -13,13 +13,13 @@ from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import COMMAND, Hiding, space_of
+from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from services.store.undo import STORE_WRITES, take_back
 
 UNDO = "memory_undo"
-"""Type under which it stands in the log itself."""
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
 _OF_UPKEEP = {"episode_merge", "episode_archive", "episode_remove", "upkeep_undo"}
@@ -116,25 +116,25 @@ class Undo:
     async def _undo_command(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         before: dict[str, Any] = operation.old or {}
         messages = before.get("messages", [])
+        message_ids = [UUID(each["id"]) for each in messages]
         values = {
             **vars(owner),
             "operation_id": operation.id,
-            "message_ids": [UUID(each["id"]) for each in messages],
+            "message_ids": message_ids,
             "messages": WordsInJson(messages),
             "notes": WordsInJson(before.get("notes", [])),
             "episode_ids": [UUID(each) for each in before.get("written", [])],
         }
-        newer = await (await connection.execute(sql.CHANGED_SINCE, values)).fetchone()
-        if newer is not None:
+        rows = Rows(connection, values)
+        if newer := await rows.firsts(sql.CHANGED_SINCE):
             raise Conflict(f"The later operation {newer[0]} changed the same message; undo that one first.")
-        for row in await (await connection.execute(sql.PARTS_OF, values)).fetchall():
+        for row in await rows.all(sql.PARTS_OF):
             await self._undo_core(connection, owner, _Logged(*row))
-        await connection.execute(sql.RESTORE_MESSAGES, values)
-        await connection.execute(sql.RESTORE_NOTES, values)
-        message_ids, unmerged = values["message_ids"], before.get("unmerged", [])
-        await self._hiding.bring_back(connection, owner, operation.id, message_ids, unmerged)
-        await connection.execute(sql.RETRACT_WRITTEN, values)  # last: what it brings back has the same mark
-        if values["message_ids"]:
+        await rows.run(sql.RESTORE_MESSAGES)
+        await rows.run(sql.RESTORE_NOTES)
+        await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
+        await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
+        if message_ids:
             await self._hiding.file_again(connection, owner)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
@@ -145,7 +145,7 @@ class Undo:
 
     async def _undo_insert(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         values = {**vars(owner), "operation_id": operation.id, "episode_ids": [UUID(operation.new["id"])]}
-        if (await connection.execute(sql.RETRACT_WRITTEN, values)).rowcount == 0:
+        if (await connection.execute(sql.RETRACT_WHOLE, values)).rowcount == 0:
             raise Conflict(_CHANGED_SINCE)
 
     async def _undo_update(self, connection: Connection, owner: Owner, operation: _Logged) -> None:

@@ -5,7 +5,7 @@ conversation together with others is made again without it: daily summaries, mer
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, LiteralString
@@ -16,9 +16,9 @@ from psycopg.rows import dict_row
 
 from services.errors import NotFound
 from services.memory.operations import Operation, Trigger
-from services.memory.removal.conversation_rows import ConversationRows, ErasableConversation
-from services.memory.removal.stores import Left, RemovalStores
-from services.memory.removal.tables import LOCK_CORE_MEMORY, Whole, counted, recent_turns, remove_jobs
+from services.memory.removal.conversation_rows import ConversationRows
+from services.memory.removal.stores import Counts, Left, RemovalStores
+from services.memory.removal.tables import LOCK_CORE_MEMORY, Rows, Whole
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S
 from services.search.vector_index import WRITING
@@ -59,13 +59,6 @@ _LOCK: LiteralString = "SELECT id FROM spaces WHERE id = %(space_id)s AND tenant
 
 _EPISODES: LiteralString = "SELECT id FROM episodes WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
-_REMOVE_DOCUMENTS: LiteralString = """
-DELETE FROM knowledge_bases b USING conversations c
-WHERE c.space_id = %(space_id)s AND c.tenant_id = %(tenant_id)s AND b.tenant_id = c.tenant_id
-  AND (b.user_id, b.session_key) = (c.user_id, c.session_key)
-RETURNING b.id
-"""
-
 _REMOVE_SPACE: LiteralString = "DELETE FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
 _CHANGED: LiteralString = """
@@ -74,9 +67,6 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
 log = structlog.get_logger(__name__)
-
-Counts = dict[str, dict[str, int]]
-"""How many of each kind, by store."""
 
 
 @dataclass(frozen=True)
@@ -104,19 +94,19 @@ class WholeErasure:
         values = await self._found(tenant_id, "user", f"There is no user {user!r}.", user=user)
 
         async def removed(connection: Connection) -> tuple[Counts, Left]:
-            if not await _ids(connection, _LOCK_USER, values):
+            rows = Rows(connection, values)
+            if not await rows.all(_LOCK_USER):
                 raise NotFound(f"There is no user {user!r}.")
             left = Left(
                 values["user_id"],
-                await recent_turns(connection, "user", values),
-                await _ids(connection, _EXPERTS, values),
-                base_ids=await _ids(connection, _DOCUMENTS, values),
+                await rows.recent_turns("user", recent_s=self._stores.recent_s),
+                await rows.firsts(_EXPERTS),
+                base_ids=await rows.firsts(_DOCUMENTS),
                 whole_user=True,
-                is_indexed=bool(await _ids(connection, _INDEXED, values)),
+                is_indexed=bool(await rows.all(_INDEXED)),
             )
-            counts = await counted(connection, "user", values)
-            jobs = await remove_jobs(connection, "user", values)
-            await connection.execute(_REMOVE_USER, values)
+            counts, jobs = await rows.counted("user"), await rows.remove_jobs("user")
+            await rows.run(_REMOVE_USER)
             return {"postgresql": counts, "queue": {"jobs": jobs}}, left
 
         async def destroyed() -> None:
@@ -124,7 +114,7 @@ class WholeErasure:
             if (vault := self._stores.database.vault) is not None:
                 await asyncio.to_thread(vault.keys.destroy, tenant_id, user)
 
-        return await self._erase(tenant_id, removed, destroyed)
+        return await self._erase(values, removed, destroyed)
 
     async def space(self, tenant_id: UUID, user: str, space: str) -> Erased:
         """Remove a space of a user, with what was remembered in it; what all spaces share stays."""
@@ -132,26 +122,24 @@ class WholeErasure:
         values = await self._found(tenant_id, "space", missing, user=user, space=space)
 
         async def removed(connection: Connection) -> tuple[Counts, Left]:
-            experts = await _ids(connection, LOCK_CORE_MEMORY, values)
-            await connection.execute(_LOCK_CONVERSATIONS, values)
-            if not await _ids(connection, _LOCK, values):
+            rows = Rows(connection, values)
+            experts = await rows.firsts(LOCK_CORE_MEMORY)
+            await rows.all(_LOCK_CONVERSATIONS)
+            if not await rows.all(_LOCK):
                 raise NotFound(missing)
-            turns = await recent_turns(connection, "space", values)
-            counts = await counted(connection, "space", values)
-            episodes = await _ids(connection, _EPISODES, values)
-            jobs = await remove_jobs(connection, "space", values)
-            bases = await _ids(connection, _REMOVE_DOCUMENTS, values)
-            await connection.execute(_REMOVE_SPACE, values)
-            await connection.execute(_CHANGED, values)
+            turns = await rows.recent_turns("space", recent_s=self._stores.recent_s)
+            counts, episodes = await rows.counted("space"), await rows.firsts(_EPISODES)
+            jobs, bases = await rows.remove_jobs("space"), await rows.remove_documents("space")
+            await rows.run(_REMOVE_SPACE)
+            await rows.run(_CHANGED)
             operation = Operation("space_delete", results={"removed": counts})
             await self._stores.operations.append(
                 connection, tenant_id, values["user_id"], operation, Trigger("user")
             )
-            return {"postgresql": counts, "queue": {"jobs": jobs}}, Left(
-                values["user_id"], turns, experts, episodes, bases
-            )
+            left = Left(values["user_id"], turns, experts, episodes, bases)
+            return {"postgresql": counts, "queue": {"jobs": jobs}}, left
 
-        return await self._erase(tenant_id, removed)
+        return await self._erase(values, removed)
 
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
@@ -163,18 +151,17 @@ class WholeErasure:
         missing = f"There is no conversation {conversation_id}."
         asked = {"conversation_id": conversation_id, "user": user}
         values = await self._found(tenant_id, "conversation", missing, **asked)
-        conversation = ErasableConversation(conversation_id, values["user_id"], values["expert_id"])
-        return await self._remove(tenant_id, conversation, keep_memories=keep_memories)
+        return await self._remove(values, keep_memories=keep_memories)
 
-    async def expire(
-        self, tenant_id: UUID, conversation: ErasableConversation, *, silent_since: datetime
-    ) -> Erased:
+    async def expire(self, tenant_id: UUID, found: Mapping[str, Any], *, silent_since: datetime) -> Erased:
         """Remove a conversation in which nothing was said since; memories that were written down stay.
+
+        `found` has its `conversation_id`, `user_id` and `expert_id`.
 
         Raises:
             Conflict: something was said in it meanwhile.
         """
-        return await self._remove(tenant_id, conversation, keep_memories=True, silent_since=silent_since)
+        return await self._remove({"tenant_id": tenant_id, **found}, keep_memories=True, silent_since=silent_since)
 
     async def scrub_index(self) -> int:
         """Rewrite the index with the rows that are not removed, so that no file holds the others; return how many.
@@ -186,30 +173,25 @@ class WholeErasure:
             return await self._stores.index.rewrite()
 
     async def _remove(
-        self,
-        tenant_id: UUID,
-        conversation: ErasableConversation,
-        *,
-        keep_memories: bool,
-        silent_since: datetime | None = None,
+        self, values: dict[str, Any], *, keep_memories: bool, silent_since: datetime | None = None
     ) -> Erased:
         async def removed(connection: Connection) -> tuple[Counts, Left]:
-            rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
+            rows = ConversationRows(connection, values, shares_human=self._shares_human)
             counts, left, days_left = await rows.remove(
                 self._stores.recent_s, keep_memories=keep_memories, silent_since=silent_since
             )
             if silent_since is None:
                 results = {"removed": counts, "keep_memories": keep_memories}
-                operation = Operation("conversation_delete", field=str(conversation.id), results=results)
-                trigger = Trigger("user", expert_id=conversation.expert_id)
+                operation = Operation("conversation_delete", field=str(values["conversation_id"]), results=results)
+                trigger = Trigger("user", expert_id=values["expert_id"])
                 await self._stores.operations.append(
-                    connection, tenant_id, conversation.user_id, operation, trigger
+                    connection, values["tenant_id"], values["user_id"], operation, trigger
                 )
             if days_left:
-                await defer_days(self._stores.jobs, connection, tenant_id, days_left)
+                await defer_days(self._stores.jobs, connection, values["tenant_id"], days_left)
             return {"postgresql": counts}, left
 
-        return await self._erase(tenant_id, removed)
+        return await self._erase(values, removed)
 
     async def _found(self, tenant_id: UUID, whole: Whole, missing: str, **named: Any) -> dict[str, Any]:
         """Return the ids of what is removed, as values of statements; its running turns are stopped."""
@@ -220,31 +202,17 @@ class WholeErasure:
             raise NotFound(missing)
         values = {"tenant_id": tenant_id, **found[0]}
         async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-            turns = await recent_turns(connection, whole, {**values, "recent_s": 0})
+            turns = await Rows(connection, values).recent_turns(whole, recent_s=0)
         await self._stores.stop(tenant_id, turns)
-        return {**values, "recent_s": self._stores.recent_s}
+        return values
 
     async def _erase(
         self,
-        tenant_id: UUID,
+        values: Mapping[str, Any],
         removed: Callable[[Connection], Awaitable[tuple[Counts, Left]]],
         last: Callable[[], Awaitable[None]] | None = None,
     ) -> Erased:
-        """Remove from PostgreSQL what `removed` does, and what that leaves in the other stores."""
-
-        async def done(connection: Connection) -> tuple[Counts, Left]:
-            counts, left = await removed(connection)
-            await self._stores.defer(connection, tenant_id, left)
-            if last is not None:
-                await last()
-            return counts, left
-
-        # A turn elsewhere may recall the same episodes at this moment.
-        counts, left = await self._stores.database.transact(tenant_id, done, statement_s=UNHURRIED_S)
-        elsewhere, pending = await self._stores.clean(left)
-        log.info("erased", tenant_id=str(tenant_id), user_id=str(left.user_id), pending=pending, **counts)
+        tenant_id = values["tenant_id"]
+        counts, elsewhere, pending = await self._stores.erase(tenant_id, removed, last)
+        log.info("erased", tenant_id=str(tenant_id), user_id=str(values["user_id"]), pending=pending, **counts)
         return Erased({**counts, **elsewhere}, pending)
-
-
-async def _ids(connection: Connection, statement: LiteralString, values: dict[str, Any]) -> list[Any]:
-    return [row[0] for row in await (await connection.execute(statement, values)).fetchall()]

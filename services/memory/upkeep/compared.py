@@ -37,7 +37,6 @@ class Compared:
     expert_id: UUID
     space_id: UUID | None
     content: str
-    """What it states."""
     content_hash: str
     """Of a memory: of its text as it is stored, by which a change is noticed."""
     field: str
@@ -47,7 +46,6 @@ class Compared:
     learned_at: datetime
     is_pinned: bool
     message_ids: frozenset[UUID]
-    """Messages that it comes from."""
 
     @property
     def in_core_memory(self) -> bool:

@@ -53,7 +53,6 @@ _PROMPT: dict[Language, str] = {
 _FORM = '{"pairs": [{"pair": 1, "verdict": "same"}, {"pair": 2, "verdict": "apart"}]}'
 
 Candidate = tuple[Compared, Compared]
-"""An older and a newer one."""
 
 log = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPairs:
     """What a search for proposals came to."""
 
     proposed: int
@@ -50,7 +50,7 @@ class PairProposer:
         self._finder = finder
         self._proposals = proposals
 
-    async def look(self, tenant_id: UUID, user: str) -> Found:
+    async def look(self, tenant_id: UUID, user: str) -> FoundPairs:
         """Look through all of a user's memory for pairs, and propose or apply them, as the policy says."""
         user_id = await user_id_of(self._database, tenant_id, user)
         policy = await self._policies.of(tenant_id)
@@ -77,7 +77,7 @@ class PairProposer:
         pairs: Sequence[Pair],
         *,
         merges: bool = False,
-    ) -> Found:
+    ) -> FoundPairs:
         """Let pairs wait for the user that a run does not merge, or with `merges` all; or settle them."""
         applied = proposed = 0
         for pair in pairs:
@@ -95,7 +95,7 @@ class PairProposer:
                     log.info("a proposal waits for the user", proposal_id=str(proposal_id), why=error.message)
                 else:
                     applied += 1
-        return Found(proposed - applied, applied)
+        return FoundPairs(proposed - applied, applied)
 
 
 def is_merge(pair: Pair) -> bool:

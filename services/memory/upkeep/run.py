@@ -9,7 +9,7 @@ from services.memory.episodes.episode import EpisodeType
 from services.memory.upkeep.pairs import Pair
 from services.memory.upkeep.policy import Action, UpkeepPolicy
 
-Reason = Literal["night", "request"]
+Reason = Literal["night", "request", "import"]
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,11 @@ class UpkeepRun:
     id: UUID
     reason: Reason
     action: Action | None
-    """What became of memories that faded; None = by the policy none did."""
+    """What became of memories that faded, if by the policy any did."""
     days: int | None
-    """The figures of the policy that it followed; None where nothing was to fade."""
+    """The figures of the policy that it followed, unless nothing was to fade."""
     importance: float | None
+    """Importance of that policy."""
     merged_ids: list[UUID]
     """Memories that another one says as well."""
     faded_ids: list[UUID]

@@ -79,12 +79,8 @@ class UpkeepScheduler:
     ) -> None:
         """Register the jobs.
 
-        Args:
-            database: where users are.
-            upkeep: does the work.
-            find_days: queues the summaries of days that are due; None = days are not summarised.
-            keep_days: days for which what was removed is kept.
-            on: whether nights merge and let fade.
+        `find_days` queues the summaries of days that are due, None = days are not summarised; `keep_days` = days
+        for which what was removed is kept; `on` = whether nights merge and let fade.
         """
         self._database = database
         self._upkeep = upkeep

@@ -2,6 +2,8 @@
 
 from typing import LiteralString
 
+from services.memory.episodes.sources import TEXT_OF_TURN
+
 # At night, what was brought back once is left alone.
 _UNUSED: LiteralString = """
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
@@ -15,10 +17,7 @@ PREVIEW: LiteralString = f"""
 SELECT e.id, x.name AS expert, s.name AS space, e.episode_type, e.importance, e.learned_at, e.last_recalled_at,
        coalesce(e.content, said.text, '') AS content, count(*) OVER () AS total
 FROM remembered_episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
-LEFT JOIN LATERAL (
-    SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
-    FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
-) AS said ON true
+{TEXT_OF_TURN}
 WHERE {_UNUSED} ORDER BY greatest(e.learned_at, e.last_recalled_at), e.id LIMIT %(limit)s
 """  # noqa: S608 — our own text only
 

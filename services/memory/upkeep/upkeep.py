@@ -19,6 +19,7 @@ from services.identity.tenants import user_id_of
 from services.memory.episodes.store import EpisodeStore
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
 from services.memory.removal.merged import remove_with_merged
+from services.memory.removal.tables import Rows
 from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair
 from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
@@ -138,18 +139,18 @@ class Upkeep:
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
 
         async def brought_back(connection: Connection) -> None:
-            await connection.execute(sql.LOCK_USER, values)
-            row = await (await connection.execute(sql.LOCK_RUN, values)).fetchone()
-            if row is None:
+            rows = Rows(connection, values)
+            await rows.run(sql.LOCK_USER)
+            run = await rows.all(sql.LOCK_RUN)
+            if not run:
                 raise NotFound(f"There is no run of upkeep {run_id}.")
-            undone, forgotten = row
+            [(undone, forgotten)] = run
             if undone:
                 raise Conflict("This run was undone already.")
             if forgotten:
                 raise Conflict("This run cannot be undone any more: what it removed was deleted for good.")
-            back = await (await connection.execute(sql.UNMERGE, values)).fetchall()
-            back += await (await connection.execute(sql.UNFADE, values)).fetchall()
-            await connection.execute(sql.UNDONE, values)
+            back = [*await rows.all(sql.UNMERGE), *await rows.all(sql.UNFADE)]
+            await rows.run(sql.UNDONE)
             await self._note(connection, values, "upkeep_undo", "user", back)
 
         await self._database.transact(tenant_id, brought_back, statement_s=UNHURRIED_S)
@@ -166,14 +167,16 @@ class Upkeep:
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "episode_id": episode_id}
 
         async def brought_back(connection: Connection) -> None:
-            await connection.execute(sql.LOCK_USER, values)
-            row = await (await connection.execute(sql.RESTORE, values)).fetchone()
-            if row is None:
-                if await (await connection.execute(sql.EPISODE, values)).fetchone() is None:
+            rows = Rows(connection, values)
+            await rows.run(sql.LOCK_USER)
+            restored = await rows.all(sql.RESTORE)
+            if not restored:
+                if not await rows.all(sql.EPISODE):
                     raise NotFound(f"There is no episode {episode_id}.")
                 raise Conflict(f"The episode {episode_id} is not archived.")
-            values["run_id"] = row[2]
-            await self._note(connection, values, "episode_restore", "user", [(episode_id, row[0], row[1])])
+            [(expert_id, space_id, run_id)] = restored
+            memories = [(episode_id, expert_id, space_id)]
+            await self._note(connection, {**values, "run_id": run_id}, "episode_restore", "user", memories)
 
         await self._database.transact(tenant_id, brought_back)
 
@@ -189,14 +192,14 @@ class Upkeep:
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
 
         async def deleted(connection: Connection) -> None:
-            await connection.execute(sql.LOCK_USER, values)
-            row = await (await connection.execute(sql.LOCK_RUN, values)).fetchone()
-            if row is None or row[0] or row[1]:
+            rows = Rows(connection, values)
+            await rows.run(sql.LOCK_USER)
+            if await rows.all(sql.LOCK_RUN) != [(False, False)]:
                 return
             gone: list[UUID] = []
-            for (episode_id,) in await (await connection.execute(sql.STILL_REMOVED, values)).fetchall():
+            for episode_id in await rows.firsts(sql.STILL_REMOVED):
                 gone += await remove_with_merged(connection, tenant_id, user_id, episode_id)
-            await connection.execute(sql.FORGOTTEN, values)
+            await rows.run(sql.FORGOTTEN)
             if gone:
                 await self._episodes.leave_index(connection, tenant_id, user_id, gone)
 
@@ -221,19 +224,18 @@ class Upkeep:
         actor: Actor = "maintenance" if reason == "night" else "user"
 
         async def done(connection: Connection) -> bool:
-            if await (await connection.execute(sql.LOCK_USER, values)).fetchone() is None:
+            rows = Rows(connection, values)
+            if not await rows.all(sql.LOCK_USER):
                 return False
             await connection.execute(sql.ADD_RUN, record)
-            merged = await (await connection.execute(sql.MERGE, {**values, **_columns(merges)})).fetchall()
-            changes = {"ids": [row[0] for row in merged], "kept_ids": [row[3] for row in merged]}
-            await connection.execute(sql.ADD_CHANGES, {**values, **changes, "change": "merge"})
-            await self._note(connection, values, "episode_merge", actor, [row[:3] for row in merged])
-            faded = await (await connection.execute(sql.FADE, values)).fetchall() if fades else []
-            changes = {"ids": [row[0] for row in faded], "kept_ids": [None] * len(faded)}
-            await connection.execute(sql.ADD_CHANGES, {**values, **changes, "change": policy.fading})
-            await self._note(connection, values, f"episode_{policy.fading}", actor, faded)
+            merged = await rows.all(sql.MERGE, **_columns(merges))
+            faded = [(*row, None) for row in await rows.all(sql.FADE)] if fades else []
+            for change, taken in (("merge", merged), (policy.fading, faded)):
+                ids, kept_ids = [row[0] for row in taken], [row[3] for row in taken]
+                await rows.run(sql.ADD_CHANGES, ids=ids, kept_ids=kept_ids, change=change)
+                await self._note(connection, values, f"episode_{change}", actor, [row[:3] for row in taken])
             if reason == "night" and not merged and not faded:
-                await connection.execute(sql.REMOVE_RUN, values)
+                await rows.run(sql.REMOVE_RUN)
                 return False
             log.info("memory is kept up", run_id=str(run_id), merged=len(merged), faded=len(faded))
             return True

@@ -63,7 +63,7 @@ def _over(archive: Archive, changes: Changes) -> BaseTool:
         if after.strip():
             return await _read_on(changes, runtime, after.strip())
         lower, upper = _between(since, until, context.timezone)
-        scope = Scope.of(owner, since=lower, until=upper, without=context.not_recalled)
+        scope = Scope.of(owner, since=lower, until=upper, without=frozenset(context.not_recalled))
         try:
             text = query.replace("\x00", "")[:_LONGEST_QUERY]
             found = await archive.search(scope, text, top_k=_GATHERED, now=now, timezone=context.timezone)

@@ -66,15 +66,6 @@ async def test_a_client_that_asks_for_them_gets_the_services_own_events(
     assert answered.text.rstrip().endswith("data: [DONE]")
 
 
-async def test_what_one_conversation_said_another_one_knows(sdk: Any, model_server: ModelServer) -> None:
-    await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1")
-    question = [{"role": "user", "content": "What is my dog called?"}]
-    await sdk.chat.completions.create(model="default", messages=question, user="u-1")
-    assert "Bruno" in str(model_server.requests[-1].prompt)
-    await sdk.chat.completions.create(model="default", messages=question, user="u-2")
-    assert "Bruno" not in str(model_server.requests[-1].prompt)
-
-
 async def test_without_a_user_nothing_is_kept_and_the_client_is_told_why(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:

@@ -31,12 +31,11 @@ def _answers_are_told_apart(model_server: ModelServer) -> None:
 NAMED = {"X-Session-Id": "chat-1"}
 
 
-@pytest.fixture(params=[NAMED, {}], ids=["named", "unnamed"])
-def headers(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Of a client that names its conversation, and of one that does not."""
-    return dict(request.param)
+either_way = pytest.mark.parametrize("headers", [NAMED, {}], ids=["named", "unnamed"])
+"""A client that names its conversation, and one that does not."""
 
 
+@either_way
 async def test_a_history_that_is_sent_along_is_stored_once(
     sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
 ) -> None:
@@ -48,9 +47,9 @@ async def test_a_history_that_is_sent_along_is_stored_once(
 
 
 async def test_an_answer_is_given_once_more_in_place_of_the_old_one(
-    sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
+    sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
-    chat = Chat(sdk, headers)
+    chat = Chat(sdk, NAMED)
     await chat.say("One")
     await chat.say("My dog is called Bruno.")
     await chat.regenerate()
@@ -61,8 +60,8 @@ async def test_an_answer_is_given_once_more_in_place_of_the_old_one(
     assert "Answer 2." not in str(model_server.requests[-1].body)
 
 
-async def test_the_first_answer_is_given_once_more(sdk: Any, services: Services, headers: dict[str, str]) -> None:
-    chat = Chat(sdk, headers)
+async def test_the_first_answer_is_given_once_more(sdk: Any, services: Services) -> None:
+    chat = Chat(sdk, NAMED)
     await chat.say("One")
     await chat.regenerate()
     assert await contents(services) == chat.pairs == [("user", "One"), ("assistant", "Answer 2.")]
@@ -93,6 +92,7 @@ async def test_two_models_asked_at_once_in_one_chat_have_a_conversation_each(sdk
     assert len(await contents(services)) == 4
 
 
+@either_way
 async def test_an_edit_puts_the_tail_aside_and_out_of_memory(
     sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
 ) -> None:
@@ -112,9 +112,9 @@ async def test_an_edit_puts_the_tail_aside_and_out_of_memory(
 
 @pytest.mark.traced
 async def test_a_branch_is_taken_up_again_by_showing_it(
-    sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
+    sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
-    chat = Chat(sdk, headers)
+    chat = Chat(sdk, NAMED)
     await chat.say("One")
     await chat.say("My dog is called Bruno.")
     first = list(chat.messages)
@@ -132,6 +132,7 @@ async def test_a_branch_is_taken_up_again_by_showing_it(
     assert await contents(services) == [*chat.pairs, *other.pairs]
 
 
+@either_way
 async def test_a_history_that_was_cut_is_no_edit(sdk: Any, services: Services, headers: dict[str, str]) -> None:
     chat = Chat(sdk, headers)
     for said in ("One", "Two", "Three"):
@@ -155,6 +156,7 @@ async def test_a_client_that_sends_its_message_alone_goes_on(sdk: Any, services:
     assert await contents(services) == whole
 
 
+@either_way
 async def test_an_unknown_conversation_with_history_is_taken_in_once(
     sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
 ) -> None:
@@ -170,10 +172,8 @@ async def test_an_unknown_conversation_with_history_is_taken_in_once(
     assert await contents(services) == chat.pairs
 
 
-async def test_an_answer_that_the_client_changed_is_a_branch(
-    sdk: Any, services: Services, headers: dict[str, str]
-) -> None:
-    chat = Chat(sdk, headers)
+async def test_an_answer_that_the_client_changed_is_a_branch(sdk: Any, services: Services) -> None:
+    chat = Chat(sdk, NAMED)
     await chat.say("One")
     await chat.say("Two")
     chat.messages[-1] = {"role": "assistant", "content": "What I wish it had said."}
@@ -182,9 +182,9 @@ async def test_an_answer_that_the_client_changed_is_a_branch(
 
 
 async def test_a_message_that_failed_and_is_sent_again_counts_once(
-    sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
+    sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
-    chat = Chat(sdk, headers)
+    chat = Chat(sdk, NAMED)
     await chat.say("One")
     model_server.script(Reply(status=401))
     with pytest.raises(Exception, match="key"):

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import random
 import re
-import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -24,7 +22,7 @@ from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.chaos.checks import broken_promises, query
 from tests.chaos.client import Client, Told
 from tests.chaos.cluster import echo, echoed
-from tests.conftest import free_port, wait_for_port
+from tests.conftest import free_port
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess
 
@@ -287,26 +285,3 @@ def copy_of(template: Path, folder: Path) -> Path:
     data = folder / "data"
     subprocess.run(["cp", "-a", template, data], check=True)
     return data
-
-
-@asynccontextmanager
-async def redis_server() -> AsyncIterator[tuple["subprocess.Popen[bytes]", str]]:
-    """A Redis server for one row, and its address.
-
-    Raises:
-        FileNotFoundError: the machine has none.
-    """
-    program = shutil.which("redis-server")
-    if program is None:
-        raise FileNotFoundError("no redis-server on this machine; install the system's package")
-    port = free_port()
-    with tempfile.TemporaryDirectory(prefix="faults-redis-") as name:
-        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", name]
-        process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)  # noqa: ASYNC220
-        try:
-            await asyncio.to_thread(wait_for_port, port)
-            yield process, f"redis://127.0.0.1:{port}/0"
-        finally:
-            process.send_signal(signal.SIGCONT)
-            process.terminate()
-            await asyncio.to_thread(process.wait, 5)

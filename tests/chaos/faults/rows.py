@@ -8,7 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.chaos.faults import clocks, folders, models, stores
-from tests.chaos.faults.rig import Rig, copy_of, new_folder, redis_server
+from tests.chaos.faults.rig import Rig, copy_of, new_folder
+from tests.support.redis_servers import redis_process
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ async def rig_for(row: Row, template: Path) -> AsyncIterator[Rig]:
         if row.clock:
             rig.environment = clocks.movable_clock(folder)
         if row.redis:
-            rig.redis, rig.settings["redis_url"] = await stack.enter_async_context(redis_server())
+            redis = stack.enter_context(redis_process(folder, "--save", ""))
+            rig.redis, rig.settings["redis_url"] = redis.process, f"redis://127.0.0.1:{redis.port}/0"
         stack.push_async_callback(rig.stop)
         await rig.start()
         yield rig

@@ -46,18 +46,6 @@ def _tokens(events: list[TurnEvent]) -> str:
     return "".join(event.content for event in events if event.status == "token")
 
 
-async def test_a_second_message_waits_and_sees_the_first_answer(here: Process, model_server: ModelServer) -> None:
-    model_server.script(SLOW, Reply(["Second."]))
-    _, runner = here
-    first = await runner.start(_request("one"))
-    second = await runner.start(_request("two"))
-    assert (await _stored(here, second)).status == "waiting"
-    events = await events_of(runner, second)
-    assert events[-1].content["answer"] == "Second."
-    assert model_server.requests[1].said == ["one", "It is late now.", "two"]
-    assert (await _stored(here, first)).status == "completed"
-
-
 async def test_a_message_to_another_process_waits_for_the_same_conversation(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:

@@ -10,7 +10,6 @@ from services.bootstrap import Services
 from services.conversations.messages import title_of
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
-from services.engines import Engines
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.filing_schedule import defer_filing
@@ -118,17 +117,6 @@ async def test_a_turn_ends_once_whoever_comes_second(services: Services) -> None
 async def test_a_turn_that_is_not_there_is_not_found(services: Services) -> None:
     with pytest.raises(NotFound):
         await services.turns.get(DEFAULT_TENANT, uuid7())
-
-
-async def test_erasing_a_user_takes_all_that_is_the_users(services: Services, engines: Engines) -> None:
-    await exchange(services.turns, "mine", "yours")
-    await exchange(services.turns, "another's", "yours", external_user_id="u-2")
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("DELETE FROM users WHERE external_id = 'u-1'")
-        left = await (await connection.execute("SELECT DISTINCT content FROM messages")).fetchall()
-        turns = await (await connection.execute("SELECT count(*) FROM turns")).fetchone()
-    assert {row[0] for row in left} == {"another's", "yours"}
-    assert turns == (1,)
 
 
 async def test_an_image_is_stored_with_its_message(services: Services) -> None:

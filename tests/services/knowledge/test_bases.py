@@ -69,10 +69,10 @@ async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(serv
     assert [message.content for message in shown] == ["Hi", "Hello"]
 
 
-@pytest.mark.parametrize("prefix", ["", "A", "-a", "a b", "a" * 64, "a\n", "手册", "a/b"])
-async def test_a_prefix_that_is_none_is_refused(services: Services, prefix: str) -> None:
-    with pytest.raises(InvalidInput, match="is not 1 to 63"):
-        await services.knowledge.bases.create(DEFAULT_TENANT, NewBase(prefix, "x"))
+async def test_a_prefix_that_is_none_is_refused(services: Services) -> None:
+    for prefix in ("", "A", "-a", "a b", "a" * 64, "a\n", "手册", "a/b"):
+        with pytest.raises(InvalidInput, match="is not 1 to 63"):
+            await services.knowledge.bases.create(DEFAULT_TENANT, NewBase(prefix, "x"))
 
 
 async def test_a_prefix_is_taken_once_in_a_tenant_and_free_in_another(services: Services) -> None:

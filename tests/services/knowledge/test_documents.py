@@ -132,11 +132,11 @@ async def test_two_who_send_the_same_document_at_once_leave_it_once(
     assert len(_chunks(engines, base.id)) == 1
 
 
-@pytest.mark.parametrize("source", ["", " ", "a\nb.md", "a\x00.md", "\ud800.md", "x" * 501])
-async def test_a_name_that_is_none_is_refused(remembering: Services, source: str) -> None:
+async def test_a_name_that_is_none_is_refused(remembering: Services) -> None:
     base = await a_base(remembering)
-    with pytest.raises(InvalidInput):
-        await put(remembering, base, source, "x")
+    for source in ("", " ", "a\nb.md", "a\x00.md", "\ud800.md", "x" * 501):
+        with pytest.raises(InvalidInput):
+            await put(remembering, base, source, "x")
 
 
 async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(remembering: Services) -> None:

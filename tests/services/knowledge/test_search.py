@@ -9,7 +9,7 @@ import pytest
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
 from state.conversation import AgentType
 from tests.conftest import free_port
@@ -66,17 +66,6 @@ async def test_a_vector_that_is_given_is_used(remembering: Services) -> None:
     (vector,) = await remembering.embedder.embed_documents(["The office is open from nine to five."])
     passages = await found(remembering, "holidays office", vector=vector, agent_type="naive_rag_agent")
     assert passages[0][0] == "hours.md"
-
-
-async def test_another_tenants_base_of_the_same_name_is_not_searched(remembering: Services) -> None:
-    await _filled(remembering)
-    other = await Tenants(remembering.database).create("other")
-    base = await a_base(remembering, tenant_id=other.id)
-    await put(remembering, base, "leave.md", "Forty days of holidays a year.", tenant_id=other.id)
-    await remembering.knowledge.indexing.index_waiting()
-    told = await found(remembering, "How many days of holidays?", tenant_id=other.id)
-    assert told == [("leave.md", "Forty days of holidays a year.")]
-    assert "Forty" not in str(await found(remembering, "How many days of holidays?"))
 
 
 async def test_without_milvus_words_find_it_and_it_is_said(

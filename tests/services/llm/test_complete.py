@@ -112,10 +112,3 @@ async def test_turns_failures_cost_it_nothing(make: Make, model_server: ModelSer
         await models.answer(ASK, on_text=lambda _: None)
     assert len(model_server.requests) == asked
     assert await models.complete(ASK)
-
-
-async def test_offline_the_built_in_model_answers(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_model=None)
-    assert models.offline
-    assert "offline" in await models.complete(ASK)
-    assert model_server.requests == []

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from langchain_openai import OpenAIEmbeddings
 from services.llm.builtin_embeddings import BuiltinEncoder
 from services.llm.embeddings import make_embeddings
 from services.platform.settings import load_settings
-from tests.support.model_server import ModelServer, vector_of
+from tests.support.model_server import ModelServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -47,22 +46,6 @@ def no_downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
 
 
-async def test_endpoint_gives_the_vectors(make: Make, model_server: ModelServer) -> None:
-    embeddings = make()
-
-    vectors = await embeddings.aembed_documents(TEXTS)
-
-    assert vectors == [pytest.approx(vector_of(text, 8)) for text in TEXTS]
-    assert await embeddings.aembed_query("绿茶") == pytest.approx(vector_of("绿茶", 8))
-    assert {request.path for request in model_server.requests} == {"/v1/embeddings"}
-
-
-async def test_endpoint_can_be_asked_from_a_thread(make: Make, model_server: ModelServer) -> None:
-    vector = await asyncio.to_thread(make().embed_query, "tea")
-
-    assert vector == pytest.approx(vector_of("tea", 8))
-
-
 async def test_request_names_model_and_dimensions_and_sends_the_text_itself(
     make: Make, model_server: ModelServer
 ) -> None:
@@ -88,12 +71,6 @@ async def test_own_key_goes_before_that_of_the_language_model(
     await make(**keys).aembed_query("tea")
 
     assert model_server.requests[0].headers["Authorization"] == f"Bearer {sent}"
-
-
-async def test_address_of_the_language_model_serves_both(make: Make, model_server: ModelServer) -> None:
-    embeddings = make(embedding_base_url=None, llm_base_url=model_server.base_url)
-
-    assert len(await embeddings.aembed_query("tea")) == 8
 
 
 def test_what_is_encoded_again_is_the_same() -> None:

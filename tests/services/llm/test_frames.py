@@ -59,11 +59,6 @@ def test_cuts_make_no_difference(body: bytes, places: list[int], line_end: bytes
     assert collected(cut_at(body, places)) == collected([body])
 
 
-@given(BODY)
-def test_a_byte_at_a_time_makes_no_difference(body: bytes) -> None:
-    assert collected([body[at : at + 1] for at in range(len(body))]) == collected([body])
-
-
 @given(st.lists(st.text().map(lambda text: text.replace("\n", " ").replace("\r", " "))), st.integers(1, 9))
 def test_any_text_comes_through_whole(texts: list[str], size: int) -> None:
     body = "".join(f"data: {text}\n\n" for text in texts).encode()

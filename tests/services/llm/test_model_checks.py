@@ -1,7 +1,5 @@
 """The check of configured models: what each accepts, and the setting to change."""
 
-from collections.abc import Callable
-
 import pytest
 
 from services.llm.chat_models import ChatModels
@@ -11,8 +9,6 @@ from services.platform.settings import Settings, load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, Received, Reply, ToolCall
 
 pytestmark = pytest.mark.anyio
-
-Answer = Callable[[Received], Reply]
 
 
 async def _check(server: ModelServer, api: str, **more: object) -> list[ModelCheck]:

@@ -168,20 +168,6 @@ def test_questions_are_not_quoted() -> None:
     assert "“Where" not in answer
 
 
-def test_prompt_without_a_question_is_answered() -> None:
-    assert "Noted" in OfflineChatModel().invoke([EXPERT]).text
-
-
-def test_same_prompt_gives_the_same_answer() -> None:
-    model = OfflineChatModel().bind_tools([current_time])
-    prompt = [EXPERT, HumanMessage("What is the current time?")]
-
-    first, second = model.invoke(prompt), model.invoke(prompt)
-
-    assert first.tool_calls == second.tool_calls
-    assert ask("I like tea.", "What do I like?").content == ask("I like tea.", "What do I like?").content
-
-
 @pytest.mark.parametrize(
     "messages",
     [
@@ -201,14 +187,6 @@ async def test_stream_is_the_whole_in_pieces(messages: list[BaseMessage]) -> Non
     assert "".join(pieces) == merged.text == whole.text == answered.text
     assert heard == pieces
     assert merged.usage_metadata == whole.usage_metadata
-
-
-async def test_stream_passes_its_pieces_to_on_text() -> None:
-    heard: list[str] = []
-
-    pieces = [part.text async for part in OfflineChatModel().astream("Hello", on_text=heard.append)]
-
-    assert heard == [piece for piece in pieces if piece]
 
 
 def test_usage_counts_the_prompt_and_the_answer() -> None:
@@ -300,10 +278,6 @@ async def test_structured_output_holds_the_closest_sentence() -> None:
     )
 
     assert person == Person(name="My brother is called Tom.")
-
-
-def test_model_has_a_name() -> None:
-    assert OfflineChatModel()._llm_type == OfflineChatModel.NAME == "offline-extractive"
 
 
 @pytest.mark.parametrize(

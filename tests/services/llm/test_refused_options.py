@@ -290,7 +290,7 @@ async def test_stream_options_are_left_out_once_they_are_refused(
 async def test_usage_that_an_endpoint_does_not_report_is_estimated_and_marked(
     make: Make, model_server: ModelServer
 ) -> None:
-    model_server.default = Reply(raw=frames([*said("你好", "世界"), chunk({}, "stop")]))
+    model_server.default = Reply(raw=frames(*said("你好", "世界"), chunk({}, "stop")))
 
     answer = await make(model_server.base_url, "chat").answer(QUESTION, on_text=lambda _: None)
 

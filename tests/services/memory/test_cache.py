@@ -33,8 +33,8 @@ class SlowReader(Database):
         super().__init__(url)
         self.has_read, self.may_go_on = asyncio.Event(), asyncio.Event()
 
-    async def fetch(self, *args: Any, **options: Any) -> Any:
-        rows = await super().fetch(*args, **options)
+    async def read(self, *args: Any) -> Any:
+        rows = await super().read(*args)
         self.has_read.set()
         await self.may_go_on.wait()
         return rows
@@ -74,7 +74,8 @@ async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
     slow = SlowReader(engines.database_url)
     await slow.open()
     reading = asyncio.create_task(_core(slow, cache).for_turn(owner, 1))
-    await slow.has_read.wait()
+    async with asyncio.timeout(5):
+        await slow.has_read.wait()
     await writer.update(owner, "human", {"name": "Li"}, AGENT)
     slow.may_go_on.set()
     assert _contents(await reading) == {"human": {"name": "Wang"}}, "it had read that before"

@@ -28,18 +28,21 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 class Rig:
     """A user, what they have told, and what memory keeps of it."""
 
-    def __init__(self, services: Services, owner: Owner) -> None:
+    def __init__(self, services: Services, owner: Owner, user: str = "u-1") -> None:
         self.services = services
+        self.user = user
         self.owner = owner
         self.changes = services.memory.changes
         self.request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
 
     @classmethod
-    async def of(cls, services: Services, *told: str, answer: str = "Noted.", **values: Any) -> "Rig":
+    async def of(
+        cls, services: Services, *told: str, answer: str = "Noted.", user: str = "u-1", **values: Any
+    ) -> "Rig":
         """Tell these messages, each answered alike."""
         for message in told or ("Hello.",):
-            turn = await exchange(services.turns, message, answer, **values)
-        return cls(services, Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id))
+            turn = await exchange(services.turns, message, answer, external_user_id=user, **values)
+        return cls(services, Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id), user)
 
     async def know(self, **content: Any) -> None:
         """Keep values in the section about the user."""
@@ -73,27 +76,24 @@ class Rig:
 
     async def undo(self, change: MemoryChange) -> None:
         """Undo a change that was made."""
-        await self.services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(change["operation_id"] or ""))
+        await self.services.memory.undo.undo(DEFAULT_TENANT, self.user, UUID(change["operation_id"] or ""))
 
 
 def _no_change(change: MemoryChange) -> bool:
     return change["operation_id"] is None and change["items"] == []
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        *("Henrik", "the boat", "that I have a yacht", "Berlin", "亨里克", "我的游艇", "v0123456789ab"),
-        *("0190a000-0000-7000-8000-000000000001", "   ", "the", "的", "\x00"),
-    ],
-)
-async def test_what_is_not_there_removes_nothing(services: Services, what: str) -> None:
+async def test_what_is_not_there_removes_nothing(services: Services) -> None:
     rig = await Rig.of(services, "I like tea. I have asthma.", "我喜欢喝茶，我对花生过敏。")
     await rig.know(wishes=["From now on keep your answers short"], allergies=["peanuts"])
     before = await rig.everything()
-    assert _no_change(await rig.changes.forget(rig.request, what))
-    assert _no_change(await rig.changes.correct(rig.request, what, "I own a lighthouse."))
-    assert await rig.everything() == before
+    for what in (
+        *("Henrik", "the boat", "that I have a yacht", "Berlin", "亨里克", "我的游艇", "v0123456789ab"),
+        *("0190a000-0000-7000-8000-000000000001", "   ", "the", "的", "\x00"),
+    ):
+        assert _no_change(await rig.changes.forget(rig.request, what)), what
+        assert _no_change(await rig.changes.correct(rig.request, what, "I own a lighthouse.")), what
+        assert await rig.everything() == before, what
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,10 @@ async def test_what_is_clearly_meant_is_found_in_other_words(services: Services)
     assert "I painted the fence on Sunday." in await rig.messages()
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "what"),
-    [
+async def test_a_value_that_was_set_by_hand_goes_as_a_user_states_it(services: Services) -> None:
+    rig = await Rig.of(services)
+    await rig.know(hobbies=["chess"])
+    values: tuple[tuple[str, Any, str], ...] = (
         ("home", "Lyon", "that I live in Lyon"),
         ("work", "Siemens", "I work at Siemens"),
         ("home", "里昂", "我住在里昂"),
@@ -158,33 +159,26 @@ async def test_what_is_clearly_meant_is_found_in_other_words(services: Services)
         ("pets", ["dog called Bo"], "I have a dog called Bo"),
         ("name", "Ada", "that I am called Ada"),
         ("languages", ["Dutch"], "that I speak Dutch"),
-    ],
-)
-async def test_a_value_that_was_set_by_hand_goes_as_a_user_states_it(
-    services: Services, field: str, value: Any, what: str
-) -> None:
-    rig = await Rig.of(services)
-    await rig.know(**{field: value, "hobbies": ["chess"]})
-    assert (await rig.changes.forget(rig.request, what))["operation_id"]
-    assert await rig.core() == {"hobbies": ["chess"]}
+    )
+    for field, value, what in values:
+        await rig.know(**{field: value})
+        assert (await rig.changes.forget(rig.request, what))["operation_id"], what
+        assert await rig.core() == {"hobbies": ["chess"]}, what
 
 
-@pytest.mark.parametrize(
-    ("told", "what"),
-    [
+async def test_what_another_does_is_not_what_the_user_does(services: Services) -> None:
+    for told, what in (
         ("I like tea.", "that she lives in Lyon"),
         ("I live in Lyon.", "she lives in Lyon"),
         ("我住在里昂。", "她住在里昂"),
         ("I like tea.", "that my sister lives in Lyon"),
         ("他住在里昂。", "我住里昂以外的地方"),
-    ],
-)
-async def test_what_another_does_is_not_what_the_user_does(services: Services, told: str, what: str) -> None:
-    rig = await Rig.of(services, told)
-    await rig.know(home="Lyon")
-    before = await rig.everything()
-    assert _no_change(await rig.changes.forget(rig.request, what))
-    assert await rig.everything() == before
+    ):
+        rig = await Rig.of(services, told, user=what)
+        await rig.know(home="Lyon")
+        before = await rig.everything()
+        assert _no_change(await rig.changes.forget(rig.request, what)), what
+        assert await rig.everything() == before, what
 
 
 async def test_what_says_the_same_in_fewer_words_goes_and_what_says_more_stays(services: Services) -> None:
@@ -296,8 +290,8 @@ async def test_what_replaces_nothing_is_kept_all_the_same(services: Services) ->
     assert await rig.core() == {"facts": ["I live in Bath"]}
 
 
-@pytest.mark.parametrize("count", [2, 10, 50])
-async def test_of_parallel_corrections_one_value_is_left(services: Services, count: int) -> None:
+async def test_of_parallel_corrections_one_value_is_left(services: Services) -> None:
+    count = 20
     rig = await Rig.of(services)
     await rig.changes.remember(rig.request, "My locker is number 100.")
 
@@ -379,62 +373,61 @@ async def test_what_shares_its_subject_goes_and_is_told(services: Services) -> N
     assert await rig.messages() == []
 
 
-@pytest.mark.parametrize(
-    ("message", "forgotten", "stays"),
-    [
-        (
-            "My dog is called Bruno and my sister Ada lives in Oslo.",
-            "that my dog is called Bruno",
-            "my sister Ada lives in Oslo.",
-        ),
-        (
-            "My son is called Otto and my daughter plays the cello.",
-            "my daughter plays the cello",
-            "My son is called Otto.",
-        ),
-        (
-            "My car is a Volvo and my brother Sam lives in Bath.",
-            "my car is a Volvo",
-            "my brother Sam lives in Bath.",
-        ),
-        (
-            "My cousin plays the tuba, and I keep a spare key under the mat.",
-            "that I keep a spare key under the mat",
-            "My cousin plays the tuba.",
-        ),
-        ("My dog is called Bruno, and I am allergic to peanuts.", "about the peanuts", "My dog is called Bruno."),
-        (
-            "My dog is called Bruno, and I am allergic to peanuts.",
-            "I am allergic to peanuts",
-            "My dog is called Bruno.",
-        ),
-        ("I play chess on Mondays and train for a marathon.", "train for a marathon", "I play chess on Mondays."),
-        ("I live in Leipzig and work as a nurse.", "that I work as a nurse", "I live in Leipzig."),
-        ("I have two cats and drive a Volvo.", "that I drive a Volvo", "I have two cats."),
-        (
-            "My sister Ada lives in Leeds and I am allergic to walnuts.",
-            "the walnuts",
-            "My sister Ada lives in Leeds.",
-        ),
-        ("My flat is on Mill Lane but I work in Leith.", "that I work in Leith", "My flat is on Mill Lane."),
-        ("I'm vegetarian and my husband hates mushrooms.", "my husband hates mushrooms", "I'm vegetarian."),
-        ("我姐姐住在成都，我对花生过敏。", "我对花生过敏这件事", "我姐姐住在成都。"),
-        ("我老婆是兽医，我们儿子叫乐乐。", "我老婆是兽医", "我们儿子叫乐乐。"),
-        ("我住在上海，是一名护士。", "我是一名护士", "我住在上海。"),
-        ("我周一下象棋，还在练马拉松。", "我在练马拉松", "我周一下象棋。"),
-        ("我養了一隻貓，我先生在台積電上班。", "我养了一只猫", "我先生在台積電上班。"),
-        ("我对青霉素过敏。我下夜班常骑车回家。", "青霉素过敏", "我下夜班常骑车回家。"),
-    ],
+_TWO_FACTS = (
+    (
+        "My dog is called Bruno and my sister Ada lives in Oslo.",
+        "that my dog is called Bruno",
+        "my sister Ada lives in Oslo.",
+    ),
+    (
+        "My son is called Otto and my daughter plays the cello.",
+        "my daughter plays the cello",
+        "My son is called Otto.",
+    ),
+    (
+        "My car is a Volvo and my brother Sam lives in Bath.",
+        "my car is a Volvo",
+        "my brother Sam lives in Bath.",
+    ),
+    (
+        "My cousin plays the tuba, and I keep a spare key under the mat.",
+        "that I keep a spare key under the mat",
+        "My cousin plays the tuba.",
+    ),
+    ("My dog is called Bruno, and I am allergic to peanuts.", "about the peanuts", "My dog is called Bruno."),
+    (
+        "My dog is called Bruno, and I am allergic to peanuts.",
+        "I am allergic to peanuts",
+        "My dog is called Bruno.",
+    ),
+    ("I play chess on Mondays and train for a marathon.", "train for a marathon", "I play chess on Mondays."),
+    ("I live in Leipzig and work as a nurse.", "that I work as a nurse", "I live in Leipzig."),
+    ("I have two cats and drive a Volvo.", "that I drive a Volvo", "I have two cats."),
+    (
+        "My sister Ada lives in Leeds and I am allergic to walnuts.",
+        "the walnuts",
+        "My sister Ada lives in Leeds.",
+    ),
+    ("My flat is on Mill Lane but I work in Leith.", "that I work in Leith", "My flat is on Mill Lane."),
+    ("I'm vegetarian and my husband hates mushrooms.", "my husband hates mushrooms", "I'm vegetarian."),
+    ("我姐姐住在成都，我对花生过敏。", "我对花生过敏这件事", "我姐姐住在成都。"),
+    ("我老婆是兽医，我们儿子叫乐乐。", "我老婆是兽医", "我们儿子叫乐乐。"),
+    ("我住在上海，是一名护士。", "我是一名护士", "我住在上海。"),
+    ("我周一下象棋，还在练马拉松。", "我在练马拉松", "我周一下象棋。"),
+    ("我養了一隻貓，我先生在台積電上班。", "我养了一只猫", "我先生在台積電上班。"),
+    ("我对青霉素过敏。我下夜班常骑车回家。", "青霉素过敏", "我下夜班常骑车回家。"),
 )
-async def test_of_two_facts_one_is_forgotten_and_the_other_stays_whole(
-    services: Services, message: str, forgotten: str, stays: str
-) -> None:
-    rig = await Rig.of(services, message)
-    change = await rig.changes.forget(rig.request, forgotten)
-    assert change["operation_id"], change
-    assert (await rig.messages())[0] == stays
-    await rig.undo(change)
-    assert (await rig.messages())[0] == message
+"""What was said, what of it is to be forgotten, and what stays."""
+
+
+async def test_of_two_facts_one_is_forgotten_and_the_other_stays_whole(services: Services) -> None:
+    for number, (message, forgotten, stays) in enumerate(_TWO_FACTS):
+        rig = await Rig.of(services, message, user=f"u-{number}")
+        change = await rig.changes.forget(rig.request, forgotten)
+        assert change["operation_id"], change
+        assert (await rig.messages())[0] == stays
+        await rig.undo(change)
+        assert (await rig.messages())[0] == message
 
 
 async def test_what_is_shared_goes_from_within_a_space_and_comes_back(services: Services) -> None:
@@ -492,21 +485,21 @@ _SAID = (
 )
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        *("my brother", "my dog's food", "the marathon", "my address in Leeds", "the job at the bank"),
-        *("that I'm allergic to kiwi", "my blood type", "Tom's birthday", "the yacht race in Cowes"),
-        *("my dog's name", "my nephew's tuba lessons", "that Ingrid was fired", "my neighbour's cat Tom"),
-        *("我对花生过敏", "我弟弟在上海读书", "我的狗", "我养的鱼", "我弟弟", "我妹妹的生日", "我住在北京"),
-        *("I have two children", "my trip to Japan", "what I said about Otley", "my shoe size"),
-        *("我对猕猴桃过敏", "我的车牌号", "去日本的计划", "我养的乌龟", "老家的地址", "体检报告"),
-    ],
+_UNKNOWN = (
+    *("my brother", "my dog's food", "the marathon", "my address in Leeds", "the job at the bank"),
+    *("that I'm allergic to kiwi", "my blood type", "Tom's birthday", "the yacht race in Cowes"),
+    *("my dog's name", "my nephew's tuba lessons", "that Ingrid was fired", "my neighbour's cat Tom"),
+    *("我对花生过敏", "我弟弟在上海读书", "我的狗", "我养的鱼", "我弟弟", "我妹妹的生日", "我住在北京"),
+    *("I have two children", "my trip to Japan", "what I said about Otley", "my shoe size"),
+    *("我对猕猴桃过敏", "我的车牌号", "去日本的计划", "我养的乌龟", "老家的地址", "体检报告"),
 )
-async def test_unknown_things_lose_nothing_else(services: Services, what: str) -> None:
+
+
+async def test_unknown_things_lose_nothing_else(services: Services) -> None:
     rig = await Rig.of(services, *_SAID)
     await rig.know(**_HELD)
     before = await rig.everything()
-    change = await rig.changes.forget(rig.request, what)
-    assert change["operation_id"] is None, change
-    assert await rig.everything() == before
+    for what in _UNKNOWN:
+        change = await rig.changes.forget(rig.request, what)
+        assert change["operation_id"] is None, change
+        assert await rig.everything() == before, what

@@ -304,26 +304,3 @@ async def test_item_changes_in_a_transaction_that_is_rolled_back_leave_nothing(s
     async with services.database.tenant(owner.tenant_id) as connection:
         await core.change_items(connection, owner, changes, USER)
     assert (await core.for_turn(owner, 2))["human"]["content"] == {"diet": ["vegan", "no soy"]}
-
-
-async def test_item_changes_at_once_are_all_there(services: Services) -> None:
-    owner = await _owner(services)
-    async with asyncio.TaskGroup() as group:
-        for number in range(10):
-            changes = [_change("add", section, "all", f"item {number}") for section in ("other", "human")]
-            group.create_task(change_items(services, owner, changes, AGENT))
-    contents = await _contents(services, owner)
-    assert {len(contents[section]["all"]) for section in ("human", "other")} == {10}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        _change("add", "no name", "home", "x"),
-        _change("add", "human", "home", "\x00"),
-        _change("add", "human", "home"),
-    ],
-)
-async def test_item_changes_that_cannot_be_stored_are_refused(services: Services, change: ItemChange) -> None:
-    with pytest.raises(InvalidInput):
-        await change_items(services, await _owner(services), [change], AGENT)

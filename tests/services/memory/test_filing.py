@@ -12,6 +12,7 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.errors import ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.content import MAX_SECTION_BYTES
 from services.memory.episodes.scope import Scope
 from services.memory.filing_schedule import FILE_MEMORY
 from services.memory.model import ChangeRequest
@@ -103,61 +104,61 @@ async def test_nothing_that_is_not_said_leaves_a_heading(services: Services, mod
     assert "今天\n星期" in prompt
 
 
-@pytest.mark.parametrize(
-    ("said", "text", "quote"),
-    [
-        ("粘，我下夜班它就趴我胸口睡。对了我对青霉素过敏，你记一下", "对青霉素过敏", "我对青霉素过敏"),
-        (
-            "not till the new year I think",
-            "Buying a house in Otley, exchange not before 2027",
-            "not till the new year",
-        ),
-        ("最近想学德语", "Wants to learn German", "想学德语"),
-        ("ngozi's coming up sunday", "Ngozi visits on 2026-11-29", "Ngozi’s coming up Sunday"),
-        ("是九岁", "外甥九岁", "是九岁"),
-    ],
-)
-async def test_translations_resolved_names_and_dates_pass(
-    services: Services, model_server: ModelServer, said: str, text: str, quote: str
-) -> None:
-    model_server.script(filed(add(text, quote, "facts")))
-    turn = await exchange(services.turns, said, "Noted. / 好的。")
-    assert await file(services, turn) == 1
-    assert await human(services, turn) == {"facts": [text]}
-    assert not await waiting(services)
+FOUNDED = [
+    ("粘，我下夜班它就趴我胸口睡。对了我对青霉素过敏，你记一下", "对青霉素过敏", "我对青霉素过敏"),
+    (
+        "not till the new year I think",
+        "Buying a house in Otley, exchange not before 2027",
+        "not till the new year",
+    ),
+    ("最近想学德语", "Wants to learn German", "想学德语"),
+    ("ngozi's coming up sunday", "Ngozi visits on 2026-11-29", "Ngozi’s coming up Sunday"),
+    ("是九岁", "外甥九岁", "是九岁"),
+]
 
 
-@pytest.mark.parametrize(
-    "operations",
-    [
-        [add("Loves opera", "I love opera")],
-        [add("Loves opera", "")],
-        [add("Loves opera", "tea")],
-        [remove("m1", "she is gone")],
-        [{"op": "leave_out", "message": "u1", "quote": "I drink tea"}],
-        [{"op": "end", "id": "m1", "date": "2026-01-01", "quote": "since January"}],
-        [{"op": "remove", "id": "m7", "quote": "I drink tea"}],
-        "no JSON at all",
-        "{}",
-        [],
-        {"operations": "none"},
-    ],
-    ids=repr,
-)
+async def test_translations_resolved_names_and_dates_pass(services: Services, model_server: ModelServer) -> None:
+    for number, (said, text, quote) in enumerate(FOUNDED):
+        user = f"u-{number}"
+        model_server.script(filed(add(text, quote, "facts")))
+        turn = await exchange(services.turns, said, "Noted. / 好的。", external_user_id=user, session_key=user)
+        assert await file(services, turn) == 1, text
+        assert await human(services, turn) == {"facts": [text]}
+        assert not await waiting(services, user), text
+
+
+UNFOUNDED: list[object] = [
+    [add("Loves opera", "I love opera")],
+    [add("Loves opera", "")],
+    [add("Loves opera", "tea")],
+    [remove("m1", "she is gone")],
+    [{"op": "leave_out", "message": "u1", "quote": "I drink tea"}],
+    [{"op": "end", "id": "m1", "date": "2026-01-01", "quote": "since January"}],
+    [{"op": "remove", "id": "m7", "quote": "I drink tea"}],
+    "no JSON at all",
+    "{}",
+    [],
+    {"operations": "none"},
+]
+
+
 async def test_what_rests_on_nothing_that_was_said_changes_nothing_and_is_not_asked(
-    services: Services, model_server: ModelServer, operations: object
+    services: Services, model_server: ModelServer
 ) -> None:
-    turn = await exchange(services.turns, "I drink tea.", "Nice.")
-    await services.memory.core.update(owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
-    text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
-    model_server.default = Reply([text])
-    assert await file(services, turn) == 0
-    assert await human(services, turn) == {"family": ["sister Anna"]}
-    assert not await waiting(services)
-    before = len(asked(model_server))
-    assert before <= 2, "an unusable answer is asked for once more"
-    assert await file(services, turn) == 0
-    assert len(asked(model_server)) == before, "the turn counts as filed"
+    for number, operations in enumerate(UNFOUNDED):
+        user = f"u-{number}"
+        turn = await exchange(services.turns, "I drink tea.", "Nice.", external_user_id=user, session_key=user)
+        await services.memory.core.update(owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
+        text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
+        model_server.default = Reply([text])
+        earlier = len(asked(model_server))
+        assert await file(services, turn) == 0, text
+        assert await human(services, turn) == {"family": ["sister Anna"]}, text
+        assert not await waiting(services, user), text
+        before = len(asked(model_server))
+        assert before - earlier <= 2, "an unusable answer is asked for once more"
+        assert await file(services, turn) == 0
+        assert len(asked(model_server)) == before, "the turn counts as filed"
 
 
 async def test_a_model_that_fails_leaves_the_turns_for_later(
@@ -245,6 +246,68 @@ async def test_an_addition_takes_the_place_of_nothing(services: Services, model_
     model_server.default = filed(add("parents live in Leeds", "My parents live in Leeds", "home"))
     assert await file(services, turn) == 1
     assert await human(services, turn) == {"home": "lives in Bath", "facts": ["parents live in Leeds"]}
+
+
+async def test_each_of_several_statements_is_undone_alone(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "I moved to Bath, I keep bees, and I decided to learn Latin.", "Noted.")
+    model_server.script(
+        filed(
+            add("lives in Bath", "I moved to Bath", "home"),
+            add("keeps bees", "I keep bees", "hobbies"),
+            add("decided to learn Latin", "I decided to learn Latin", "events"),
+        )
+    )
+    assert await file(services, turn) == 3
+    log = await logged(services)
+    done = {each.query: each.id for each in log if each.type == "memory_command"}
+    parts = [each.trigger["part_of"] for each in log if each.type == "core_memory_change"]
+    assert parts == [str(done["lives in Bath"]), str(done["keeps bees"])]
+    for version in await services.memory.core.history(owner(turn), "human", limit=5):
+        assert version.trigger_message_id == turn.user_message_id
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", done["lives in Bath"])
+    assert await human(services, turn) == {"hobbies": ["keeps bees"]}
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", done["decided to learn Latin"])
+    assert not await written(services, turn)
+    assert await human(services, turn) == {"hobbies": ["keeps bees"]}
+
+
+async def test_a_statement_that_is_refused_leaves_the_others_and_no_trace(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "I keep bees, I have a canoe, and my van is red.", "Noted.")
+    notes = {"notes": "n" * (MAX_SECTION_BYTES - 60)}
+    await services.memory.core.update(owner(turn), "human", notes, Trigger("user"))
+    model_server.script(
+        filed(
+            add("keeps bees", "I keep bees", "hobbies"),
+            add("has a canoe", "I have a canoe", "possessions"),
+            add("decided on a red van", "my van is red", "events"),
+        )
+    )
+    assert await file(services, turn) == 2, "two values have no room together"
+    assert await human(services, turn) == {**notes, "hobbies": ["keeps bees"]}
+    assert [each.content for each in await written(services, turn)] == ["decided on a red van"]
+    assert "has a canoe" not in [each.query for each in await logged(services)]
+    [record] = [each for each in await logged(services) if each.type == "memory_filing"]
+    assert record.results["operations"] == 2
+
+
+async def test_a_written_memory_is_shown_however_much_was_said_since(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "I decided to learn Latin.", "Noted.")
+    model_server.default = filed(add("decided to learn Latin", "I decided to learn Latin", "events"))
+    assert await file(services, turn) == 1
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(
+            "INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, "
+            "token_count) SELECT gen_random_uuid(), tenant_id, id, %s, 'user', 'It rained.', true, 4 "
+            "FROM conversations, generate_series(1, 310) WHERE id = %s",
+            [turn.turn_id, turn.conversation_id],
+        )
+    later = await exchange(services.turns, "My Latin teacher is kind.", "Lovely.")
+    assert await file(services, later) == 0
+    assert "decided to learn Latin" in asked(model_server)[-1].prompt[-1][1]
 
 
 async def test_a_message_is_left_out_if_it_asks_for_that(services: Services, model_server: ModelServer) -> None:

@@ -22,7 +22,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
-from tests.conftest import free_port
+from tests.conftest import UNSAFE_BUT_FAST, free_port
 from tests.support.jobs import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
@@ -38,6 +38,7 @@ from services.platform.embedded_milvus import EmbeddedMilvus
 folder = Path(sys.argv[1])
 postgres, milvus = EmbeddedPostgres(folder), EmbeddedMilvus(folder)
 milvus.launch()
+milvus._start()
 asyncio.run(postgres.start())
 asyncio.run(milvus.wait())
 print("started", flush=True)
@@ -45,9 +46,13 @@ time.sleep(60)
 """
 
 
+def _postgres(folder: Path) -> EmbeddedPostgres:
+    return EmbeddedPostgres(folder, options=UNSAFE_BUT_FAST)
+
+
 async def test_a_server_starts_stops_and_keeps_its_data(tmp_path: Path) -> None:
     for expected in (0, 1):
-        server = EmbeddedPostgres(tmp_path)
+        server = _postgres(tmp_path)
         await server.start()
         with psycopg.connect(server.url("postgres", "postgres"), autocommit=True) as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS kept (n int)")
@@ -58,7 +63,7 @@ async def test_a_server_starts_stops_and_keeps_its_data(tmp_path: Path) -> None:
 
 
 async def test_a_second_process_finds_it_running_and_does_not_stop_it(tmp_path: Path) -> None:
-    first, second = EmbeddedPostgres(tmp_path), EmbeddedPostgres(tmp_path)
+    first, second = _postgres(tmp_path), _postgres(tmp_path)
     await first.start()
     await second.start()
     assert second.url("postgres") == first.url("postgres")
@@ -69,9 +74,8 @@ async def test_a_second_process_finds_it_running_and_does_not_stop_it(tmp_path: 
         psycopg.connect(first.url("postgres", "postgres"))
 
 
-@pytest.mark.parametrize("name", ["a-long-folder-name-" * 6, "数据 100% a?b&c=d#e'\""])
-async def test_a_folder_of_any_name_works(tmp_path: Path, name: str) -> None:
-    server = EmbeddedPostgres(tmp_path / name / "data")
+async def test_a_folder_of_any_name_works(tmp_path: Path) -> None:
+    server = _postgres(tmp_path / ("a-long-folder-name-" * 6) / "数据 100% a?b&c=d#e'\"" / "data")
     await server.start()
     migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
     database = Database(server.url(SERVICE_ROLE))
@@ -85,7 +89,7 @@ async def test_a_start_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
     half = tmp_path / "postgres.new"
     half.mkdir()
     (half / "PG_VERSION").write_text("18")
-    server = EmbeddedPostgres(tmp_path)
+    server = _postgres(tmp_path)
     await server.start()
     assert not half.exists()
     psycopg.connect(server.url("postgres", "postgres")).close()
@@ -95,23 +99,23 @@ async def test_a_start_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
 async def test_a_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(ConfigurationError, match=r"ANAMNESIS_DATA_DIR=.*taken cannot be used"):
-        await EmbeddedPostgres(tmp_path / "taken").start()
+        await _postgres(tmp_path / "taken").start()
 
 
 async def test_damaged_data_are_reported_with_the_servers_own_words(tmp_path: Path) -> None:
-    server = EmbeddedPostgres(tmp_path)
+    server = _postgres(tmp_path)
     await server.start()
     await server.stop()
     (tmp_path / "postgres" / "PG_VERSION").write_text("9\n")
     with pytest.raises(ConfigurationError, match=r"does not start\. Its log says:(.|\n)*incompatible"):
-        await EmbeddedPostgres(tmp_path).start()
+        await _postgres(tmp_path).start()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to change accounts")
 async def test_as_root_a_closed_folder_is_opened_for_passing_through_only(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    server = EmbeddedPostgres(closed / "data")
+    server = _postgres(closed / "data")
     await server.start()
     await server.stop()
     assert closed.stat().st_mode & 0o777 == 0o701
@@ -259,8 +263,40 @@ async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped
     ] == []
 
 
+async def test_milvus_sleeps_until_it_is_needed_and_is_started_again_when_it_has_grown(tmp_path: Path) -> None:
+    server = EmbeddedMilvus(tmp_path, large_bytes=1, unused_s=0.02)
+    server.launch()
+    supervising = asyncio.create_task(server.supervise())
+    standby = server.standby
+    assert standby.is_empty
+    client = Milvus(server.uri, standby=standby)
+    assert await client.is_lite()  # known without asking
+    assert (standby.is_running, standby.read()["pid"]) == (False, None)
+    beside = EmbeddedMilvus(tmp_path)  # of a command that runs beside the service
+    beside.launch()
+    assert beside.uri == server.uri
+
+    assert await client.ping() > 0
+    first = standby.read()["pid"]
+    assert standby.is_running
+    assert psutil.pid_exists(first)
+
+    async def has_shrunk() -> bool:
+        return standby.is_running and standby.read()["pid"] != first
+
+    await until(has_shrunk)
+    assert not psutil.pid_exists(first)
+    assert await client.ping() > 0
+    await client.close()
+    await beside.stop()
+    assert standby.is_running
+    supervising.cancel()
+    await server.stop()
+    assert not standby.is_running
+
+
 async def test_postgresql_that_dies_is_started_again_until_it_is_stopped(tmp_path: Path) -> None:
-    server = EmbeddedPostgres(tmp_path, options=("fsync=off",))
+    server = _postgres(tmp_path)
     await server.start()
     supervising = asyncio.create_task(server.supervise())
     note = tmp_path / "postgres" / "postmaster.pid"

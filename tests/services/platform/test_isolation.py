@@ -10,10 +10,9 @@ import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
-from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.engines import Engines
-from services.errors import ConfigurationError, DatabaseUnavailable, NotFound
+from services.errors import ConfigurationError, DatabaseUnavailable
 from services.experiments.assignment import Variant
 from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
@@ -28,7 +27,7 @@ from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from tests.support.knowledge import a_document
-from tests.support.turns import exchange, new_turn, remember
+from tests.support.turns import exchange, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -70,6 +69,7 @@ ISOLATED = (
     "forgotten_words",
     "memory_versions",
     "store_items",
+    "tool_accounts",
     "retention_rules",
     "retention_runs",
 )
@@ -213,15 +213,6 @@ async def test_nothing_can_be_changed_or_added_in_another_tenant(two_tenants: Da
 
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         await intrude()
-
-
-async def test_another_tenants_ids_are_not_found(two_tenants: Database) -> None:
-    turns, transcript = Turns(two_tenants, JobQueue(two_tenants)), Transcript(two_tenants)
-    turn = await turns.open(new_turn(tenant_id=OTHER))
-    with pytest.raises(NotFound):
-        await turns.get(DEFAULT_TENANT, turn.turn_id)
-    with pytest.raises(NotFound):
-        await transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
 
 
 async def test_every_table_with_a_tenant_is_isolated_for_its_owner_too(database: Database) -> None:

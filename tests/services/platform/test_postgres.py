@@ -1,8 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
@@ -13,22 +11,11 @@ from services.engines import Engines
 from services.errors import DatabaseContended, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.connections import Connection
-from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import migrate
+from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
-
-
-@pytest.fixture
-async def own_server(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
-    """A server that the test may stop."""
-    server = EmbeddedPostgres(tmp_path, options=("fsync=off",))
-    await server.start()
-    migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
-    yield server
-    await server.stop()
 
 
 async def _users(database: Database) -> int:
@@ -114,19 +101,6 @@ async def test_a_transaction_that_is_cancelled_gives_its_connection_back(databas
     assert await _users(database) == 0
 
 
-async def test_after_a_restart_of_the_server_the_service_goes_on(own_server: EmbeddedPostgres) -> None:
-    database = Database(own_server.url(SERVICE_ROLE))
-    await database.open()
-    assert await _users(database) == 0
-    await own_server.stop()
-    with pytest.raises(DatabaseUnavailable):
-        await database.ping()
-    await own_server.start()
-    assert await _users(database) == 0
-    assert await database.ping() > 0
-    await database.close()
-
-
 async def test_connections_that_the_server_closed_are_replaced(
     database: Database, postgres: EmbeddedPostgres
 ) -> None:
@@ -137,14 +111,6 @@ async def test_connections_that_the_server_closed_are_replaced(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'anamnesis'"
         )
     assert await _users(database) == 0
-
-
-async def test_where_nothing_answers_opening_says_so() -> None:
-    database = Database("postgresql://anamnesis@127.0.0.1:1/nothing?connect_timeout=1")
-    with pytest.raises(DatabaseUnavailable):
-        async with asyncio.timeout(15):
-            await database.open()
-    await database.close()
 
 
 async def test_tenants_are_listed(database: Database) -> None:

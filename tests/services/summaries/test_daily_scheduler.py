@@ -134,21 +134,6 @@ async def test_what_was_imported_from_long_ago_is_not_summarised_by_itself(servi
     assert await services.daily_scheduler.find(_today()) == 0
 
 
-async def test_a_day_that_gets_another_visit_is_summarised_again(
-    services: Services, model_server: ModelServer
-) -> None:
-    model_server.default = written("A summary.")
-    at = _today() - timedelta(days=2)
-    await _user(services, "u-1", "UTC", [at])
-    await services.daily_scheduler.find(_today())
-    await _work(services)
-    await import_lines(services, *talk_at(at + timedelta(hours=4), "a late thought"))
-    assert await services.daily_scheduler.find(_today()) == 1
-    await _work(services)
-    (day,) = await days_of(services.database)
-    assert day["session_count"] == 2
-
-
 async def test_one_users_failure_does_not_keep_the_others_from_theirs(
     services: Services, model_server: ModelServer
 ) -> None:

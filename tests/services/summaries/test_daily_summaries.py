@@ -115,21 +115,6 @@ async def test_what_is_made_already_is_not_made_again(services: Services, model_
     assert len(model_server.requests) == 1
 
 
-async def test_a_late_visit_makes_the_day_stale_and_it_is_remade(
-    services: Services, model_server: ModelServer
-) -> None:
-    await import_lines(services, *talk_at(NOON, "skiing"))
-    owner = await _owner(services)
-    model_server.script(written("Skiing."), written("Cooking."), written("Both."))
-    await services.daily.make(owner, DAY, SHANGHAI)
-    await import_lines(services, *talk_at(NOON - timedelta(hours=2), "cooking", session_id="s-2"))
-    (day,) = await services.daily.days(owner, DAY, DAY, SHANGHAI)
-    assert day.stale
-    assert await services.daily.make(owner, DAY, SHANGHAI)
-    assert [day["summary"] for day in await days_of(services.database)] == ["Both."]
-    assert "Skiing." in str(model_server.requests[-1].prompt), "the visit's own summary was kept"
-
-
 async def test_a_late_message_in_a_visit_has_it_summarised_anew(
     services: Services, model_server: ModelServer
 ) -> None:

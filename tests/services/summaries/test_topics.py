@@ -7,7 +7,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.errors import BadModelOutput
-from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.platform.settings import Settings, load_settings
@@ -109,28 +109,6 @@ async def test_topics_of_which_one_is_taken_are_not_stored_at_all(services: Serv
     assert await store.archive(DEFAULT_TENANT, conversation, [free, NewTopic("Both", "Said.", [], both)]) == 0
     assert [each.title for each in await archived(services, conversation)] == ["First"]
     assert (await topic_ids(services, conversation))[10:] == [None] * 20
-
-
-async def test_nothing_of_another_tenant_is_seen_or_touched(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    other = await Tenants(services.database).create("other")
-    await services.experts.create(other.id, new_expert("archivist", context_strategy="topics"))
-    theirs = await talk(services.turns, "s-1", 15, tenant_id=other.id, expert="archivist")
-    model_server.default = Reply([TWO])
-
-    assert await services.topics.archive(DEFAULT_TENANT, theirs) == 0
-    assert model_server.requests == []
-    found = await services.topics.store.unarchived(other.id, theirs)
-    assert found
-    stolen = NewTopic("Stolen", "Said.", [], found.messages)
-    assert await services.topics.store.archive(DEFAULT_TENANT, theirs, [stolen]) == 0
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
-
-    assert await archived(services, theirs, other.id) == []
-    assert await archived(services, conversation, other.id) == []
-    assert await services.topics.store.unarchived(other.id, theirs) == found
-    assert await services.topics.archive(other.id, theirs) == 2
 
 
 async def test_the_newest_six_messages_are_never_archived(services: Services, model_server: ModelServer) -> None:

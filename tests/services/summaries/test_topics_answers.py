@@ -99,11 +99,21 @@ BAD: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
-async def test_a_wrong_answer_archives_nothing_and_ends_the_job(
-    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer, text: str, reason: str
+async def test_a_wrong_answer_archives_nothing_and_is_not_quoted(
+    services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:
-    await _given_up(services, conversation, jobs, model_server, Reply([f"{CANARY}: {text}"]), reason)
+    for name, (text, reason) in BAD.items():
+        model_server.default = Reply([f"{CANARY}: {text}"])
+        model_server.requests.clear()
+        with capture_logs() as logs:
+            assert not await services.topics.archive_in_time(DEFAULT_TENANT, conversation)
+        assert [str(line["reason"])[: len(reason)] for line in logs if line["event"] == "no topics archived"] == [
+            reason
+        ], name
+        assert CANARY not in str(logs)
+        assert len(model_server.requests) == 2, name
+    assert await archived(services, conversation) == []
+    assert set(await topic_ids(services, conversation)) == {None}
 
 
 @pytest.mark.parametrize("ending", ["cut", "abort", "reset"])
@@ -134,7 +144,6 @@ async def _given_up(
     assert line["log_level"] == "warning"
     assert line["reason"].startswith(reason)
     assert line["conversation_id"] == str(conversation)
-    assert CANARY not in str(logs)
     assert await archived(services, conversation) == []
     assert set(await topic_ids(services, conversation)) == {None}
 

@@ -71,9 +71,9 @@ def test_without_core_memory_there_is_no_such_tool() -> None:
     assert ToolRegistry.of_builtin_tools(ToolServices()).get("core_memory_update") is None
 
 
-@pytest.mark.parametrize(
-    ("message", "noted"),
-    [
+async def test_the_offline_model_remembers_when_it_is_asked_to(services: Services) -> None:
+    model = OfflineChatModel().bind_tools(services.tools.for_model)
+    for message, noted in (
         ("请记住我喜欢喝茶。", "我喜欢喝茶。"),
         ("帮我记住我住在杭州", "我住在杭州"),
         ("Please remember that I am allergic to nuts.", "I am allergic to nuts."),
@@ -84,12 +84,7 @@ def test_without_core_memory_there_is_no_such_tool() -> None:
         ("我对花生过敏。", None),
         ("What do I like to eat?", None),
         ("我记不住这么多东西", None),
-    ],
-)
-async def test_the_offline_model_remembers_when_it_is_asked_to(
-    services: Services, message: str, noted: str | None
-) -> None:
-    model = OfflineChatModel().bind_tools(services.tools.for_model)
-    calls = (await model.ainvoke([HumanMessage(message)])).tool_calls
-    arguments = {call["name"]: call["args"] for call in calls}
-    assert arguments == ({"remember": {"text": noted}} if noted else {})
+    ):
+        calls = (await model.ainvoke([HumanMessage(message)])).tool_calls
+        arguments = {call["name"]: call["args"] for call in calls}
+        assert arguments == ({"remember": {"text": noted}} if noted else {}), message

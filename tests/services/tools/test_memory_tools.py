@@ -37,12 +37,6 @@ async def _call(
     return await services.tool_executor.run(asked, context, lambda *_: None)
 
 
-async def _core(services: Services) -> dict[str, object]:
-    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    blocks = await services.memory.core.read(owner)
-    return dict(blocks[0].content) if blocks else {}
-
-
 async def test_models_are_offered_three_tools_of_memory_and_the_others_by_name(services: Services) -> None:
     offered = {tool.name for tool in services.tools.for_model}
     assert {"remember", "forget", "search_memory"} <= offered
@@ -77,23 +71,6 @@ async def test_the_three_tools_cost_few_tokens(services: Services) -> None:
     assert count_tokens(services.tools.described) <= 410
 
 
-async def test_what_is_remembered_replaces_what_it_corrects(services: Services) -> None:
-    context = await _context(services)
-    (kept,) = await _call(services, context, ("remember", {"text": "Plays the oboe."}))
-    assert kept.text == "Saved to memory: Plays the oboe."
-    (corrected,) = await _call(
-        services, context, ("remember", {"text": "Plays the clarinet.", "replaces": "plays the oboe"})
-    )
-    assert corrected.status == "success"
-    assert await _core(services) == {"facts": ["Plays the clarinet"]}
-
-
-async def test_a_wish_about_answers_is_kept_as_one(services: Services) -> None:
-    (kept,) = await _call(services, await _context(services), ("remember", {"text": "以后用法语回答我。"}))
-    assert kept.text == "已记下今后的要求：以后用法语回答我。"
-    assert await _core(services) == {"wishes": ["以后用法语回答我"]}
-
-
 async def test_what_is_forgotten_is_returned_and_gone_from_search(services: Services) -> None:
     await exchange(services.turns, "My sister Ines breeds alpacas.", "How nice.", session_key="s-1")
     context = await _context(services)
@@ -103,23 +80,6 @@ async def test_what_is_forgotten_is_returned_and_gone_from_search(services: Serv
     assert "Ines" in forgotten.text
     (gone,) = await _call(services, context, ("search_memory", {"query": "alpacas"}))
     assert gone.text == "Nothing in memory matches."
-
-
-async def test_a_memory_is_forgotten_by_its_id(services: Services) -> None:
-    await exchange(services.turns, "我在学陶艺。", "真好。", session_key="s-1")
-    context = await _context(services)
-    (found,) = await _call(services, context, ("search_memory", {"query": "陶艺"}))
-    episode_id = found.text.rsplit("(id ", 1)[1].rstrip(")")
-    (forgotten,) = await _call(services, context, ("forget", {"what": episode_id}))
-    assert forgotten.text == "已从记忆中删除：我在学陶艺。"
-    (gone,) = await _call(services, context, ("search_memory", {"query": "陶艺"}))
-    assert gone.text == "记忆里没有相符的内容。"
-
-
-@pytest.mark.traced
-async def test_what_matches_nothing_is_said(services: Services) -> None:
-    (nothing,) = await _call(services, await _context(services), ("forget", {"what": "my yacht"}))
-    assert nothing.text == "Nothing matching “my yacht” was found in memory; nothing was changed."
 
 
 async def test_results_are_in_the_users_language(services: Services) -> None:

@@ -76,21 +76,6 @@ async def test_only_complete_messages_are_counted(
     assert _shape(await visits_of(services.database)) == [(messages, None)]
 
 
-async def test_closing_ends_the_visit_and_the_next_message_begins_another(services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    await exchange(services.turns, "I moved to Bergen", "Nice")
-    closed = await services.visits.close(DEFAULT_TENANT, turn.conversation_id)
-    assert closed.closed
-    assert closed.visit is not None
-    assert (closed.visit.end_reason, closed.visit.message_count) == ("closed", 4)
-    assert await statuses(services.database, SUMMARISE_VISIT) == ["todo"]
-    again = await services.visits.close(DEFAULT_TENANT, turn.conversation_id)
-    assert not again.closed
-    assert again.visit == closed.visit
-    await exchange(services.turns, "One more thing", "Yes?")
-    assert _shape(await visits_of(services.database)) == [(4, "closed"), (2, None)]
-
-
 async def test_a_turn_under_way_belongs_to_the_visit_that_is_closed_meanwhile(services: Services) -> None:
     await exchange(services.turns, "Hello", "Hi")
     running = await services.turns.open(new_turn("And what of Bergen?"))

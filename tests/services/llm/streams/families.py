@@ -34,7 +34,7 @@ class Family:
     model: str = "m-1"
 
 
-def frames(events: Sequence[Event | str], *, done: bool = True) -> bytes:
+def frames(*events: Event | str, done: bool = True) -> bytes:
     """Events, and comments or other lines as they are, as one body."""
     lines = (each.encode() if isinstance(each, str) else b"data: " + orjson.dumps(each) for each in events)
     return b"".join(line + b"\n\n" for line in lines) + (DONE if done else b"")
@@ -67,55 +67,47 @@ _USED = (12, 5, 0)
 CHAT: dict[str, Family] = {
     "OpenAI": Family(
         frames(
-            [
-                chunk({"role": "assistant", "content": "", "refusal": None}, service_tier="default", usage=None),
-                *[{**each, "usage": None, "obfuscation": "x7"} for each in said("你好", "，世界")],
-                chunk({}, "stop"),
-                {
-                    "id": "c",
-                    "choices": [],
-                    "usage": usage(12, 5, prompt_tokens_details={"cached_tokens": 8}),
-                },
-            ]
+            chunk({"role": "assistant", "content": "", "refusal": None}, service_tier="default", usage=None),
+            *[{**each, "usage": None, "obfuscation": "x7"} for each in said("你好", "，世界")],
+            chunk({}, "stop"),
+            {
+                "id": "c",
+                "choices": [],
+                "usage": usage(12, 5, prompt_tokens_details={"cached_tokens": 8}),
+            },
         ),
         "你好，世界",
         usage=(12, 5, 8),
     ),
     "OpenAI, two calls at once": Family(
         frames(
-            [
-                chunk({"role": "assistant", "content": None}),
-                chunk(call(0, "call_a", "search", "")),
-                chunk(call(0, arguments='{"query": ')),
-                chunk(call(1, "call_b", "now", "")),
-                chunk(call(0, arguments='"面馆"}')),
-                chunk(call(1, arguments="{}")),
-                chunk({}, "tool_calls"),
-            ]
+            chunk({"role": "assistant", "content": None}),
+            chunk(call(0, "call_a", "search", "")),
+            chunk(call(0, arguments='{"query": ')),
+            chunk(call(1, "call_b", "now", "")),
+            chunk(call(0, arguments='"面馆"}')),
+            chunk(call(1, arguments="{}")),
+            chunk({}, "tool_calls"),
         ),
         calls=[SEARCH, NOW],
     ),
     "Azure": Family(
         frames(
-            [
-                {"choices": [], "id": "", "model": "", "prompt_filter_results": [{"prompt_index": 0}]},
-                *[{**each, "content_filter_offsets": {"check_offset": 1}} for each in said("Yes", ".")],
-                {"choices": [{"index": 0, "finish_reason": None, "content_filter_results": {}, "delta": {}}]},
-                chunk({}, "stop"),
-            ]
+            {"choices": [], "id": "", "model": "", "prompt_filter_results": [{"prompt_index": 0}]},
+            *[{**each, "content_filter_offsets": {"check_offset": 1}} for each in said("Yes", ".")],
+            {"choices": [{"index": 0, "finish_reason": None, "content_filter_results": {}, "delta": {}}]},
+            chunk({}, "stop"),
         ),
         "Yes.",
     ),
     "DeepSeek, thinking before a call": Family(
         frames(
-            [
-                chunk({"role": "assistant", "content": None, "reasoning_content": "用户想"}),
-                chunk({"content": None, "reasoning_content": "吃面。"}),
-                chunk({"content": "我找找。", "reasoning_content": None}),
-                chunk(call(0, "call_0_f1", "search", "")),
-                chunk(call(0, arguments=_ARGUMENTS)),
-                chunk({"content": ""}, "tool_calls", usage=usage(12, 5, prompt_cache_hit_tokens=6)),
-            ]
+            chunk({"role": "assistant", "content": None, "reasoning_content": "用户想"}),
+            chunk({"content": None, "reasoning_content": "吃面。"}),
+            chunk({"content": "我找找。", "reasoning_content": None}),
+            chunk(call(0, "call_0_f1", "search", "")),
+            chunk(call(0, arguments=_ARGUMENTS)),
+            chunk({"content": ""}, "tool_calls", usage=usage(12, 5, prompt_cache_hit_tokens=6)),
         ),
         "我找找。",
         "用户想吃面。",
@@ -124,18 +116,16 @@ CHAT: dict[str, Family] = {
         back={"reasoning_content": "用户想吃面。"},
     ),
     "DeepSeek, R1 through a server without a parser": Family(
-        frames([*said("嗯，用户", "问好。\n", "</think>", "\n\n你好！"), chunk({}, "stop")]),
+        frames(*said("嗯，用户", "问好。\n", "</think>", "\n\n你好！"), chunk({}, "stop")),
         "你好！",
         "嗯，用户问好。\n",
         model="deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
     ),
     "DashScope, Qwen3 with usage in every chunk": Family(
         frames(
-            [
-                chunk({"content": None, "reasoning_content": "想"}, usage=usage(12, 1)),
-                chunk({"content": "好", "reasoning_content": None}, usage=usage(12, 3)),
-                chunk({"content": "的"}, "stop", usage=usage(12, 5)),
-            ]
+            chunk({"content": None, "reasoning_content": "想"}, usage=usage(12, 1)),
+            chunk({"content": "好", "reasoning_content": None}, usage=usage(12, 3)),
+            chunk({"content": "的"}, "stop", usage=usage(12, 5)),
         ),
         "好的",
         "想",
@@ -144,22 +134,18 @@ CHAT: dict[str, Family] = {
     ),
     "DashScope, a call whose id comes once and is empty later": Family(
         frames(
-            [
-                chunk(call(0, "call_x", "search", "")),
-                chunk(call(0, "", "", '{"query": "')),
-                chunk(call(0, "", None, '面馆"}')),
-                chunk({"content": ""}, "tool_calls"),
-            ]
+            chunk(call(0, "call_x", "search", "")),
+            chunk(call(0, "", "", '{"query": "')),
+            chunk(call(0, "", None, '面馆"}')),
+            chunk({"content": ""}, "tool_calls"),
         ),
         calls=[SEARCH],
     ),
     "Zhipu GLM": Family(
         frames(
-            [
-                chunk({"role": "assistant", "reasoning_content": "\n先想"}),
-                chunk({"role": "assistant", "content": "\n答案"}),
-                chunk({"role": "assistant", "content": ""}, "stop", usage=usage(12, 5)),
-            ]
+            chunk({"role": "assistant", "reasoning_content": "\n先想"}),
+            chunk({"role": "assistant", "content": "\n答案"}),
+            chunk({"role": "assistant", "content": ""}, "stop", usage=usage(12, 5)),
         ),
         "\n答案",
         "\n先想",
@@ -167,30 +153,26 @@ CHAT: dict[str, Family] = {
         back={"reasoning_content": "\n先想"},
     ),
     "Zhipu GLM, a whole call in one delta": Family(
-        frames([chunk(call(0, "call_9", "search", _ARGUMENTS)), chunk({"content": ""}, "tool_calls")]),
+        frames(chunk(call(0, "call_9", "search", _ARGUMENTS)), chunk({"content": ""}, "tool_calls")),
         calls=[SEARCH],
     ),
     "Moonshot, usage in the choice": Family(
         frames(
-            [
-                *said("好", "的"),
-                {
-                    "id": "c",
-                    "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage(12, 5)}],
-                },
-            ]
+            *said("好", "的"),
+            {
+                "id": "c",
+                "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage(12, 5)}],
+            },
         ),
         "好的",
         usage=_USED,
     ),
     "Moonshot, Kimi thinking": Family(
         frames(
-            [
-                chunk({"reasoning_content": "查一下。"}),
-                chunk(call(0, "functions.search:0", "search", "")),
-                chunk(call(0, None, None, _ARGUMENTS)),
-                chunk({}, "tool_calls"),
-            ]
+            chunk({"reasoning_content": "查一下。"}),
+            chunk(call(0, "functions.search:0", "search", "")),
+            chunk(call(0, None, None, _ARGUMENTS)),
+            chunk({}, "tool_calls"),
         ),
         reasoning="查一下。",
         calls=[SEARCH],
@@ -198,40 +180,38 @@ CHAT: dict[str, Family] = {
     ),
     "Baidu": Family(
         frames(
-            [
+            *(
                 {
                     "id": "as-1",
                     "object": "chat.completion.chunk",
                     "choices": [{"index": 0, "delta": {"content": each}, "flag": 0}],
                 }
                 for each in ("百度", "答")
-            ]
-            + [chunk({"content": ""}, "normal", usage=usage(12, 5))]
+            ),
+            chunk({"content": ""}, "normal", usage=usage(12, 5)),
         ),
         "百度答",
         usage=_USED,
     ),
     "Doubao, finish in the last text, then usage": Family(
-        frames([*said("豆"), chunk({"content": "包"}, "stop"), {"choices": [], "usage": usage(12, 5)}]),
+        frames(*said("豆"), chunk({"content": "包"}, "stop"), {"choices": [], "usage": usage(12, 5)}),
         "豆包",
         usage=_USED,
     ),
     "Doubao, Seed with its own tag": Family(
-        frames([*said("<seed:think>", "想想", "</seed:think>", "好"), chunk({}, "stop")]), "好", "想想"
+        frames(*said("<seed:think>", "想想", "</seed:think>", "好"), chunk({}, "stop")), "好", "想想"
     ),
     "MiniMax, the whole message at the end": Family(
         frames(
-            [
-                *said("你", "好"),
-                {
-                    "choices": [
-                        {"finish_reason": "stop", "message": {"content": "你好", "role": "assistant"}, "index": 0}
-                    ],
-                    "object": "chat.completion",
-                    "usage": usage(12, 5),
-                    "base_resp": {"status_code": 0, "status_msg": ""},
-                },
-            ],
+            *said("你", "好"),
+            {
+                "choices": [
+                    {"finish_reason": "stop", "message": {"content": "你好", "role": "assistant"}, "index": 0}
+                ],
+                "object": "chat.completion",
+                "usage": usage(12, 5),
+                "base_resp": {"status_code": 0, "status_msg": ""},
+            },
             done=False,
         ),
         "你好",
@@ -239,11 +219,9 @@ CHAT: dict[str, Family] = {
     ),
     "MiniMax, thoughts in the content before a call": Family(
         frames(
-            [
-                *said("<think>\n要查", "\n</think>\n\n", "稍等"),
-                chunk(call(0, "c1", "search", _ARGUMENTS)),
-                chunk({}, "tool_calls"),
-            ]
+            *said("<think>\n要查", "\n</think>\n\n", "稍等"),
+            chunk(call(0, "c1", "search", _ARGUMENTS)),
+            chunk({}, "tool_calls"),
         ),
         "稍等",
         "\n要查\n",
@@ -251,49 +229,39 @@ CHAT: dict[str, Family] = {
     ),
     "SiliconFlow, name and role in every delta": Family(
         frames(
-            [
-                chunk({"role": "assistant", **call(0, "019a", "search", "")}),
-                chunk({"role": "assistant", **call(0, "019a", "search", '{"query": ')}),
-                chunk({"role": "assistant", **call(0, "019a", "search", '"面馆"}')}),
-                chunk({"role": "assistant", "content": ""}, "tool_calls", usage=usage(12, 5)),
-            ]
+            chunk({"role": "assistant", **call(0, "019a", "search", "")}),
+            chunk({"role": "assistant", **call(0, "019a", "search", '{"query": ')}),
+            chunk({"role": "assistant", **call(0, "019a", "search", '"面馆"}')}),
+            chunk({"role": "assistant", "content": ""}, "tool_calls", usage=usage(12, 5)),
         ),
         calls=[SEARCH],
         usage=_USED,
     ),
     "Mistral": Family(
-        frames([*said("Oui"), chunk({"content": "."}, "stop", usage=usage(12, 5))]), "Oui.", usage=_USED
+        frames(*said("Oui"), chunk({"content": "."}, "stop", usage=usage(12, 5))), "Oui.", usage=_USED
     ),
     "Mistral, Magistral's parts": Family(
         frames(
-            [
-                chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]}),
-                chunk({"content": [{"type": "text", "text": "Oui"}]}),
-                chunk({"content": "."}, "stop"),
-            ]
+            chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]}),
+            chunk({"content": [{"type": "text", "text": "Oui"}]}),
+            chunk({"content": "."}, "stop"),
         ),
         "Oui.",
         "Hm.",
     ),
     "Mistral, a call without an index": Family(
         frames(
-            [
-                chunk(
-                    {"tool_calls": [{"id": "a1B2c3D4e", "function": {"name": "search", "arguments": _ARGUMENTS}}]}
-                ),
-                chunk({}, "tool_calls"),
-            ]
+            chunk({"tool_calls": [{"id": "a1B2c3D4e", "function": {"name": "search", "arguments": _ARGUMENTS}}]}),
+            chunk({}, "tool_calls"),
         ),
         calls=[SEARCH],
     ),
     "Groq": Family(
         frames(
-            [
-                chunk({"role": "assistant", "content": ""}, x_groq={"id": "req_1"}),
-                chunk({"reasoning": "Think."}),
-                *said("Yes."),
-                chunk({}, "stop", x_groq={"id": "req_1", "usage": usage(12, 5)}),
-            ]
+            chunk({"role": "assistant", "content": ""}, x_groq={"id": "req_1"}),
+            chunk({"reasoning": "Think."}),
+            *said("Yes."),
+            chunk({}, "stop", x_groq={"id": "req_1", "usage": usage(12, 5)}),
         ),
         "Yes.",
         "Think.",
@@ -302,44 +270,34 @@ CHAT: dict[str, Family] = {
     ),
     "Together": Family(
         frames(
-            [
-                {**chunk({"content": "Ye", "role": "assistant"}), "prompt": []},
-                {
-                    "choices": [
-                        {"index": 0, "delta": {"content": "s"}, "text": "s", "finish_reason": "eos", "seed": 1}
-                    ]
-                },
-                {"choices": [], "usage": usage(12, 5)},
-            ]
+            {**chunk({"content": "Ye", "role": "assistant"}), "prompt": []},
+            {"choices": [{"index": 0, "delta": {"content": "s"}, "text": "s", "finish_reason": "eos", "seed": 1}]},
+            {"choices": [], "usage": usage(12, 5)},
         ),
         "Yes",
         usage=_USED,
     ),
     "OpenRouter": Family(
         frames(
-            [
-                ": OPENROUTER PROCESSING",
-                chunk(
-                    {
-                        "content": "",
-                        "reasoning": "Let",
-                        "reasoning_details": [{"type": "reasoning.text", "text": "Let", "index": 0}],
-                    }
-                ),
-                chunk(
-                    {
-                        "content": "",
-                        "reasoning": " me",
-                        "reasoning_details": [
-                            {"type": "reasoning.text", "text": " me", "signature": "s", "index": 0}
-                        ],
-                    }
-                ),
-                ": OPENROUTER PROCESSING",
-                chunk(call(0, "toolu_1", "search", _ARGUMENTS)),
-                chunk({"content": ""}, "tool_calls", native_finish_reason="tool_use"),
-                chunk({"content": ""}, None, usage=usage(12, 5)),
-            ]
+            ": OPENROUTER PROCESSING",
+            chunk(
+                {
+                    "content": "",
+                    "reasoning": "Let",
+                    "reasoning_details": [{"type": "reasoning.text", "text": "Let", "index": 0}],
+                }
+            ),
+            chunk(
+                {
+                    "content": "",
+                    "reasoning": " me",
+                    "reasoning_details": [{"type": "reasoning.text", "text": " me", "signature": "s", "index": 0}],
+                }
+            ),
+            ": OPENROUTER PROCESSING",
+            chunk(call(0, "toolu_1", "search", _ARGUMENTS)),
+            chunk({"content": ""}, "tool_calls", native_finish_reason="tool_use"),
+            chunk({"content": ""}, None, usage=usage(12, 5)),
         ),
         reasoning="Let me",
         calls=[SEARCH],
@@ -351,30 +309,22 @@ CHAT: dict[str, Family] = {
     ),
     "Ollama, index always 0": Family(
         frames(
-            [
-                chunk(call(0, "call_1", "search", _ARGUMENTS)),
-                chunk(call(0, "call_2", "now", "{}")),
-                chunk({"role": "assistant", "content": ""}, "tool_calls"),
-            ]
+            chunk(call(0, "call_1", "search", _ARGUMENTS)),
+            chunk(call(0, "call_2", "now", "{}")),
+            chunk({"role": "assistant", "content": ""}, "tool_calls"),
         ),
         calls=[SEARCH, NOW],
     ),
     "Ollama, empty finish reasons": Family(
-        frames([chunk({"content": "Hi"}, ""), chunk({"content": ""}, "stop")]), "Hi"
+        frames(chunk({"content": "Hi"}, ""), chunk({"content": ""}, "stop")), "Hi"
     ),
     "vLLM": Family(
         frames(
-            [
-                chunk({"role": "assistant", "content": ""}),
-                chunk({"reasoning_content": "Hm", "reasoning": "Hm"}),
-                chunk({"content": "Hi"}),
-                {
-                    "choices": [
-                        {"index": 0, "delta": {"content": ""}, "finish_reason": "stop", "stop_reason": None}
-                    ]
-                },
-                {"choices": [], "usage": usage(12, 5)},
-            ]
+            chunk({"role": "assistant", "content": ""}),
+            chunk({"reasoning_content": "Hm", "reasoning": "Hm"}),
+            chunk({"content": "Hi"}),
+            {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "stop", "stop_reason": None}]},
+            {"choices": [], "usage": usage(12, 5)},
         ),
         "Hi",
         "Hm",
@@ -383,36 +333,30 @@ CHAT: dict[str, Family] = {
     ),
     "vLLM, another id in each delta": Family(
         frames(
-            [
-                chunk(call(0, "chatcmpl-tool-1", "search")),
-                chunk(call(0, "chatcmpl-tool-2", None, '{"query": ')),
-                chunk(call(0, "chatcmpl-tool-3", None, '"面馆"}')),
-                chunk({}, "tool_calls"),
-            ]
+            chunk(call(0, "chatcmpl-tool-1", "search")),
+            chunk(call(0, "chatcmpl-tool-2", None, '{"query": ')),
+            chunk(call(0, "chatcmpl-tool-3", None, '"面馆"}')),
+            chunk({}, "tool_calls"),
         ),
         calls=[SEARCH],
     ),
     "SGLang, no index": Family(
         frames(
-            [
-                chunk(
-                    {"tool_calls": [{"id": "0", "type": "function", "function": {"name": "search"}}]},
-                    matched_stop=None,
-                ),
-                chunk({"tool_calls": [{"function": {"arguments": '{"quer'}}]}),
-                chunk({"tool_calls": [{"function": {"arguments": 'y": "面馆"}'}}]}),
-                chunk({}, "tool_calls"),
-            ]
+            chunk(
+                {"tool_calls": [{"id": "0", "type": "function", "function": {"name": "search"}}]},
+                matched_stop=None,
+            ),
+            chunk({"tool_calls": [{"function": {"arguments": '{"quer'}}]}),
+            chunk({"tool_calls": [{"function": {"arguments": 'y": "面馆"}'}}]}),
+            chunk({}, "tool_calls"),
         ),
         calls=[SEARCH],
     ),
     "SGLang, all pieces null but one": Family(
         frames(
-            [
-                chunk({"role": None, "content": None, "reasoning_content": "想", "tool_calls": None}),
-                chunk({"role": None, "content": "好", "reasoning_content": None, "tool_calls": None}),
-                chunk({"role": None, "content": None}, "stop", usage=None),
-            ]
+            chunk({"role": None, "content": None, "reasoning_content": "想", "tool_calls": None}),
+            chunk({"role": None, "content": "好", "reasoning_content": None, "tool_calls": None}),
+            chunk({"role": None, "content": None}, "stop", usage=None),
         ),
         "好",
         "想",
@@ -420,26 +364,22 @@ CHAT: dict[str, Family] = {
     ),
     "llama.cpp": Family(
         frames(
-            [
-                chunk({"role": "assistant", "content": None}),
-                *said("Hi"),
-                chunk({}, "stop", timings={"predicted_n": 2}, usage=usage(12, 5)),
-            ]
+            chunk({"role": "assistant", "content": None}),
+            *said("Hi"),
+            chunk({}, "stop", timings={"predicted_n": 2}, usage=usage(12, 5)),
         ),
         "Hi",
         usage=_USED,
     ),
     "llama.cpp, arguments as an object": Family(
-        frames([chunk(call(0, "x1", "search", {"query": "面馆"})), chunk({}, "tool_calls")]), calls=[SEARCH]
+        frames(chunk(call(0, "x1", "search", {"query": "面馆"})), chunk({}, "tool_calls")), calls=[SEARCH]
     ),
     "LM Studio": Family(
         frames(
-            [
-                chunk({"role": "assistant", "reasoning": "Hm"}),
-                *said("Hi"),
-                chunk({}, "stop", stats={}, logprobs=None),
-                {"choices": [], "usage": usage(12, 5)},
-            ]
+            chunk({"role": "assistant", "reasoning": "Hm"}),
+            *said("Hi"),
+            chunk({}, "stop", stats={}, logprobs=None),
+            {"choices": [], "usage": usage(12, 5)},
         ),
         "Hi",
         "Hm",
@@ -447,53 +387,45 @@ CHAT: dict[str, Family] = {
         back={"reasoning": "Hm"},
     ),
     "KoboldCpp, finish reason as the text null": Family(
-        frames([chunk({"content": "今天"}, "null"), chunk({"content": "天气不错"}, "null"), chunk({}, "stop")]),
+        frames(chunk({"content": "今天"}, "null"), chunk({"content": "天气不错"}, "null"), chunk({}, "stop")),
         "今天天气不错",
     ),
     "LocalAI, finish reason stop in every chunk": Family(
-        frames([chunk({"content": each}, "stop") for each in ("今天", "天气", "不错")]), "今天天气不错"
+        frames(*(chunk({"content": each}, "stop") for each in ("今天", "天气", "不错"))), "今天天气不错"
     ),
     "LocalAI, legacy function call": Family(
         frames(
-            [
-                chunk({"function_call": {"name": "search", "arguments": '{"query": '}}),
-                chunk({"function_call": {"arguments": '"面馆"}'}}),
-                chunk({"function_call": {"name": "", "arguments": ""}}, "function_call"),
-            ]
+            chunk({"function_call": {"name": "search", "arguments": '{"query": '}}),
+            chunk({"function_call": {"arguments": '"面馆"}'}}),
+            chunk({"function_call": {"name": "", "arguments": ""}}, "function_call"),
         ),
         calls=[SEARCH],
     ),
     "TGI": Family(
         frames(
-            [{**chunk({"role": "assistant", "content": "Hi"}), "object": ""}, chunk({"content": ""}, "eos_token")]
+            {**chunk({"role": "assistant", "content": "Hi"}), "object": ""}, chunk({"content": ""}, "eos_token")
         ),
         "Hi",
     ),
     "TGI, a call as one object": Family(
         frames(
-            [
-                chunk({"tool_calls": {"index": 0, "id": "", "function": {"name": "search", "arguments": ""}}}),
-                chunk(
-                    {"tool_calls": {"index": 0, "id": "", "function": {"name": "search", "arguments": _ARGUMENTS}}}
-                ),
-                chunk({}, "stop"),
-            ]
+            chunk({"tool_calls": {"index": 0, "id": "", "function": {"name": "search", "arguments": ""}}}),
+            chunk({"tool_calls": {"index": 0, "id": "", "function": {"name": "search", "arguments": _ARGUMENTS}}}),
+            chunk({}, "stop"),
         ),
         calls=[SEARCH],
     ),
     "LiteLLM, Anthropic's signed thoughts": Family(
         frames(
-            [
-                chunk(
-                    {
-                        "reasoning_content": "Hm",
-                        "thinking_blocks": [{"type": "thinking", "thinking": "Hm", "signature": "sig"}],
-                    }
-                ),
-                chunk(call(1, "tooluse_1", "search", "")),
-                chunk(call(1, None, None, _ARGUMENTS)),
-                chunk({}, "tool_calls"),
-            ]
+            chunk(
+                {
+                    "reasoning_content": "Hm",
+                    "thinking_blocks": [{"type": "thinking", "thinking": "Hm", "signature": "sig"}],
+                }
+            ),
+            chunk(call(1, "tooluse_1", "search", "")),
+            chunk(call(1, None, None, _ARGUMENTS)),
+            chunk({}, "tool_calls"),
         ),
         reasoning="Hm",
         calls=[SEARCH],
@@ -504,53 +436,47 @@ CHAT: dict[str, Family] = {
     ),
     "LibreChat before Bedrock, arguments under another index": Family(
         frames(
-            [
-                chunk(call(0, "tooluse_1", "search", "")),
-                chunk(call(1, None, None, '{"query": ')),
-                chunk(call(1, None, None, '"面馆"}')),
-                chunk({}, "tool_calls"),
-            ]
+            chunk(call(0, "tooluse_1", "search", "")),
+            chunk(call(1, None, None, '{"query": ')),
+            chunk(call(1, None, None, '"面馆"}')),
+            chunk({}, "tool_calls"),
         ),
         calls=[SEARCH],
     ),
     "Gemini, no index and several calls": Family(
         frames(
-            [
-                chunk(
-                    {
-                        "tool_calls": [
-                            {
-                                "function": {"name": "search", "arguments": _ARGUMENTS},
-                                "id": "",
-                                "type": "function",
-                            },
-                            {"function": {"name": "now", "arguments": "{}"}, "id": "", "type": "function"},
-                        ]
-                    },
-                    "stop",
-                )
-            ]
+            chunk(
+                {
+                    "tool_calls": [
+                        {
+                            "function": {"name": "search", "arguments": _ARGUMENTS},
+                            "id": "",
+                            "type": "function",
+                        },
+                        {"function": {"name": "now", "arguments": "{}"}, "id": "", "type": "function"},
+                    ]
+                },
+                "stop",
+            )
         ),
         calls=[SEARCH, NOW],
     ),
     "Gemini, thoughts in its own tag and no finish": Family(
-        frames([*said("<thought>Hm.</thought>", "Yes.")]), "Yes.", "Hm."
+        frames(*said("<thought>Hm.</thought>", "Yes.")), "Yes.", "Hm."
     ),
-    "Gemini, reasons in capitals": Family(frames([*said("So"), chunk({}, "MAX_TOKENS")]), "So", finish="length"),
+    "Gemini, reasons in capitals": Family(frames(*said("So"), chunk({}, "MAX_TOKENS")), "So", finish="length"),
     "xAI": Family(
         frames(
-            [
-                chunk({"reasoning_content": "Thinking... "}),
-                chunk({"content": "42"}),
-                chunk({}, "stop", usage=usage(12, 5, prompt_tokens_details={"cached_tokens": 2})),
-            ]
+            chunk({"reasoning_content": "Thinking... "}),
+            chunk({"content": "42"}),
+            chunk({}, "stop", usage=usage(12, 5, prompt_tokens_details={"cached_tokens": 2})),
         ),
         "42",
         "Thinking... ",
         usage=(12, 5, 2),
         back={"reasoning_content": "Thinking... "},
     ),
-    "one-api, an end mark and nothing else": Family(frames(said("完整", "回答")), "完整回答"),
+    "one-api, an end mark and nothing else": Family(frames(*said("完整", "回答")), "完整回答"),
     "a gateway that answers JSON": Family(
         orjson.dumps(
             {
@@ -590,36 +516,34 @@ CHAT: dict[str, Family] = {
     "a gateway with empty frames": Family(
         b"\xef\xbb\xbfdata:\n\ndata: {}\n\ndata: null\n\n"
         + frames(
-            [{"choices": None}, {"choices": []}, chunk(None), *said("a"), {"object": "ping"}, chunk({}, "stop")]
+            {"choices": None}, {"choices": []}, chunk(None), *said("a"), {"object": "ping"}, chunk({}, "stop")
         ),
         "a",
     ),
     "Chinese gateway, arguments in a fence": Family(
-        frames([chunk(call(0, "1", "search", "```json\n" + _ARGUMENTS + "\n```")), chunk({}, "tool_calls")]),
+        frames(chunk(call(0, "1", "search", "```json\n" + _ARGUMENTS + "\n```")), chunk({}, "tool_calls")),
         calls=[SEARCH],
     ),
     "Chinese gateway, arguments twice": Family(
         frames(
-            [
-                chunk(call(0, "1", "search", _ARGUMENTS)),
-                chunk(call(0, "1", "search", _ARGUMENTS)),
-                chunk({}, "tool_calls"),
-            ]
+            chunk(call(0, "1", "search", _ARGUMENTS)),
+            chunk(call(0, "1", "search", _ARGUMENTS)),
+            chunk({}, "tool_calls"),
         ),
         calls=[SEARCH],
     ),
     "Chinese gateway, an empty object before the arguments": Family(
         frames(
-            [chunk(call(0, "1", "search", "{}")), chunk(call(0, None, None, _ARGUMENTS)), chunk({}, "tool_calls")]
+            chunk(call(0, "1", "search", "{}")), chunk(call(0, None, None, _ARGUMENTS)), chunk({}, "tool_calls")
         ),
         calls=[SEARCH],
     ),
     "Chinese gateway, arguments encoded twice": Family(
-        frames([chunk(call(0, "1", "search", orjson.dumps(_ARGUMENTS).decode())), chunk({}, "tool_calls")]),
+        frames(chunk(call(0, "1", "search", orjson.dumps(_ARGUMENTS).decode())), chunk({}, "tool_calls")),
         calls=[SEARCH],
     ),
     "an answer about the tags": Family(
-        frames([*said("Models write `<think>` first and ", "`</think>` after it."), chunk({}, "stop")]),
+        frames(*said("Models write `<think>` first and ", "`</think>` after it."), chunk({}, "stop")),
         "Models write `<think>` first and `</think>` after it.",
     ),
 }
@@ -658,14 +582,12 @@ def _delta(text: str, **more: Any) -> Event:
 RESPONSES: dict[str, Family] = {
     "OpenAI": Family(
         frames(
-            [
-                {"type": "response.created", "response": response(status="in_progress")},
-                {"type": "response.output_item.added", "output_index": 0, "item": message()},
-                _delta("Hi", item_id="msg_1", output_index=0, content_index=0),
-                {"type": "response.output_text.done", "text": "Hi"},
-                {"type": "response.output_item.done", "output_index": 0, "item": message("Hi")},
-                {"type": "response.completed", "response": response(output=[message("Hi")], usage=_IN_OUT)},
-            ],
+            {"type": "response.created", "response": response(status="in_progress")},
+            {"type": "response.output_item.added", "output_index": 0, "item": message()},
+            _delta("Hi", item_id="msg_1", output_index=0, content_index=0),
+            {"type": "response.output_text.done", "text": "Hi"},
+            {"type": "response.output_item.done", "output_index": 0, "item": message("Hi")},
+            {"type": "response.completed", "response": response(output=[message("Hi")], usage=_IN_OUT)},
             done=False,
         ),
         "Hi",
@@ -673,12 +595,10 @@ RESPONSES: dict[str, Family] = {
     ),
     "vLLM, output indexes that reasoning and text share": Family(
         frames(
-            [
-                {"type": "response.reasoning_text.delta", "delta": "Hm", "output_index": 0},
-                {"type": "response.output_item.added", "output_index": 0, "item": message()},
-                _delta("Hi", output_index=0),
-                {"type": "response.completed", "response": response(usage=_IN_OUT)},
-            ]
+            {"type": "response.reasoning_text.delta", "delta": "Hm", "output_index": 0},
+            {"type": "response.output_item.added", "output_index": 0, "item": message()},
+            _delta("Hi", output_index=0),
+            {"type": "response.completed", "response": response(usage=_IN_OUT)},
         ),
         "Hi",
         "Hm",
@@ -686,68 +606,60 @@ RESPONSES: dict[str, Family] = {
     ),
     "GitHub Copilot, another item id in each event": Family(
         frames(
-            [
-                {
-                    "type": "response.output_item.added",
-                    "output_index": 0,
-                    "item": function("c1", arguments="", id="a"),
-                },
-                {
-                    "type": "response.function_call_arguments.delta",
-                    "output_index": 0,
-                    "item_id": "b",
-                    "delta": '{"query": ',
-                },
-                {
-                    "type": "response.function_call_arguments.delta",
-                    "output_index": 0,
-                    "item_id": "c",
-                    "delta": '"面馆"}',
-                },
-                {"type": "response.output_item.done", "output_index": 0, "item": function("c1", id="d")},
-                {"type": "response.completed", "response": response(output=[function("c1", id="e")])},
-            ]
+            {
+                "type": "response.output_item.added",
+                "output_index": 0,
+                "item": function("c1", arguments="", id="a"),
+            },
+            {
+                "type": "response.function_call_arguments.delta",
+                "output_index": 0,
+                "item_id": "b",
+                "delta": '{"query": ',
+            },
+            {
+                "type": "response.function_call_arguments.delta",
+                "output_index": 0,
+                "item_id": "c",
+                "delta": '"面馆"}',
+            },
+            {"type": "response.output_item.done", "output_index": 0, "item": function("c1", id="d")},
+            {"type": "response.completed", "response": response(output=[function("c1", id="e")])},
         ),
         calls=[SEARCH],
     ),
     "LiteLLM, one output index for two calls": Family(
         frames(
-            [
-                {"type": "response.output_item.added", "output_index": 1, "item": function("c1", arguments="")},
-                {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": _ARGUMENTS},
-                {"type": "response.output_item.added", "output_index": 1, "item": function("c2", "now", "")},
-                {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "{}"},
-                {"type": "response.completed", "response": response()},
-            ]
+            {"type": "response.output_item.added", "output_index": 1, "item": function("c1", arguments="")},
+            {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": _ARGUMENTS},
+            {"type": "response.output_item.added", "output_index": 1, "item": function("c2", "now", "")},
+            {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "{}"},
+            {"type": "response.completed", "response": response()},
         ),
         calls=[SEARCH, NOW],
     ),
     "LM Studio, bare deltas": Family(
         frames(
-            [
-                {"type": "response.reasoning_summary_text.delta", "delta": "Hm"},
-                _delta("H"),
-                _delta("i"),
-                {"type": "response.completed", "response": response()},
-            ]
+            {"type": "response.reasoning_summary_text.delta", "delta": "Hm"},
+            _delta("H"),
+            _delta("i"),
+            {"type": "response.completed", "response": response()},
         ),
         "Hi",
         "Hm",
     ),
     "Ollama, tags in the text": Family(
-        frames(
-            [_delta("<think>Hm</think>"), _delta("Hi"), {"type": "response.completed", "response": response()}]
-        ),
+        frames(_delta("<think>Hm</think>"), _delta("Hi"), {"type": "response.completed", "response": response()}),
         "Hi",
         "Hm",
     ),
     "OpenRouter, done in place of completed": Family(
-        frames([_delta("Hi"), {"type": "response.done", "response": response(usage=_IN_OUT)}]),
+        frames(_delta("Hi"), {"type": "response.done", "response": response(usage=_IN_OUT)}),
         "Hi",
         usage=(12, 5, 3),
     ),
     "LocalAI, only the last event": Family(
-        frames([{"type": "response.completed", "response": response(output=[message("Hi"), function()])}]),
+        frames({"type": "response.completed", "response": response(output=[message("Hi"), function()])}),
         "Hi",
         calls=[SEARCH],
     ),
@@ -756,16 +668,14 @@ RESPONSES: dict[str, Family] = {
         "Hi",
         usage=(12, 5, 3),
     ),
-    "a gateway with the end mark alone": Family(frames([_delta("Hi")]), "Hi"),
+    "a gateway with the end mark alone": Family(frames(_delta("Hi")), "Hi"),
     "incomplete": Family(
         frames(
-            [
-                _delta("Hi"),
-                {
-                    "type": "response.incomplete",
-                    "response": response(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
-                },
-            ]
+            _delta("Hi"),
+            {
+                "type": "response.incomplete",
+                "response": response(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+            },
         ),
         "Hi",
         finish="length",
@@ -775,18 +685,16 @@ RESPONSES: dict[str, Family] = {
 
 FAULTS: dict[str, tuple[bytes, str, str]] = {
     "OpenAI": (
-        frames([{"error": {"message": "The server had an error", "type": "server_error"}}]),
+        frames({"error": {"message": "The server had an error", "type": "server_error"}}),
         "llm_server_error",
         "The server had an error",
     ),
     "OpenRouter, in the middle": (
         frames(
-            [
-                {
-                    "error": {"code": 502, "message": "Provider disconnected"},
-                    "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}],
-                }
-            ]
+            {
+                "error": {"code": 502, "message": "Provider disconnected"},
+                "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}],
+            }
         ),
         "llm_server_error",
         "Provider disconnected",
@@ -797,22 +705,22 @@ FAULTS: dict[str, tuple[bytes, str, str]] = {
         "该令牌额度已用尽",
     ),
     "MiniMax": (
-        frames([{"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}, "choices": None}]),
+        frames({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}, "choices": None}),
         "llm_no_credit",
         "insufficient balance",
     ),
     "DashScope": (
-        frames([{"code": "InvalidParameter", "message": "Range of input length should be [1, 30720]"}]),
+        frames({"code": "InvalidParameter", "message": "Range of input length should be [1, 30720]"}),
         "llm_context_too_long",
         "Range of input length",
     ),
     "Baidu": (
-        frames([{"error_code": 18, "error_msg": "Open api qps request limit reached"}], done=False),
+        frames({"error_code": 18, "error_msg": "Open api qps request limit reached"}, done=False),
         "llm_rate_limited",
         "qps request limit",
     ),
     "a proxy, a message alone": (
-        b"event: error\n" + frames([{"message": "upstream went away"}], done=False),
+        b"event: error\n" + frames({"message": "upstream went away"}, done=False),
         "llm_server_error",
         "upstream went away",
     ),
@@ -822,17 +730,17 @@ FAULTS: dict[str, tuple[bytes, str, str]] = {
         "Request processing has failed",
     ),
     "vLLM": (
-        frames([{"object": "error", "message": "Internal error", "type": "InternalServerError", "code": 500}]),
+        frames({"object": "error", "message": "Internal error", "type": "InternalServerError", "code": 500}),
         "llm_server_error",
         "Internal error",
     ),
     "Zhipu GLM, network error": (
-        frames([chunk({"content": ""}, "network_error")]),
+        frames(chunk({"content": ""}, "network_error")),
         "llm_server_error",
         "network_error",
     ),
     "DeepSeek, no resources": (
-        frames([chunk({"content": ""}, "insufficient_system_resource")]),
+        frames(chunk({"content": ""}, "insufficient_system_resource")),
         "llm_server_error",
         "insufficient_system_resource",
     ),

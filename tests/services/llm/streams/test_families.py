@@ -11,7 +11,7 @@ from services.llm.endpoint import finish_of
 from services.llm.lean_openai import LeanChatOpenAI
 from services.llm.streams.answer import REASONING
 from services.llm.streams.pieces import Reasoning, Retraction, Said
-from tests.services.llm.clients import Make, cut_at, lean
+from tests.services.llm.clients import Make, lean
 from tests.services.llm.streams.families import CHAT, FAULTS, RESPONSES, Family
 from tests.support.model_server import ModelServer, Reply
 
@@ -56,20 +56,6 @@ async def test_answer_is_read_whole(name: str, model_server: ModelServer, http: 
     assert finish_of(message) == family.finish
     reported = ModelUsage.of(message)
     assert (reported.input_tokens, reported.output_tokens, reported.cached_tokens) == (family.usage or (0, 0, 0))
-
-
-@every_family
-async def test_cuts_anywhere_make_no_difference(
-    name: str, model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
-    family = FAMILIES[name]
-    model_server.script(Reply(raw_pieces=cut_at(family.raw, list(range(7, len(family.raw), 61))), gap_s=0.0002))
-    heard = Pieces()
-
-    message = await _client(name, model_server, http).ainvoke("Hello", on_text=heard)
-
-    assert message.text == heard.said.text == family.text
-    assert heard.thoughts == family.reasoning
 
 
 @pytest.mark.parametrize("name", [name for name, each in FAMILIES.items() if each.calls])

@@ -29,18 +29,18 @@ class Odd:
 
 
 def _of_calls(*deltas: object) -> bytes:
-    return frames([*(chunk(each) for each in deltas if isinstance(each, dict)), CALLS_END])
+    return frames(*(chunk(each) for each in deltas if isinstance(each, dict)), CALLS_END)
 
 
 VARIANTS = {
-    "a byte order mark": Odd(b"\xef\xbb\xbf" + frames(said("你", "好")), "你好"),
-    "no blank line at the end": Odd(frames(said("Hi")).rstrip(b"\n"), "Hi"),
+    "a byte order mark": Odd(b"\xef\xbb\xbf" + frames(*said("你", "好")), "你好"),
+    "no blank line at the end": Odd(frames(*said("Hi")).rstrip(b"\n"), "Hi"),
     "an unknown finish reason amid the text": Odd(
-        frames([chunk({"content": "A"}, "eos"), chunk({"content": "B"}), END]), "AB"
+        frames(chunk({"content": "A"}, "eos"), chunk({"content": "B"}), END), "AB"
     ),
-    "a finish reason in capitals": Odd(frames([chunk({"content": "A"}), chunk({}, "STOP")]), "A"),
+    "a finish reason in capitals": Odd(frames(chunk({"content": "A"}), chunk({}, "STOP")), "A"),
     "an index as text": Odd(_of_calls(call("0", "c-1", "search", ARGUMENTS)), calls=[SEARCH]),
-    "calls that end with stop": Odd(frames([chunk(call(0, "c-1", "search", ARGUMENTS)), END]), calls=[SEARCH]),
+    "calls that end with stop": Odd(frames(chunk(call(0, "c-1", "search", ARGUMENTS)), END), calls=[SEARCH]),
     "arguments that are empty": Odd(_of_calls(call(0, "c-1", "now", "")), calls=[("now", {})]),
     "two calls with one index": Odd(
         _of_calls(call(0, "c-1", "search", ARGUMENTS), call(0, "c-2", "now", "{}")), calls=[SEARCH, ("now", {})]
@@ -53,18 +53,18 @@ VARIANTS = {
         _of_calls(call(0, "c-1", "search", orjson.dumps(ARGUMENTS).decode())), calls=[SEARCH]
     ),
     "the function call of old": Odd(
-        frames([chunk({"function_call": {"name": "search", "arguments": ARGUMENTS}}), chunk({}, "function_call")]),
+        frames(chunk({"function_call": {"name": "search", "arguments": ARGUMENTS}}), chunk({}, "function_call")),
         calls=[SEARCH],
     ),
     "a message in place of deltas": Odd(
-        frames([{"choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}]}]), "Hello"
+        frames({"choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}]}), "Hello"
     ),
     "content in parts": Odd(
-        frames([chunk({"content": [{"type": "text", "text": "He"}, {"type": "text", "text": "y"}]}), END]), "Hey"
+        frames(chunk({"content": [{"type": "text", "text": "He"}, {"type": "text", "text": "y"}]}), END), "Hey"
     ),
-    "two end marks": Odd(frames(said("Hi")) + DONE, "Hi"),
+    "two end marks": Odd(frames(*said("Hi")) + DONE, "Hi"),
     "a second choice": Odd(
-        frames([{"choices": [{"index": at, "delta": {"content": text}} for at, text in enumerate("AZ")]}, END]),
+        frames({"choices": [{"index": at, "delta": {"content": text}} for at, text in enumerate("AZ")]}, END),
         "A",
     ),
     "JSON in place of a stream": Odd(
@@ -73,7 +73,7 @@ VARIANTS = {
         ),
         "whole",
     ),
-    "reasoning under another name": Odd(frames([chunk({"reasoning": "hm"}), chunk({"content": "ok"}), END]), "ok"),
+    "reasoning under another name": Odd(frames(chunk({"reasoning": "hm"}), chunk({"content": "ok"}), END), "ok"),
 }
 
 

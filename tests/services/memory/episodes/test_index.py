@@ -1,4 +1,4 @@
-"""What the index promises, against Milvus Lite in this process and as a server."""
+"""What the index promises, against Milvus Lite as a server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -40,7 +40,7 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def server_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server for this module: its collections are of another embedding model than those of all others."""
     with asyncio.Runner() as runner:
         server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
@@ -48,19 +48,6 @@ def server_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         runner.run(server.wait())
         yield server.uri
         runner.run(server.stop())
-
-
-@pytest.fixture(params=["in this process", "server"])
-def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Of either: a file, or a server's address."""
-    if request.param == "server":
-        yield request.getfixturevalue("server_uri")
-        return
-    file = str(tmp_path / "index.db")
-    yield file
-    from milvus_lite.server_manager import server_manager_instance
-
-    server_manager_instance.release_server(file)
 
 
 @pytest.fixture

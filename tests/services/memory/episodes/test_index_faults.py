@@ -28,8 +28,6 @@ from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
 
-DIMENSIONS = 8
-
 
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
@@ -214,8 +212,8 @@ async def test_two_that_index_at_once_write_everything_once(
 
 @pytest.mark.parametrize(
     "script",
-    [EmbeddingsScript(status=500), EmbeddingsScript(delay_s=60), EmbeddingsScript(dimensions=DIMENSIONS + 1)],
-    ids=["failing", "slow", "wrong dimension"],
+    [EmbeddingsScript(status=500), EmbeddingsScript(delay_s=60)],
+    ids=["failing", "slow"],
 )
 async def test_without_embeddings_words_find_and_indexing_waits(
     services: Services, milvus_server: MilvusServer, model_server: ModelServer, script: EmbeddingsScript

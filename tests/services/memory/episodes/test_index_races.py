@@ -18,7 +18,6 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
@@ -29,7 +28,7 @@ from tests.support.archiving import with_embeddings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
 
@@ -111,10 +110,6 @@ async def _episodes(services: Services, turn: OpenTurn) -> list[UUID]:
     return [row[0] for row in rows]
 
 
-def _owner(turn: OpenTurn) -> Owner:
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-
-
 @pytest.mark.parametrize("how", ["index", "rebuild"])
 async def test_an_episode_that_is_removed_while_it_is_written_does_not_come_back(
     services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
@@ -127,7 +122,7 @@ async def test_an_episode_that_is_removed_while_it_is_written_does_not_come_back
     removed = (await _episodes(services, gone))[1]
 
     async def remove() -> None:
-        await memory.archive.remove(_owner(gone), removed, BY_USER)
+        await memory.archive.remove(owner_of(gone), removed, BY_USER)
 
     async with removals(services):
         await _while_it_is_embedded(model_server, work, remove)
@@ -185,7 +180,7 @@ async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
     services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
 ) -> None:
     memory = services.memory
-    owner = _owner(await exchange(services.turns, "Good weather", "Sunny weather"))
+    owner = owner_of(await exchange(services.turns, "Good weather", "Sunny weather"))
     new = NewEpisode("likes red wine", "preference", 0.8, "user_said")
     episode_id = await memory.archive.insert(owner, new, BY_USER)
     if how == "rebuild":
@@ -239,7 +234,7 @@ async def test_users_who_come_during_a_rebuild_are_in_the_index(
     turns: list[OpenTurn] = []
 
     async def come() -> None:
-        for number in range(100):
+        for number in range(20):
             user = f"new-{number}"
             turns.append(await exchange(services.turns, "My cat is Minka", "A good cat", external_user_id=user))
 

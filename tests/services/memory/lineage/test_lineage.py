@@ -80,15 +80,6 @@ async def test_from_a_message_all_that_was_made_of_it_is_reached_and_nothing_els
     assert {each["kind"] for each in found["items"]} == {"episode", "visit"}
 
 
-async def _ids_of_messages(services: Services, session: str) -> list[str]:
-    statement = (
-        "SELECT m.id::text FROM messages m JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.session_key = %(session)s"
-    )
-    rows = await services.database.fetch(DEFAULT_TENANT, statement, {"session": session}, tuple_row)
-    return [row[0] for row in rows]
-
-
 async def test_an_imported_user_has_no_orphans(services: Services, client: httpx.AsyncClient) -> None:
     await exchange(services.turns, WHOLE, "Noted.")
     body = {"content": {"facts": ["keeps bees"]}}

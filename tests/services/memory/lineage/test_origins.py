@@ -14,6 +14,7 @@ from services.memory.quotes import foreign_text, own_text
 from services.memory.trust import Read, asks_to_remove, rests_on_user
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
+from tests.support.talking import say
 from tests.support.turns import exchange, new_turn
 from tests.support.upkeep import change
 
@@ -31,11 +32,6 @@ async def _origins(services: Services) -> dict[str, str | None]:
     return dict(await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))
 
 
-async def _ask(client: httpx.AsyncClient, message: str, session: str) -> None:
-    body = {"user_id": "u-1", "session_id": session, "message": message}
-    (await client.post("/api/v1/chat", json=body)).raise_for_status()
-
-
 @pytest.mark.indexed
 async def test_an_answer_inherits_from_the_conversation_and_from_what_is_recalled(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
@@ -45,9 +41,9 @@ async def test_an_answer_inherits_from_the_conversation_and_from_what_is_recalle
     asked = await client.post("/v1/chat/completions", json={"model": "default", "messages": said, "user": "u-1"})
     assert asked.status_code == 200
     await services.memory.indexing.index_waiting()
-    await _ask(client, "What is my favourite comet called?", "second")
-    await _ask(client, "Thanks!", "second")
-    await _ask(client, "Hello there", "third")
+    await say(client, "What is my favourite comet called?", "second")
+    await say(client, "Thanks!", "second")
+    await say(client, "Hello there", "third")
     assert await _origins(services) == {
         "My favourite comet is called Halley. When does it return?": "document",
         "What is my favourite comet called?": "document",

@@ -16,7 +16,6 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
@@ -29,7 +28,7 @@ from tests.conftest import free_port
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
 from tests.support.single_changes import supersede
-from tests.support.turns import events_of, exchange, remember
+from tests.support.turns import events_of, exchange, owner_of, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
@@ -43,17 +42,13 @@ async def _rows(database: Database, statement: Any, *values: Any) -> list[Any]:
         return await (await connection.execute(statement, values)).fetchall()
 
 
-def _owner(turn: OpenTurn) -> Owner:
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-
-
 def _by_model(turn: OpenTurn) -> Trigger:
     return Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
 
 
 async def _write(services: Services, turn: OpenTurn, content: str, *more: UUID) -> UUID:
     new = NewEpisode(content, "preference", 0.8, "user_said", (turn.user_message_id, *more), turn.conversation_id)
-    return await services.memory.archive.insert(_owner(turn), new, _by_model(turn))
+    return await services.memory.archive.insert(owner_of(turn), new, _by_model(turn))
 
 
 async def _found(services: Services, turn: OpenTurn, query: str) -> list[str]:
@@ -86,7 +81,7 @@ async def test_nothing_of_a_removed_conversation_is_left_in_any_table(services: 
         " WHERE columns.table_schema = 'public' AND column_name = 'tenant_id' AND table_type = 'BASE TABLE'",
     )
     for (table,) in tables:
-        if table in {"daily_summaries", "store_items"}:  # of the user, by hand
+        if table in {"daily_summaries", "store_items", "tool_accounts"}:  # of the user, by hand
             continue
         for (row,) in await _rows(services.database, f"SELECT {table}::text FROM {table}"):
             assert "red kayak" not in row, table
@@ -106,7 +101,7 @@ async def test_nothing_of_a_removed_conversation_is_left_in_any_table(services: 
 async def test_memories_that_are_kept_stay_and_are_found(services: Services) -> None:
     doomed, _ = await _two(services)
     await _write(services, doomed, "owns a red kayak")
-    await services.memory.core.update(_owner(doomed), "human", {"boat": "red kayak"}, _by_model(doomed))
+    await services.memory.core.update(owner_of(doomed), "human", {"boat": "red kayak"}, _by_model(doomed))
     await services.memory.indexing.index_waiting()
     erased = await _erase(services, doomed, keep_memories=True)
     assert (erased.removed["postgresql"]["memories"], erased.removed["postgresql"]["core_memory_sections"]) == (
@@ -117,7 +112,7 @@ async def test_memories_that_are_kept_stay_and_are_found(services: Services) -> 
     await services.memory.indexing.index_waiting()
     assert "owns a red kayak" in await _found(services, doomed, "red kayak")
     assert not any("I bought" in content for content in await _found(services, doomed, "red kayak"))
-    [block] = await services.memory.core.read(_owner(doomed))
+    [block] = await services.memory.core.read(owner_of(doomed))
     assert block.content == {"boat": "red kayak"}
     operations = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [each.type for each in operations] == ["conversation_delete", "core_memory_update", "episode_insert"]
@@ -125,7 +120,7 @@ async def test_memories_that_are_kept_stay_and_are_found(services: Services) -> 
 
 async def test_core_memory_loses_only_what_the_conversation_brought_in(services: Services) -> None:
     doomed, other = await _two(services)
-    core, owner = services.memory.core, _owner(doomed)
+    core, owner = services.memory.core, owner_of(doomed)
     await core.update(owner, "human", {"allergies": ["peanuts"]}, _by_model(other))
     await core.update(owner, "human", {"allergies": ["cats"], "boat": "kayak"}, _by_model(doomed))
     await core.update(owner, "human", {"city": "Kiel"}, _by_model(other))
@@ -146,7 +141,7 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
 async def test_what_a_removed_memory_had_superseded_holds_again(services: Services) -> None:
     doomed, other = await _two(services)
     old, new = await _write(services, other, "lives in Kiel"), await _write(services, doomed, "lives in Bonn")
-    await supersede(services, _owner(other), old, new, _by_model(doomed))
+    await supersede(services, owner_of(other), old, new, _by_model(doomed))
     await services.memory.indexing.index_waiting()
     await _erase(services, doomed)
     assert "lives in Kiel" in await _found(services, other, "where does she live: lives in")

@@ -11,7 +11,6 @@ from services.conversations.turn import OpenTurn
 from services.errors import Conflict, InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
-from services.memory.removal.conversation_rows import ErasableConversation
 from services.memory.removal.expiry import RetentionReport
 from tests.support.turns import exchange
 
@@ -99,7 +98,7 @@ async def test_what_was_written_down_outlives_its_conversation(services: Service
 async def test_a_conversation_that_is_continued_meanwhile_stays(services: Services) -> None:
     turn = await _said(services, "old", 40)
     (conversation,) = await _rows(services, "SELECT id, user_id, expert_id FROM conversations")
-    found = ErasableConversation(*conversation)
+    found = dict(zip(("conversation_id", "user_id", "expert_id"), conversation, strict=True))
     since = datetime.now(UTC) - timedelta(days=30)
     await exchange(services.turns, "Back again", "Welcome.", session_key="old")
     with pytest.raises(Conflict):

@@ -25,8 +25,9 @@ from tests.support.archiving import answer, archived, topic
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
+from tests.support.talking import say
 from tests.support.talks import new_expert
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange, new_turn, owner_of
 from tests.support.upkeep import everything, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
@@ -45,10 +46,6 @@ def settings(settings: Settings) -> Settings:
     own = {"memory_summary_chunk_tokens": 500, "memory_compression_similarity": 0.5}
     values = {**settings.model_dump(exclude_unset=True), **own}
     return load_settings(**values)
-
-
-def _owner(turn: OpenTurn) -> Owner:
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
 
 
 async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
@@ -95,7 +92,7 @@ async def test_a_rolling_summary_and_its_parts_are_withdrawn_and_made_again_with
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     texts = "SELECT summary FROM summary_parts UNION ALL SELECT summary FROM conversation_summaries"
     assert SECRET in str(await _rows(services, "SELECT summary FROM summary_parts"))
-    await forget(services, _owner(turn))
+    await forget(services, owner_of(turn))
     assert await _rows(services, texts) == []
     model_server.requests.clear()
     await _worked(services, SUMMARISE)
@@ -111,24 +108,23 @@ async def test_a_summary_that_covers_none_of_it_stays(services: Services, model_
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     await exchange(services.turns, WHOLE, "Noted.")
     before = await _rows(services, "SELECT summary FROM conversation_summaries")
-    await forget(services, _owner(turn))
+    await forget(services, owner_of(turn))
     assert await _rows(services, "SELECT summary FROM conversation_summaries") == before
 
 
-@in_both_forms
 async def test_topics_are_withdrawn_and_found_again_without_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
 
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, told, 14, expert="archivist")
+    turn = await _talk(services, PART, 14, expert="archivist")
     model_server.default = found
     assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
     first, second = await archived(services, turn.conversation_id)
     assert SECRET in first.summary
-    await forget(services, _owner(turn))
+    await forget(services, owner_of(turn))
     assert [each.id for each in await archived(services, turn.conversation_id)] == [second.id]
     await services.topics.store.topics(DEFAULT_TENANT, turn.conversation_id, limit=10)
     model_server.default = lambda received: Reply([answer(topic(1, 10, summary=received.prompt[-1][1][:900]))])
@@ -142,12 +138,11 @@ async def test_topics_are_withdrawn_and_found_again_without_it(
     assert SECRET not in f"{topics} {_asked(model_server)}"
 
 
-@in_both_forms
 async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
-    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
+    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     model_server.default = retelling
     assert await services.daily.make(owner, DAY, "UTC")
@@ -175,7 +170,7 @@ async def test_a_message_goes_what_was_merged_into_its_memory_comes_back_and_und
 ) -> None:
     first = await exchange(services.turns, "I drink tea against my asthma.", "Good to know.")
     second = await exchange(services.turns, "Tea helps with my asthma.", "Good to know.")
-    owner = _owner(first)
+    owner = owner_of(first)
     old, new = [
         (await write(services, owner, text, source_message_ids=[turn.user_message_id]))[0]
         for text, turn in (("Drinks tea against asthma", first), ("drinks tea against asthma.", second))
@@ -198,7 +193,7 @@ async def test_a_message_goes_what_was_merged_into_its_memory_comes_back_and_und
 
 async def test_a_memory_that_is_named_goes_with_what_was_merged_into_it(services: Services) -> None:
     first = await exchange(services.turns, "Hello", "Hi")
-    owner = _owner(first)
+    owner = owner_of(first)
     old, new = await write(services, owner, "Drinks tea against asthma", "drinks tea against asthma.")
     await keep_up(services)
     before = await everything(services, owner)
@@ -221,18 +216,17 @@ async def _hidden(services: Services, owner: Owner, message_id: UUID) -> UUID:
     return operation_id
 
 
-@in_both_forms
 async def test_a_reflection_goes_also_where_the_answer_stays_and_comes_back(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer, told: str
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
-    turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
+    turn = await exchange(services.turns, PART, "Take care.", expert="thoughtful")
     note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
     model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
     notes = "SELECT private_note FROM messages WHERE private_note IS NOT NULL"
     assert await _rows(services, notes) == [(note,)]
-    change = await forget(services, _owner(turn))
+    change = await forget(services, owner_of(turn))
     assert await _rows(services, notes) == []
     model_server.requests.clear()
     body = {"user_id": "u-1", "session_id": "s-2", "expert": "thoughtful", "message": "Hello again."}
@@ -243,25 +237,19 @@ async def test_a_reflection_goes_also_where_the_answer_stays_and_comes_back(
     assert await _rows(services, notes) == [(note,)]
 
 
-async def _say(client: httpx.AsyncClient, message: str, session: str) -> None:
-    body = {"user_id": "u-1", "session_id": session, "message": message}
-    answered = await client.post("/api/v1/chat", json=body)
-    assert answered.status_code == 200, answered.text
-
-
 @in_both_forms
 async def test_the_next_prompts_of_all_conversations_show_it_no_more(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer, told: str
 ) -> None:
     model_server.default = lambda received: Reply([f"You said: {received.said[-1]}"])
-    await _say(client, told, "s-1")
+    await say(client, told, "s-1")
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     known = {"health": ["asthma", "bad knee"], "home": "Turin"}
     await services.memory.core.update(owner, "human", known, Trigger("user"))
     await services.memory.core.update(owner, "plans", {"next": "see a doctor about the asthma"}, Trigger("user"))
     await services.memory.indexing.index_waiting()
     for session in ("s-1", "s-2"):
-        await _say(client, "What did I say about Hamburg?", session)
+        await say(client, "What did I say about Hamburg?", session)
         assert SECRET in json.dumps(model_server.requests[-1].body), session
     epochs = "SELECT core_memory::text, persona_card, summary, topics::text FROM context_epochs"
     assert SECRET in str(await _rows(services, epochs))
@@ -269,19 +257,18 @@ async def test_the_next_prompts_of_all_conversations_show_it_no_more(
     assert SECRET not in str(await _rows(services, epochs))
     assert SECRET not in str(await services.memory.core.read(owner))
     for session in ("s-1", "s-2", "s-3"):
-        await _say(client, "What did I say about Hamburg?", session)
+        await say(client, "What did I say about Hamburg?", session)
         body = json.dumps(model_server.requests[-1].body)
         assert SECRET not in body, session
         assert "bad knee" in body, session
     assert SECRET not in str(await _rows(services, epochs))
 
 
-@in_both_forms
 async def test_neither_search_tools_nor_the_export_of_memory_tell_of_it(
-    services: Services, client: httpx.AsyncClient, told: str
+    services: Services, client: httpx.AsyncClient
 ) -> None:
-    turn = await exchange(services.turns, told, f"Noted: {told}")
-    owner = _owner(turn)
+    turn = await exchange(services.turns, PART, f"Noted: {PART}")
+    owner = owner_of(turn)
     await services.memory.indexing.index_waiting()
     asks = await services.turns.open(new_turn("question", session_key="asks"))
     context = TurnContext(
@@ -329,14 +316,14 @@ async def test_nothing_of_another_user_or_another_tenant_is_touched(services: Se
     theirs = await exchange(services.turns, WHOLE, "Noted.", external_user_id="u-2")
     elsewhere = await exchange(services.turns, WHOLE, "Noted.", tenant_id=other.id, expert="archivist")
     for turn in (theirs, elsewhere):
-        await services.memory.core.update(_owner(turn), "human", {"health": ["asthma"]}, Trigger("user"))
-    change = await forget(services, _owner(mine))
+        await services.memory.core.update(owner_of(turn), "human", {"health": ["asthma"]}, Trigger("user"))
+    change = await forget(services, owner_of(mine))
     touched = "SELECT count(*) FROM messages WHERE retraction_id IS NOT NULL AND conversation_id = %(id)s"
     assert await _rows(services, touched, id=mine.conversation_id) == [(2,)]
     for turn in (theirs, elsewhere):
         assert await _rows(services, touched, turn.tenant_id, id=turn.conversation_id) == [(0,)]
-        assert SECRET in await _search(services, _owner(turn), "Hamburg")
-        assert SECRET in str(await services.memory.core.read(_owner(turn)))
+        assert SECRET in await _search(services, owner_of(turn), "Hamburg")
+        assert SECRET in str(await services.memory.core.read(owner_of(turn)))
         dated = "SELECT retracted_at FROM conversations WHERE id = %(id)s"
         assert await _rows(services, dated, turn.tenant_id, id=turn.conversation_id) == [(None,)]
     with pytest.raises(Exception, match="no operation"):
@@ -358,31 +345,29 @@ async def _everywhere(services: Services) -> dict[str, str]:
         return found
 
 
-@in_both_forms
-async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services, told: str) -> None:
-    turn = await _talk(services, told, 1)
-    await forget(services, _owner(turn))
+async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services) -> None:
+    turn = await _talk(services, PART, 1)
+    await forget(services, owner_of(turn))
     await services.erasure.user(DEFAULT_TENANT, "u-1")
     left = await _everywhere(services)
     assert [table for table, rows in left.items() if SECRET in rows] == []
     assert left["memory_operations"] == "[]"
 
 
-@in_both_forms
 async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
-    turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
+    turn = await exchange(services.turns, PART, "Take care.", expert="thoughtful")
     note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
     model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
     other = await exchange(services.turns, "I play the tuba.", "Loud!", expert="thoughtful", session_key="s-2")
-    await forget(services, _owner(turn))
-    kept = await forget(services, _owner(turn), "I play the tuba")
+    await forget(services, owner_of(turn))
+    kept = await forget(services, owner_of(turn), "I play the tuba")
     assert SECRET in (await _everywhere(services))["memory_operations"]
     await services.erasure.conversation(DEFAULT_TENANT, turn.conversation_id)
     left = await _everywhere(services)
     assert [table for table, rows in left.items() if SECRET in rows] == []
     await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(kept["operation_id"] or ""))
-    assert "tuba" in await _search(services, _owner(other), "tuba")
+    assert "tuba" in await _search(services, owner_of(other), "tuba")

@@ -14,7 +14,6 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.memory.operations import Operation, Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.archiving import answer, archived, topic
@@ -22,7 +21,7 @@ from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, retelling, shown
 from tests.support.talks import new_expert
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import compared, everything, judging, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
@@ -42,10 +41,6 @@ async def in_parts(settings: Settings, engines: Engines) -> AsyncIterator[Servic
         yield opened
 
 
-def _owner(turn: OpenTurn) -> Owner:
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-
-
 async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
     turn = await exchange(services.turns, told, "Noted.", **values)
     for number in range(count):
@@ -60,7 +55,7 @@ async def _texts(services: Services, statement: Any) -> str:
 @in_both_forms
 async def test_a_rolling_summary_is_made_again(services: Services, model_server: ModelServer, told: str) -> None:
     turn = await _talk(services, told, 7)
-    model_server.default = interrupted(lambda: forget(services, _owner(turn)), repeating)
+    model_server.default = interrupted(lambda: forget(services, owner_of(turn)), repeating)
     assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     first, *_, last = model_server.requests
     assert SECRET in shown(first)
@@ -71,16 +66,15 @@ async def test_a_rolling_summary_is_made_again(services: Services, model_server:
     assert ("Porto" in summary.summary) is (told == PART)
 
 
-@in_both_forms
 async def test_an_increment_of_a_withdrawn_summary_is_not_stored(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
-    turn = await _talk(services, told, 7)
+    turn = await _talk(services, PART, 7)
     model_server.default = repeating
     assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     for number in range(4):
         await exchange(services.turns, f"more {number}", "answer")
-    model_server.default = interrupted(lambda: forget(services, _owner(turn)), repeating)
+    model_server.default = interrupted(lambda: forget(services, owner_of(turn)), repeating)
     asked = len(model_server.requests)
     assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     assert SECRET in shown(model_server.requests[asked])
@@ -89,13 +83,10 @@ async def test_an_increment_of_a_withdrawn_summary_is_not_stored(
     assert SECRET not in summary.summary
 
 
-@in_both_forms
 @pytest.mark.parametrize("at", [1, 2])
-async def test_parts_of_a_summary_are_made_again(
-    in_parts: Services, model_server: ModelServer, told: str, at: int
-) -> None:
-    turn = await _talk(in_parts, told, 40, length=100)
-    model_server.default = interrupted(lambda: forget(in_parts, _owner(turn)), repeating, at=at)
+async def test_parts_of_a_summary_are_made_again(in_parts: Services, model_server: ModelServer, at: int) -> None:
+    turn = await _talk(in_parts, PART, 40, length=100)
+    model_server.default = interrupted(lambda: forget(in_parts, owner_of(turn)), repeating, at=at)
     assert await in_parts.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     assert SECRET in shown(model_server.requests[0])
     parts = await _texts(in_parts, "SELECT summary FROM summary_parts ORDER BY part")
@@ -104,15 +95,14 @@ async def test_parts_of_a_summary_are_made_again(
     assert SECRET not in await _texts(in_parts, "SELECT summary FROM conversation_summaries")
 
 
-@in_both_forms
-async def test_topics_are_found_again(services: Services, model_server: ModelServer, told: str) -> None:
+async def test_topics_are_found_again(services: Services, model_server: ModelServer) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, told, 14, expert="archivist")
+    turn = await _talk(services, PART, 14, expert="archivist")
 
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
 
-    model_server.default = interrupted(lambda: forget(services, _owner(turn)), found)
+    model_server.default = interrupted(lambda: forget(services, owner_of(turn)), found)
     assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
     assert len(model_server.requests) == 2
     first, _ = await archived(services, turn.conversation_id)
@@ -120,13 +110,12 @@ async def test_topics_are_found_again(services: Services, model_server: ModelSer
     assert SECRET not in first.summary
 
 
-@in_both_forms
 @pytest.mark.parametrize("at", [1, 3], ids=["while a visit is summarised", "while the day is"])
 async def test_visits_and_their_day_are_summarised_again(
-    services: Services, model_server: ModelServer, told: str, at: int
+    services: Services, model_server: ModelServer, at: int
 ) -> None:
     evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
-    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
+    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     model_server.default = interrupted(lambda: forget(services, owner), retelling, at=at)
     assert await services.daily.make(owner, DAY, "UTC")
@@ -138,11 +127,8 @@ async def test_visits_and_their_day_are_summarised_again(
     assert SECRET not in f"{day} {visits}"
 
 
-@in_both_forms
-async def test_the_job_of_a_visit_summarises_it_again(
-    services: Services, model_server: ModelServer, told: str
-) -> None:
-    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"))
+async def test_the_job_of_a_visit_summarises_it_again(services: Services, model_server: ModelServer) -> None:
+    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"))
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     (visit,) = await services.daily.store.visits(owner, NOON - timedelta(days=1), NOON + timedelta(days=1))
     model_server.default = interrupted(lambda: forget(services, owner), retelling)
@@ -155,7 +141,7 @@ async def test_the_job_of_a_visit_summarises_it_again(
 async def test_memories_that_are_forgotten_meanwhile_are_not_merged(
     services: Services, model_server: ModelServer
 ) -> None:
-    owner = _owner(await exchange(services.turns, "Hello", "Hi"))
+    owner = owner_of(await exchange(services.turns, "Hello", "Hi"))
     old, new = await write(services, owner, "Takes tea against asthma", "Takes tea for the asthma")
     judge = judging(lambda *_: "same")
     model_server.default = interrupted(lambda: forget(services, owner, str(new)), judge)
@@ -165,12 +151,11 @@ async def test_memories_that_are_forgotten_meanwhile_are_not_merged(
     assert (stored[old]["superseded_by"], bool(stored[new]["retracted_at"])) == (None, True)
 
 
-@in_both_forms
-async def test_a_thought_about_it_is_not_kept(services: Services, model_server: ModelServer, told: str) -> None:
+async def test_a_thought_about_it_is_not_kept(services: Services, model_server: ModelServer) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
-    turn = await exchange(services.turns, told, "Noted.", expert="thoughtful")
+    turn = await exchange(services.turns, PART, "Noted.", expert="thoughtful")
     voice = Reply([json.dumps({"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."})])
-    model_server.default = interrupted(lambda: forget(services, _owner(turn)), lambda _: voice)
+    model_server.default = interrupted(lambda: forget(services, owner_of(turn)), lambda _: voice)
     assert not await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
     assert SECRET not in await _texts(services, "SELECT private_note FROM messages")
 
@@ -188,9 +173,9 @@ async def test_a_model_is_asked_again_what_to_file(
         )
         return filed(add(text, quote, "facts"))
 
-    model_server.default = interrupted(lambda: forget(services, _owner(turn)), filing)
+    model_server.default = interrupted(lambda: forget(services, owner_of(turn)), filing)
     await file(services, turn)
-    known = [block.content for block in await services.memory.core.read(_owner(turn))]
+    known = [block.content for block in await services.memory.core.read(owner_of(turn))]
     assert SECRET in shown(model_server.requests[0])
     assert SECRET not in str(known)
     assert ("Porto" in str(known)) is ("Porto" in told)

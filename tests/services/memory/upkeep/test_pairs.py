@@ -12,7 +12,7 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.upkeep.policy import UpkeepPolicy
-from services.memory.upkeep.proposing import Found
+from services.memory.upkeep.proposing import FoundPairs
 from tests.support.model_server import ModelServer, Reply
 from tests.support.single_changes import supersede
 from tests.support.turns import exchange
@@ -26,7 +26,7 @@ BERLIN, LISBON = "The user lives in Berlin", "The user lives in Lisbon"
 HANGZHOU, SHANGHAI = "用户住在杭州", "用户住在上海"
 
 
-async def _look(services: Services) -> Found:
+async def _look(services: Services) -> FoundPairs:
     return await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")
 
 
@@ -53,14 +53,14 @@ async def test_duplicates_and_contradictions_wait_with_both_texts(services: Serv
     owner = await someone(services)
     await write(services, owner, TEA, BERLIN, HANGZHOU, "The user owns a red kettle", TEA_AGAIN, LISBON, SHANGHAI)
     before = await everything(services, owner)
-    assert await _look(services) == Found(proposed=3, applied=0)
+    assert await _look(services) == FoundPairs(proposed=3, applied=0)
     assert await _waiting(services) == [
         ("contradiction", LISBON, BERLIN),
         ("contradiction", SHANGHAI, HANGZHOU),
         ("duplicate", TEA_AGAIN, TEA),
     ]
     assert await everything(services, owner) == before
-    assert await _look(services) == Found(proposed=0, applied=0)
+    assert await _look(services) == FoundPairs(proposed=0, applied=0)
 
 
 async def test_a_proposal_names_the_messages_of_both_memories(services: Services) -> None:
@@ -99,7 +99,7 @@ async def test_an_accepted_one_takes_effect_and_can_be_undone_and_none_is_made_t
     assert [each.id for each in await proposals.list(DEFAULT_TENANT, "u-1", state="undone", limit=5)] == [
         proposal.id
     ]
-    assert await _look(services) == Found(proposed=0, applied=0)
+    assert await _look(services) == FoundPairs(proposed=0, applied=0)
     assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
 
 
@@ -109,9 +109,9 @@ async def test_a_refused_one_is_not_made_again_but_new_pairs_are(services: Servi
     await _look(services)
     (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
     await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=False)
-    assert await _look(services) == Found(proposed=0, applied=0)
+    assert await _look(services) == FoundPairs(proposed=0, applied=0)
     await write(services, owner, "The user lives in Ghent")
-    assert await _look(services) == Found(proposed=1, applied=0)
+    assert await _look(services) == FoundPairs(proposed=1, applied=0)
 
 
 async def test_by_policy_they_are_applied_at_once(services: Services) -> None:
@@ -119,7 +119,7 @@ async def test_by_policy_they_are_applied_at_once(services: Services) -> None:
     await write(services, owner, BERLIN, LISBON)
     before = await everything(services, owner)
     await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
-    assert await _look(services) == Found(proposed=0, applied=1)
+    assert await _look(services) == FoundPairs(proposed=0, applied=1)
     assert await living(services, owner) == [LISBON]
     assert await _waiting(services) == []
     (applied,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
@@ -186,7 +186,7 @@ async def test_words_of_others_take_no_place_of_the_users_own_by_policy(services
     new = NewEpisode(LISBON, "context", 0.5, "document")
     await services.memory.archive.insert(owner, new, Trigger("model"))
     await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
-    assert await _look(services) == Found(proposed=1, applied=0)
+    assert await _look(services) == FoundPairs(proposed=1, applied=0)
     assert await living(services, owner) == [BERLIN, LISBON]
 
 
@@ -195,7 +195,7 @@ async def test_pinned_memories_are_never_dropped(services: Services) -> None:
     berlin, _, tea, _ = await write(services, owner, BERLIN, LISBON, TEA, TEA_AGAIN)
     pins = services.memory.pins
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", tea, pinned=True)
-    assert await _look(services) == Found(proposed=2, applied=0)
+    assert await _look(services) == FoundPairs(proposed=2, applied=0)
     assert ("duplicate", TEA, TEA_AGAIN) in await _waiting(services)
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=True)
     assert await _waiting(services) == [("duplicate", TEA, TEA_AGAIN)]
@@ -216,7 +216,7 @@ async def test_what_has_gone_is_not_proposed(services: Services) -> None:
     await _look(services)
     await services.memory.archive.remove(owner, berlin, Trigger("user"))
     assert await _waiting(services) == []
-    assert await _look(services) == Found(proposed=0, applied=0)
+    assert await _look(services) == FoundPairs(proposed=0, applied=0)
 
 
 async def test_spaces_and_experts_are_looked_through_one_by_one(services: Services) -> None:
@@ -224,9 +224,9 @@ async def test_spaces_and_experts_are_looked_through_one_by_one(services: Servic
     there = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default", "work", make_space=True)
     await write(services, owner, BERLIN)
     await write(services, there, LISBON)
-    assert await _look(services) == Found(proposed=0, applied=0)
+    assert await _look(services) == FoundPairs(proposed=0, applied=0)
     await write(services, there, BERLIN)
-    assert await _look(services) == Found(proposed=1, applied=0)
+    assert await _look(services) == FoundPairs(proposed=1, applied=0)
 
 
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:

@@ -1,0 +1,31 @@
+"""Makes the routers of the JSON API."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+from fastapi.requests import HTTPConnection
+
+from api.access import caller_of
+from api.problems import documented
+from api.request_bodies import JsonRoute
+from services.conversations.values import Id
+
+
+def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:
+    """Return a router whose endpoints may answer with some problems, and all with 422 and 503.
+
+    Below a user, every endpoint is for callers alone who may act for that user.
+    """
+    every = (*problems, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+    return APIRouter(
+        route_class=JsonRoute,
+        prefix=prefix,
+        tags=[tag],
+        responses=documented(*every),
+        dependencies=[Depends(_acts_for_user)] if "{user_id}" in prefix else [],
+    )
+
+
+async def _acts_for_user(connection: HTTPConnection, user_id: Annotated[Id, Path()]) -> None:
+    (await caller_of(connection)).act_for(user_id)

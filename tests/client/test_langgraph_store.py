@@ -1,0 +1,518 @@
+"""What LangGraph's own tests ask of a store, with and without an event loop, over HTTP."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
+
+import pytest
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
+from psycopg.rows import tuple_row
+
+from anamnesis_client import ServiceError
+from langchain_anamnesis import AnamnesisStore
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+
+pytestmark = pytest.mark.anyio
+
+_numbers = itertools.count()
+Namespaces = list[tuple[str, ...]]
+
+
+class Used:
+    """A store whose methods are used as coroutines, whichever they are."""
+
+    def __init__(self, store: BaseStore, *, has_loop: bool) -> None:
+        self._store, self._has_loop = store, has_loop
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        if self._has_loop:
+            found: Callable[..., Awaitable[Any]] = getattr(self._store, f"a{name}")
+            return found
+        return lambda *given, **named: asyncio.to_thread(getattr(self._store, name), *given, **named)
+
+    async def put_each(self, values: dict[str, Any], namespace: tuple[str, ...] = ("test",), **more: Any) -> None:
+        for key, value in values.items():
+            await self.put(namespace, key, value, **more)
+
+    async def put_into(self, namespaces: Iterable[tuple[str, ...]]) -> None:
+        await self.batch([PutOp(each, "k", {"v": 1}) for each in namespaces])
+
+    async def keys(self, *prefix: str, **wanted: Any) -> list[str]:
+        return [each.key for each in await self.search(prefix or ("test",), **wanted)]
+
+
+@pytest.fixture(params=[True, False], ids=["async", "sync"])
+async def has_loop(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+Opened = Callable[..., Used]
+
+
+@pytest.fixture
+async def opened(url: str, has_loop: bool) -> AsyncIterator[Opened]:
+    stores = []
+
+    def made(**options: Any) -> Used:
+        stores.append(AnamnesisStore(url, **{"user": f"u-{next(_numbers)}", **options}))
+        return Used(stores[-1], has_loop=has_loop)
+
+    yield made
+    for store in stores:
+        await store.__aexit__(None, None, None)
+
+
+@pytest.fixture
+async def store(opened: Opened) -> Used:
+    return opened()
+
+
+async def test_an_item_is_put_changed_and_removed(store: Used) -> None:
+    namespace = ("test", "documents")
+    value = {"title": "Test", "content": "Hello, World!", "deep": {"list": [1, 2.5, None, True]}}
+    await store.put(namespace, "doc1", value)
+    first = await store.get(namespace, "doc1")
+    assert isinstance(first, Item)
+    assert (first.namespace, first.key, first.value) == (namespace, "doc1", value)
+    await store.put(namespace, "doc1", {"title": "Updated"})
+    second = await store.get(namespace, "doc1")
+    assert second.value == {"title": "Updated"}
+    assert second.updated_at > first.updated_at
+    assert second.created_at == first.created_at
+    assert await store.get(("test", "other"), "doc1") is None
+    assert await store.get(namespace, "doc2") is None
+    await store.delete(namespace, "doc1")
+    assert await store.get(namespace, "doc1") is None
+    assert await store.list_namespaces() == []
+    await store.put(namespace, "doc1", {"n": 2})
+    await store.put(namespace, "doc1", None)
+    assert await store.get(namespace, "doc1") is None
+
+
+async def test_results_are_in_the_order_of_their_operations(store: Used) -> None:
+    await store.put(("test", "foo"), "key1", {"data": "value1"})
+    await store.put(("test", "bar"), "key2", {"data": "value2"})
+    item, put, found, names, missing = await store.batch(
+        [
+            GetOp(("test", "foo"), "key1"),
+            PutOp(("test", "bar"), "key2", {"data": "value3"}),
+            SearchOp(("test",), {"data": "value1"}),
+            ListNamespacesOp(),
+            GetOp(("test",), "key3"),
+        ]
+    )
+    assert (item.key, item.value) == ("key1", {"data": "value1"})
+    assert put is None
+    assert [each.key for each in found] == ["key1"]
+    assert names == [("test", "bar"), ("test", "foo")]
+    assert missing is None
+    found, item, names, put, other = await store.batch(
+        [
+            SearchOp(("test",), None, limit=5),
+            GetOp(("test", "bar"), "key2"),
+            ListNamespacesOp(limit=5),
+            PutOp(("test",), "key3", {"data": "value3"}),
+            GetOp(("test", "foo"), "key1"),
+        ]
+    )
+    assert {each.key for each in found} == {"key1", "key2"}
+    assert item.value == {"data": "value3"}
+    assert len(names) == 2
+    assert put is None
+    assert other.key == "key1"
+    assert (await store.get(("test",), "key3")).value == {"data": "value3"}
+    assert await store.batch([]) == []
+
+
+async def test_a_batch_of_one_kind(store: Used) -> None:
+    puts = [PutOp(("test",), "1", {"n": 1}), PutOp(("test",), "2", {"n": 2}), PutOp(("test",), "3", None)]
+    assert await store.batch(puts) == [None] * 3
+    got = await store.batch([GetOp(("test",), key) for key in ("1", "2", "3", "1")])
+    assert [each and each.value["n"] for each in got] == [1, 2, None, 1]
+    last = [PutOp(("test",), "1", {"n": 3}), PutOp(("test",), "2", None), PutOp(("test",), "1", {"n": 4})]
+    assert await store.batch(last) == [None] * 3
+    one, none = await store.batch([GetOp(("test",), "1"), GetOp(("test",), "2")])
+    assert (one.value, none) == ({"n": 4}, None)
+
+
+async def test_a_batch_larger_than_a_request(store: Used) -> None:
+    ops: list[Op] = [PutOp(("test", str(n % 3)), str(n), {"n": n}) for n in range(1_100)]
+    assert await store.batch(ops) == [None] * 1_100
+    ops = [GetOp(("test", str(n % 3)), str(n)) for n in range(1_100)]
+    found = await store.batch(
+        [*ops, SearchOp(("test",), limit=1_000), SearchOp(("test",), limit=1_000, offset=1_000)]
+    )
+    assert [each.value["n"] for each in found[:1_100]] == list(range(1_100))
+    assert [len(each) for each in found[1_100:]] == [1_000, 100]
+
+
+SOME: Namespaces = [
+    ("a", "b", "c"),
+    ("a", "b", "d", "e"),
+    ("a", "b", "d", "i"),
+    ("a", "b", "f"),
+    ("a", "c", "f"),
+    ("b", "a", "f"),
+    ("users", "123"),
+    ("users", "456", "settings"),
+    ("admin", "users", "789"),
+    ("foo",),
+    ("foo", "child"),
+    ("foobar", "baz"),
+    ("uid", "users", "alice"),
+    ("uid", "users", "malice"),
+    ("uid", "a", "b", "alice"),
+    ("user_1",),
+    ("userX1",),
+    ("a%b", "child"),
+    ("axxb",),
+    ("a+b", "[x]"),
+    ("people", "ada"),
+    ("people", "ada\n"),
+    ("People", "eve"),
+]
+
+
+@pytest.mark.parametrize("has_loop", [True], indirect=True)
+async def test_namespaces_are_listed_by_their_ends(store: Used) -> None:
+    assert await store.list_namespaces() == []
+    await store.put_into(SOME)
+    assert await store.list_namespaces() == sorted(SOME)
+    wanted: list[tuple[dict[str, Any], Namespaces]] = [
+        ({"prefix": ("a", "b")}, SOME[:4]),
+        ({"suffix": ("f",)}, SOME[3:6]),
+        ({"prefix": ("a",), "suffix": ("f",)}, SOME[3:5]),
+        ({"prefix": ("a", "b"), "max_depth": 3}, [("a", "b", "c"), ("a", "b", "d"), ("a", "b", "f")]),
+        ({"prefix": ("a", "b"), "limit": 2}, SOME[:2]),
+        ({"prefix": ("a", "b"), "offset": 2}, SOME[2:4]),
+        ({"prefix": ("a", "*", "f")}, SOME[3:5]),
+        ({"suffix": ("*", "f")}, SOME[3:6]),
+        ({"prefix": ("nonexistent",)}, []),
+        ({"prefix": ("users", "123")}, [("users", "123")]),
+        ({"prefix": ("users", "*")}, [("users", "123"), ("users", "456", "settings")]),
+        ({"suffix": ("*", "settings")}, [("users", "456", "settings")]),
+        ({"prefix": ("*", "users"), "suffix": ("*", "settings")}, []),
+        ({"prefix": ["foo"]}, [("foo",), ("foo", "child")]),
+        ({"suffix": ["alice"]}, [("uid", "a", "b", "alice"), ("uid", "users", "alice")]),
+        ({"prefix": ("uid", "*", "alice")}, [("uid", "users", "alice")]),
+        ({"prefix": ("user_1",)}, [("user_1",)]),
+        ({"prefix": ("a%b",)}, [("a%b", "child")]),
+        ({"prefix": ("a+b",)}, [("a+b", "[x]")]),
+        ({"suffix": ("[x]",)}, [("a+b", "[x]")]),
+        ({"suffix": ("ada",)}, [("people", "ada")]),
+        ({"prefix": ("people", "ada")}, [("people", "ada")]),
+        ({"prefix": ("People",)}, [("People", "eve")]),
+        ({"max_depth": 1, "prefix": ("uid",)}, [("uid",)]),
+    ]
+    for given, expected in wanted:
+        assert await store.list_namespaces(**given) == expected, given
+
+
+async def test_pages_of_namespaces(store: Used) -> None:
+    every = [("namespace", f"sub_{n:02d}") for n in range(20)]
+    await store.put_into(every)
+    for offset in (0, 5, 15, 20):
+        page = await store.list_namespaces(prefix=("namespace",), limit=5, offset=offset)
+        assert page == every[offset : offset + 5]
+
+
+async def test_several_conditions_hold_together(store: Used) -> None:
+    await store.put_into([("a", "b", "c"), ("a", "x", "c"), ("z", "b", "c")])
+
+    async def listed(*conditions: tuple[Any, tuple[str, ...]]) -> Any:
+        matches = tuple(MatchCondition(kind, path) for kind, path in conditions)
+        return (await store.batch([ListNamespacesOp(matches)]))[0]
+
+    assert await listed(("prefix", ("a",)), ("prefix", ("*", "b"))) == [("a", "b", "c")]
+    assert await listed(("suffix", ("c",)), ("suffix", ("x", "*"))) == [("a", "x", "c")]
+    assert await listed(("prefix", ("a",)), ("prefix", ("b",))) == []
+
+
+@pytest.mark.parametrize("has_loop", [True], indirect=True)
+async def test_a_search_stays_below_its_prefix(store: Used) -> None:
+    await store.put_into(SOME)
+
+    async def found(*prefix: str) -> set[tuple[str, ...]]:
+        return {each.namespace for each in await store.search(prefix, limit=100)}
+
+    assert await found("foo") == {("foo",), ("foo", "child")}
+    assert await found("foobar") == {("foobar", "baz")}
+    assert await found("fo") == set()
+    assert await found("user_1") == {("user_1",)}
+    assert await found("a%b") == {("a%b", "child")}
+    assert await found("people", "ada") == {("people", "ada")}
+    assert await found("PEOPLE") == set()
+    assert await found() == set(SOME)
+
+
+FRUIT = {
+    "doc1": {"text": "red apple", "color": "red", "score": 4.5, "tags": ["a", "b"], "in": {"stock": True}},
+    "doc2": {"text": "red car", "color": "red", "score": 3.0, "in": {"stock": False}},
+    "doc3": {"text": "green apple", "color": "green", "score": 4},
+    "doc4": {"text": "blue car", "color": "blue", "score": 3.5, "name": "O'Brien"},
+}
+
+
+@pytest.mark.parametrize("has_loop", [True], indirect=True)
+async def test_filters(store: Used) -> None:
+    await store.put_each(FRUIT)
+    wanted: list[tuple[dict[str, Any], set[str]]] = [
+        ({"color": "red"}, {"doc1", "doc2"}),
+        ({"color": "red", "score": {"$gt": 3}}, {"doc1"}),
+        ({"score": {"$gt": 3.2}}, {"doc1", "doc3", "doc4"}),
+        ({"score": {"$gte": 4}}, {"doc1", "doc3"}),
+        ({"score": {"$lt": 3.5}}, {"doc2"}),
+        ({"score": {"$lte": 3.5}}, {"doc2", "doc4"}),
+        ({"score": {"$gt": 3, "$lt": 4}}, {"doc4"}),
+        ({"score": {"$lt": 10**100}}, set(FRUIT)),
+        ({"color": {"$eq": "blue"}}, {"doc4"}),
+        ({"color": {"$ne": "red"}}, {"doc3", "doc4"}),
+        ({"tags": ["a", "b"]}, {"doc1"}),
+        ({"in": {"stock": True}}, {"doc1"}),
+        ({"name": "O'Brien"}, {"doc4"}),
+        ({"color": "red' OR '1'='1"}, set()),
+        ({"color": "red\x00' --"}, set()),
+        ({"color') = 'red' OR '1'='1": "x"}, set()),
+    ]
+    for given, expected in wanted:
+        assert set(await store.keys(filter=given)) == expected, given
+        assert set(await store.keys(filter=given, query="apple")) == expected, given
+    with pytest.raises(ServiceError, match="near"):
+        await store.search(("test",), filter={"score": {"$near": 1}})
+
+
+@pytest.mark.parametrize("refresh_ttl", [True, False])
+async def test_a_query_with_a_filter(store: Used, refresh_ttl: bool) -> None:
+    await store.put_each(FRUIT)
+    red = {"filter": {"color": "red"}, "refresh_ttl": refresh_ttl}
+    assert await store.keys(query="apple", **red) == ["doc1", "doc2"]
+    assert await store.keys(query="car", **red) == ["doc2", "doc1"]
+    assert await store.keys(query="apple", filter={"score": {"$gte": 4.0}, "color": "green"}) == ["doc3"]
+
+
+async def test_a_query_finds_what_an_item_says_now(store: Used) -> None:
+    texts = {"doc1": "My dog is called Bruno.", "doc2": "I work as a nurse.", "doc3": "The tax return is due."}
+    await store.put_each({key: {"deep": {"text": text}} for key, text in texts.items()})
+    before = await store.search(("test",), query="the name of the dog")
+    assert before[0].key == "doc1"
+    await store.put(("test",), "doc1", {"text": "The violin lessons begin on Monday."})
+    after = {each.key: each.score for each in await store.search(("test",), query="the name of the dog")}
+    assert after["doc1"] < before[0].score
+    assert (await store.keys(query="violin"))[0] == "doc1"
+    await store.put(("test",), "doc4", {"text": "the name of the dog"}, index=False)
+    found = await store.search(("test",), query="the name of the dog")
+    assert (found[-1].key, found[-1].score) == ("doc4", None)
+    plain = await store.search(("test",))
+    assert len(plain) == 4
+    assert all(each.score is None for each in plain)
+
+
+async def test_pages_of_a_search(store: Used) -> None:
+    await store.put_each({f"doc{n}": {"text": f"test document number {n}"} for n in range(5)})
+    for wanted in ({}, {"query": "test"}, {"filter": {"text": {"$ne": ""}}}):
+        pages = [await store.keys(limit=2, offset=offset, **wanted) for offset in (0, 2, 4, 6)]
+        assert [len(each) for each in pages] == [2, 2, 1, 0]
+        assert {key for page in pages for key in page} == {f"doc{n}" for n in range(5)}
+
+
+@pytest.mark.parametrize("query", ["", None, "  ", "test " * 100, "test!@#$%^&*()", "🤷", "\n"])
+@pytest.mark.parametrize("has_loop", [True], indirect=True)
+async def test_queries_of_any_form(store: Used, query: str | None) -> None:
+    await store.put(("test",), "doc1", {"text": "test document"})
+    assert await store.keys(query=query) == ["doc1"]
+
+
+async def test_each_field_counts_by_itself(opened: Opened) -> None:
+    store = opened(fields=["key0", "key1", "parts[*].text"])
+    one = {"key1": "garden shed", "key2": "violin", "parts": [{"text": "tax return"}]}
+    await store.put(("test",), "doc1", one)
+    await store.put(
+        ("test",), "doc2", {"key0": "red van", "key1": "my sister", "parts": [{"text": "garden shed"}]}
+    )
+    both = await store.search(("test",), query="garden shed")
+    assert both[0].score == pytest.approx(both[1].score, abs=1e-3)
+    for query, key in (("red van", "doc2"), ("tax return", "doc1")):
+        first, second = await store.search(("test",), query=query)
+        assert first.key == key
+        assert first.score == pytest.approx(both[0].score, abs=1e-3)
+        assert first.score > second.score
+    assert all(each.score < both[0].score - 0.1 for each in await store.search(("test",), query="violin"))
+    await store.put_each({"doc3": one}, ("own",), index=["key2"])
+    [own] = await store.search(("own",), query="violin")
+    assert own.score == pytest.approx(both[0].score, abs=1e-3)
+
+
+@pytest.mark.parametrize("has_loop", [True], indirect=True)
+async def test_any_script(store: Used) -> None:
+    texts = ["这是中文", "これは日本語です", "이건 한국어야", "Это русский", "यह रूसी है"]
+    await store.put_each({text: {"text": text} for text in texts}, ("user_123", "memories"))
+    for text in texts:
+        assert (await store.keys("user_123", "memories", query=text))[0] == text
+        assert (await store.get(("user_123", "memories"), text)).value == {"text": text}
+
+
+class Clock:
+    """Moves the moment at which items expire, in place of waiting."""
+
+    def __init__(self, services: Services) -> None:
+        self._database = services.database
+
+    async def expires(self, key: str) -> Any:
+        statement = "SELECT expires_at FROM store_items WHERE key = %(key)s"
+        return (await self._database.fetch(DEFAULT_TENANT, statement, {"key": key}, tuple_row))[0][0]
+
+    async def expire(self, key: str) -> None:
+        statement = """
+            UPDATE store_items SET expires_at = now() - interval '1 minute' WHERE key = %(key)s RETURNING id
+        """
+        assert await self._database.fetch(DEFAULT_TENANT, statement, {"key": key}, tuple_row)
+
+
+async def test_what_has_expired_is_nowhere(opened: Opened, services: Services) -> None:
+    store, clock = opened(ttl={"default_ttl": 1, "refresh_on_read": True}), Clock(services)
+    await store.put_each({key: {"text": key, "n": 1} for key in ("a", "gone", "b", "c")}, ("page",))
+    await store.put(("only",), "gone too", {})
+    await store.put(("page",), "stays", {"text": "stays", "n": 1}, ttl=None)
+    assert await clock.expires("stays") is None
+    for key in ("gone", "gone too"):
+        await clock.expire(key)
+    before = await clock.expires("gone")
+    for wanted in ({}, {"filter": {"n": 1}}, {"query": "a"}):
+        pages = [await store.keys("page", limit=2, offset=offset, **wanted) for offset in (0, 2)]
+        assert sorted(pages[0] + pages[1]) == ["a", "b", "c", "stays"]
+    assert await store.get(("page",), "gone") is None
+    assert await store.list_namespaces() == [("page",)]
+    assert await clock.expires("gone") == before
+    await store.put(("page",), "gone", {"n": 2})
+    assert (await store.get(("page",), "gone")).value == {"n": 2}
+    await services.store.sweep()
+    assert {each.namespace for each in await store.search((), limit=100)} == {("page",)}
+
+
+@pytest.mark.parametrize("refreshes", [True, False])
+async def test_a_read_lets_the_time_begin_again(opened: Opened, services: Services, refreshes: bool) -> None:
+    store, clock = opened(ttl={"default_ttl": 1, "refresh_on_read": refreshes}), Clock(services)
+    await store.put(("foo",), "item1", {"foo": "bar"})
+    seen = [await clock.expires("item1")]
+    uses: tuple[Callable[..., Awaitable[Any]], ...] = (
+        lambda **more: store.get(("foo",), "item1", **more),
+        lambda **more: store.search(("foo",), query="foo", **more),
+        lambda **more: store.search(("foo",), **more),
+        lambda **more: store.search(("foo",), filter={"foo": "bar"}, **more),
+    )
+    for use in uses:
+        await use(refresh_ttl=not refreshes)
+        other = await clock.expires("item1")
+        await use()
+        usual = await clock.expires("item1")
+        assert [other > seen[-1], usual > other] == [not refreshes, refreshes]
+        seen.append(usual)
+
+
+@pytest.mark.parametrize(
+    "namespace", [(), ("the", "thing.about"), ("some", "fun", ""), ("langgraph", "foo"), ("a", 1)], ids=str
+)
+async def test_namespaces_that_are_not_accepted(store: Used, namespace: Any) -> None:
+    with pytest.raises(InvalidNamespaceError):
+        await store.put(namespace, "foo", {"foo": "bar"})
+    assert await store.list_namespaces() == []
+
+
+async def test_a_batch_may_use_a_reserved_namespace(store: Used) -> None:
+    await store.put(("foo", "langgraph", "foo"), "bar", {"foo": "bar"})
+    assert (await store.get(("foo", "langgraph", "foo"), "bar")).value == {"foo": "bar"}
+    await store.batch([PutOp(("langgraph", "foo"), "bar", {"foo": "bar"})])
+    assert await store.keys("langgraph", "foo") == ["bar"]
+    await store.delete(("langgraph", "foo"), "bar")
+    assert await store.get(("langgraph", "foo"), "bar") is None
+
+
+async def test_calls_at_once_are_carried_out_in_their_order(url: str, services: Services) -> None:
+    async with AnamnesisStore(url, user="order") as store:
+        await asyncio.gather(*(store.aput(("test",), "key", {"n": n}) for n in range(20)))
+        found = await asyncio.gather(*(store.aget(("test",), "key") for _ in range(20)))
+        assert [each.value for each in found if each] == [{"n": 19}] * 20
+        before = await asyncio.gather(store.asearch(("test",)), store.adelete(("test",), "key"))
+        assert [each.value for each in before[0]] == [{"n": 19}]
+    logged = await services.database.fetch(DEFAULT_TENANT, "SELECT type FROM memory_operations", {}, tuple_row)
+    assert sorted(row[0] for row in logged) == ["store_delete", "store_put"]
+
+
+async def test_thousands_of_calls_at_once(url: str) -> None:
+    async with AnamnesisStore(url, user="many") as store:
+        calls: list[Awaitable[Any]] = []
+        for n in range(1_000):
+            namespace = ("test", "foo", str(n % 2))
+            calls += [store.aput(namespace, f"key{n}", {"n": n}), store.aget(namespace, f"key{n}")]
+            calls += [store.alist_namespaces(max_depth=n % 3 + 1), store.asearch(("test",))]
+            calls += [store.adelete(namespace, f"key{n}")] if n % 2 else []
+        assert len(await asyncio.gather(*calls)) == 4_500
+        assert await store.alist_namespaces() == [("test", "foo", "0")]
+        assert len(await store.asearch(("test",), limit=1_000)) == 500
+
+
+async def test_a_call_that_is_refused_fails_alone(store: Used, url: str) -> None:
+    async with AnamnesisStore(url, user="alone") as other:
+        refused, kept, got = await asyncio.gather(
+            other.asearch(("test",), filter={"n": {"$near": 1}}),
+            other.aput(("test",), "key", {"n": 1}),
+            other.aget(("test",), "key"),
+            return_exceptions=True,
+        )
+        assert isinstance(refused, ServiceError)
+        assert kept is None
+        assert not isinstance(got, Exception)
+        assert (await other.aget(("test",), "key")).value == {"n": 1}  # type: ignore[union-attr]
+
+
+async def test_a_call_that_is_cancelled_ends_alone(url: str) -> None:
+    async with AnamnesisStore(url, user="cancelled") as store:
+        await store.aput(("test",), "key", {"n": 1})
+        tasks = [asyncio.create_task(store.aget(("test",), "key")) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(second, asyncio.CancelledError)
+        assert first == third
+        assert isinstance(first, Item)
+
+
+async def test_a_namespace_names_the_user_and_the_space(url: str) -> None:
+    async with AnamnesisStore(url, user="other", user_at=1, space_at=2) as store:
+        await store.abatch([PutOp(("m", who), "k", {"who": who}) for who in ("ada", "bob")])
+        await store.aput(("m", "ada", "work"), "k", {"who": "ada at work"})
+        async with (
+            AnamnesisStore(url, user="ada") as of_ada,
+            AnamnesisStore(url, user="ada", space="work") as at_work,
+        ):
+            assert [each.value for each in await of_ada.asearch(("m",))] == [{"who": "ada"}]
+            assert [each.value for each in await at_work.asearch(("m",))] == [{"who": "ada at work"}]
+        assert await store.asearch(("m",)) == []  # of the user `other`
+        values = [each.value for each in await store.asearch(("m", "bob"))]
+        assert values == [{"who": "bob"}]
+
+
+async def test_a_store_serves_several_loops(url: str) -> None:
+    store = AnamnesisStore(url, user="loops")
+    await store.aput(("a",), "k", {"n": 1})
+
+    async def again() -> int:
+        found = await store.aget(("a",), "k")
+        await store.__aexit__(None, None, None)
+        assert found is not None
+        return int(found.value["n"])
+
+    assert await asyncio.to_thread(asyncio.run, again()) == 1
+    await store.__aexit__(None, None, None)
