@@ -91,9 +91,13 @@ def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
     assert service.stop(signal.SIGINT) == 0
     running.join(5)
     waiting.join(5)
-    assert waiting.events[-1][2]["code"] == "interrupted"
+    for each in (running, waiting):
+        status, content = each.events[-1][1:]
+        assert (status, content["code"]) == ("error", "interrupted")
     conversation = running.events[0][2]["conversation_id"]
     service.start()
+    stored = httpx.get(f"{service.url}/api/v1/turns/{running.events[-1][2]['turn_id']}").json()
+    assert (stored["status"], stored["answer"]) == ("partial", "It ")
     for _ in range(100):
         messages = messages_of(service.url, conversation)
         if len(messages) == 4:
