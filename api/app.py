@@ -38,6 +38,7 @@ from api import (
     service,
     spaces,
     store,
+    tool_accounts,
     transfer,
     turns,
     upkeep,
@@ -131,8 +132,9 @@ def analyse_routes() -> None:
 def routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
-    # Routers are tried in this order, each at a cost: those of turns come first.
-    router.include_router(chat.router, responses=_ACCESS_PROBLEMS)
+    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
+    for first in (chat, store):
+        router.include_router(first.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
         router.include_router(openai_routes.router)
     for routes in (
@@ -164,10 +166,11 @@ def routes() -> Sequence[BaseRoute]:
         model_choice,
         frontends,
         service,
-        store,
+        tool_accounts,
         keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
+    router.include_router(tool_accounts.callback_router)
     router.include_router(console_session.router)
     router.include_router(console_pages.router)
     router.include_router(health.router)

@@ -7,12 +7,11 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from api.chat_schemas import MemoryChangeView, SourceView
-from api.lineage import ValueView
 from services.conversations.turn import TurnStatus
 from services.memory.episodes.episode import Source
 from services.memory.lineage.origins import Origin
 from services.memory.lineage.prompt import ShownItem
-from services.memory.lineage.tracing import Item, Kind
+from services.memory.lineage.tracing import Item, ItemValue, Kind
 
 
 class SectionView(BaseModel):
@@ -93,7 +92,7 @@ class ShownItemView(LineageSourceView):
     """Something derived that a section of the prompt showed, and what it was made from."""
 
     section: str
-    values: list[ValueView] = Field(description="Of a section of core memory.")
+    values: list[ItemValue] = Field(description="Of a section of core memory.")
     sources: list[LineageSourceView] = Field(description="The oldest twelve of them.")
     source_count: int
 
@@ -139,7 +138,7 @@ def shown_item_view(shown: ShownItem) -> dict[str, Any]:
     return {
         **_view(shown.item),
         "section": shown.section,
-        "values": [vars(value) for value in shown.item.values],
+        "values": shown.item.values,
         "sources": [_view(source) for source in shown.sources],
         "source_count": shown.source_count,
     }

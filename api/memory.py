@@ -12,7 +12,6 @@ from api.json_router import json_router
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
-    MemoryAnswerView,
     MemoryQuestionRequest,
     PinRequest,
     RollbackRequest,
@@ -30,6 +29,7 @@ from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.blocks import Block, Change, Owner
 from services.memory.content import SECTION_PATTERN
+from services.memory.inquiry import InquiryAnswer
 from services.memory.items import values_of
 from services.memory.open_questions import State
 from services.memory.operations import LoggedOperation, Trigger
@@ -207,7 +207,7 @@ async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWrit
     return await services.upkeep.proposer.look(caller.tenant_id, user_id)
 
 
-@router.post("/memory/ask", response_model=MemoryAnswerView)
+@router.post("/memory/ask", response_model=answered(InquiryAnswer))
 async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Answer a question about the user from memory, each statement with its sources."""
     owner = await _owner(services, caller, user_id, body.expert, body.space)

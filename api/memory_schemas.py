@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -13,7 +13,7 @@ from api.moments import Validity
 from api.schemas import Answer
 from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
-from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, Source
+from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.memory.pins import PinnedValue
 
@@ -111,32 +111,3 @@ class MemoryQuestionRequest(BaseModel):
     )
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     space: SpaceName | None = Field(None, description="Also what is known in this space.")
-
-
-class RecordView(BaseModel):
-    """A source of a statement."""
-
-    kind: Literal["core_memory", "episode"]
-    text: str
-    at: datetime | None = Field(description="When it was said or written.")
-    section: str | None = Field(description="Of core memory, with `field`.")
-    field: str | None
-    episode_id: UUID | None
-    messages: list[Source]
-
-
-class StatementView(BaseModel):
-    """One statement about the user."""
-
-    text: str
-    sources: list[RecordView]
-
-
-class MemoryAnswerView(Answer):
-    """An answer from memory."""
-
-    question: str
-    answer: str = Field(description="All statements, or that there is none.")
-    statements: list[StatementView]
-    answered_by: Literal["model", "records"] = Field(description="`records`: each statement is a record.")
-    degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`, `recall`, `model`.")

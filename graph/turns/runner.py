@@ -28,7 +28,7 @@ from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
-from services.conversations.signals import Approval, PlaceFree, UserForgotten, turn_signals
+from services.conversations.signals import AccountAgreed, Approval, PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn, TurnStatus
 from services.conversations.turn_opening import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
@@ -343,6 +343,8 @@ class TurnRunner:
                 self._places.free(signal.conversation_id)
             elif isinstance(signal, Approval):
                 self._services.approvals.settle(signal.turn_id, signal.approval_id, approved=signal.approved)
+            elif isinstance(signal, AccountAgreed):
+                self._services.mcp_servers.hear(signal.parameters)
             elif isinstance(signal, UserForgotten):
                 self._services.memory.drop_cached(signal.user_id)
             else:

@@ -5,6 +5,7 @@ seconds anyway.
 """
 
 import asyncio
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -52,7 +53,15 @@ class Approval:
     approved: bool
 
 
-Signal = Approval | PlaceFree | StopAsked | UserForgotten
+@dataclass(frozen=True)
+class AccountAgreed:
+    """A browser has brought back what an authorization server said, to a process that does not wait for it."""
+
+    parameters: str
+    """The query of its address."""
+
+
+Signal = AccountAgreed | Approval | PlaceFree | StopAsked | UserForgotten
 
 
 async def turn_signals(database: Database) -> AsyncIterator[Signal]:
@@ -75,6 +84,8 @@ def _read(text: str) -> Signal:
             return StopAsked(UUID(turn_id), reason)
         case ["approval", turn_id, approval_id, ("yes" | "no") as answer]:
             return Approval(UUID(turn_id), UUID(approval_id), answer == "yes")
+        case ["account", coded]:
+            return AccountAgreed(urlsafe_b64decode(coded).decode())
         case ["forgotten", user_id]:
             return UserForgotten(UUID(user_id))
         case _:

@@ -4,7 +4,7 @@ The records are core memory, written episodes and what recall finds. A small mod
 records by number; a statement that names none is left out. Without a model the records themselves are the answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -80,14 +80,17 @@ class Record:
     kind: Literal["core_memory", "episode"]
     text: str
     at: datetime | None = None
-    """When it was said or written; None = not known."""
+    """When it was said or written."""
     section: str | None = None
-    """Section of core memory, with the next."""
+    """Of core memory, with `field`."""
     field: str | None = None
     episode_id: UUID | None = None
-    message_ids: tuple[UUID, ...] = ()
     messages: tuple[Source, ...] = ()
-    """The same, with their texts, for the records of an answer."""
+    """Messages that it comes from, each with its first 300 characters."""
+
+
+_Held = tuple[Record, Sequence[UUID]]
+"""A record, and the messages that it comes from."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class InquiryAnswer:
     """All statements, or that there is none."""
     statements: list[Statement]
     answered_by: Literal["model", "records"]
+    """`records`: each statement is a record."""
     degraded: list[str] = field(default_factory=list)
     """What did not answer: `milvus`, `embedding`, `recall`, `model`."""
 
@@ -137,19 +141,21 @@ class MemoryInquiry:
     ) -> InquiryAnswer:
         """Answer a question about the user, in its language; None = what is known of them at all."""
         now = now or datetime.now(UTC)
-        core = await self._core_records(owner)
+        held = await self._core_records(owner)
         about_everything = question is None or _is_about_everything(question)
         degraded: list[str] = []
         if question is None or about_everything:
-            found = await self._written(owner)
+            others = await self._written(owner)
         else:
-            found, degraded = await self._found(owner, question, now)
-        language = language_of([question] if question else [record.text for record in [*core, *found]])
+            others, degraded = await self._found(owner, question, now)
+        records = await self._with_messages(owner, [*held, *others])
+        core, found = records[: len(held)], records[len(held) :]
+        language = language_of([question] if question else [record.text for record in records])
         asked = question or _QUESTION[language]
         statements: list[Statement] | None = None
-        if (core or found) and not self._models.offline:
+        if records and not self._models.offline:
             try:
-                statements = await self._worded(asked, language, _within_budget([*core, *found]), now)
+                statements = await self._worded(asked, language, _within_budget(records), now)
             except (ModelFailed, BadModelOutput) as error:
                 log.warning("memory is asked without a model", reason=error.message)
                 degraded = [*degraded, "model"]
@@ -157,27 +163,27 @@ class MemoryInquiry:
         if statements is None:
             about = core if question is None or about_everything else _bearing_on(question, core)
             statements = [Statement(record.text, [record]) for record in [*about, *found]]
-        statements = await self._with_messages(owner, statements[:_MOST_STATEMENTS])
+        statements = statements[:_MOST_STATEMENTS]
         text = "\n".join(statement.text for statement in statements) or _NOTHING[language]
         return InquiryAnswer(asked, text, statements, "model" if by_model else "records", degraded)
 
     async def facts_about(self, owner: Owner, query: str) -> list[Record]:
         """The items of core memory that share words with a query, those with most of them first."""
-        return _bearing_on(query, await self._core_records(owner))
+        return _bearing_on(query, [record for record, _ in await self._core_records(owner)])
 
-    async def _core_records(self, owner: Owner) -> list[Record]:
+    async def _core_records(self, owner: Owner) -> list[_Held]:
         blocks = [each.id for whose in {owner.shared, owner} for each in await self._core.read(whose)]
         read = await self._values.read(owner.tenant_id, owner.user_id, blocks)
         return [_of_value(each) for each in read if each.holds][:_MOST_RECORDS]
 
-    async def _written(self, owner: Owner) -> list[Record]:
+    async def _written(self, owner: Owner) -> list[_Held]:
         written = await self._episodes.written(owner, limit=_MOST_WRITTEN)
         return [
-            Record("episode", each.content, each.said_at, episode_id=each.id, message_ids=tuple(each.message_ids))
+            (Record("episode", each.content, each.said_at, episode_id=each.id), each.message_ids)
             for each in written
         ]
 
-    async def _found(self, owner: Owner, question: str, now: datetime) -> tuple[list[Record], list[str]]:
+    async def _found(self, owner: Owner, question: str, now: datetime) -> tuple[list[_Held], list[str]]:
         scope = Scope.of(owner)
         timezone = await self._episodes.timezone(owner.tenant_id, owner.user_id)
         result = await self._recall.search(scope, question, now=now, timezone=timezone)
@@ -189,14 +195,14 @@ class MemoryInquiry:
             max_items=_MOST_FOUND,
             max_tokens=_MOST_TOKENS // 2,
         )
-        records = []
+        held: list[_Held] = []
         for recalled in selection.recalled:
             units = [result.units[ranked.unit.id] for ranked in recalled.units]
             messages = [unit.message_id for unit in units if unit.message_id] or units[0].source_message_ids
             text = "\n".join(map(said_by, units))
             at, episode_id = units[0].created_at, units[0].episode_id
-            records.append(Record("episode", text, at, episode_id=episode_id, message_ids=tuple(messages)))
-        return records, list(result.degraded)
+            held.append((Record("episode", text, at, episode_id=episode_id), messages))
+        return held, list(result.degraded)
 
     async def _worded(
         self, question: str, language: Language, records: Sequence[Record], now: datetime
@@ -218,12 +224,13 @@ class MemoryInquiry:
             raise BadModelOutput("no statement names a record that there is")
         return statements
 
-    async def _with_messages(self, owner: Owner, statements: Sequence[Statement]) -> list[Statement]:
-        ids = {each for statement in statements for record in statement.sources for each in record.message_ids}
-        messages = await self._episodes.sources(Scope.of(owner), sorted(ids)) if ids else {}
+    async def _with_messages(self, owner: Owner, held: Sequence[_Held]) -> list[Record]:
+        ids = {each for _, message_ids in held for each in message_ids}
+        read = await self._episodes.sources(Scope.of(owner), sorted(ids))
+        short = {key: replace(each, content=each.content[:_EXCERPT_CHARACTERS]) for key, each in read.items()}
         return [
-            Statement(statement.text, [_with_texts(record, messages) for record in statement.sources])
-            for statement in statements
+            replace(record, messages=tuple(short[each] for each in message_ids if each in short))
+            for record, message_ids in held
         ]
 
 
@@ -236,15 +243,10 @@ def _whole_terms() -> frozenset[str]:
     return frozenset(terms(_WHOLE))  # not at import: the dictionaries take half a second
 
 
-def _of_value(value: CoreValue) -> Record:
-    return Record(
-        "core_memory",
-        _sentence(value.field, value.text),
-        value.since,
-        section=value.section,
-        field=value.field,
-        message_ids=(value.message_id,) if value.message_id else (),
-    )
+def _of_value(value: CoreValue) -> _Held:
+    text = _sentence(value.field, value.text)
+    record = Record("core_memory", text, value.since, section=value.section, field=value.field)
+    return record, [value.message_id] if value.message_id else []
 
 
 def _sentence(name: str, item: str) -> str:
@@ -273,9 +275,3 @@ def _prompt(question: str, language: Language, records: Sequence[Record], now: d
     ]
     system = _SYSTEM[language].replace("{today}", now.date().isoformat())
     return [SystemMessage(system), HumanMessage("<records>\n" + "\n".join(lines) + f"\n</records>\n\n{question}")]
-
-
-def _with_texts(record: Record, messages: Mapping[UUID, Source]) -> Record:
-    found = [messages[each] for each in record.message_ids if each in messages]
-    short = tuple(replace(each, content=each.content[:_EXCERPT_CHARACTERS]) for each in found)
-    return replace(record, message_ids=tuple(each.message_id for each in short), messages=short)

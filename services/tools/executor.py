@@ -18,7 +18,7 @@ from services.platform.tracing import mark_failed, span
 from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
-from services.tools.tool import RegisteredTool
+from services.tools.tool import NotConnected, RegisteredTool
 from state.context import TurnContext
 
 log = structlog.get_logger(__name__)
@@ -122,14 +122,18 @@ class ToolExecutor:
         about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
         with span(f"execute_tool {call['name']}", about) as current:
             refused = await self._refused(call, context, on_event)
-            text, ok = (refused, False) if refused else await self._run_one(call, context, within_s)
+            more: dict[str, Any] = {}
+            try:
+                text, ok = (refused, False) if refused else await self._run_one(call, context, within_s)
+            except NotConnected as error:
+                text, ok, more = str(error), False, {"connect": error.connect}
             if not ok:
                 mark_failed(current, "tool_error")
         duration = round((time.perf_counter() - begun) * 1000, 1)
         result = {"result": text} if ok else {"error": text}
         on_event(
             "tool_result",
-            {"id": call["id"], "name": call["name"], "ok": ok, **result, "duration_ms": duration},
+            {"id": call["id"], "name": call["name"], "ok": ok, **result, **more, "duration_ms": duration},
         )
         return ToolMessage(
             content=text,
@@ -174,6 +178,8 @@ class ToolExecutor:
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             return f"The arguments are wrong: {problems}", False
+        except NotConnected:
+            raise
         except ToolException as error:
             return str(error), False
         except Exception:  # a tool's defect must not cost the user the answer

@@ -18,16 +18,33 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
 _WRAPPERS = ("mcpServers", "servers")
 
 
-class ClientCredentials(BaseModel):
-    """How the service signs itself in at a server's authorization server."""
+class SigningIn(BaseModel):
+    """How somebody signs in at a server's authorization server: the service itself, or each user."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    client_id: str
-    client_secret: SecretStr
-    issuer: str
-    """Of the authorization server: the secret is sent nowhere else, whatever the tool server says."""
+    per_user: bool = False
+    """Each user connects an account of their own; without it the service signs itself in by its secret."""
+    client_id: str | None = None
+    """Of a client that is registered by hand; None = each user's connection registers one."""
+    client_secret: SecretStr | None = None
+    issuer: str | None = None
+    """Of the authorization server: the service's secret is sent nowhere else, whatever the tool server says."""
     scope: str | None = None
+    callback_url: str | None = None
+    """Address of `/api/v1/mcp/callback` as the user's browser sees it; None = at 127.0.0.1."""
+
+    @model_validator(mode="after")
+    def _says_enough(self) -> Self:
+        if not self.per_user:
+            for name in ("client_id", "client_secret", "issuer"):
+                if getattr(self, name) is None:
+                    raise ValueError(f"needs {name}, or per_user")
+            if self.callback_url is not None:
+                raise ValueError("has a callback_url, which is for per_user")
+        elif self.client_secret is not None and self.client_id is None:
+            raise ValueError("has a client_secret without a client_id")
+        return self
 
 
 class McpServerConfig(BaseModel):
@@ -41,7 +58,7 @@ class McpServerConfig(BaseModel):
     cwd: Path | None = None
     url: str | None = None
     headers: dict[str, SecretStr] = Field(default_factory=dict)
-    oauth: ClientCredentials | None = None
+    oauth: SigningIn | None = None
     disabled: bool = False
     tools: frozenset[str] | None = None
     """Names of its tools that are offered; None = all."""
@@ -63,6 +80,8 @@ class McpServerConfig(BaseModel):
     def _names_one(self) -> Self:
         if (self.command is None) == (self.url is None):
             raise ValueError("needs either a command or a url")
+        if self.oauth is not None and self.url is None:
+            raise ValueError("has oauth without a url")
         return self
 
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -26,8 +26,8 @@ from mcp.shared.exceptions import MCPError
 from services.tools.mcp_config import McpServerConfig
 from services.tools.tool import RegisteredTool
 
-_CONNECT_S = 30.0
-_LOOK_EVERY_S = 60.0
+CONNECT_S = 30.0
+LOOK_EVERY_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _GRACE_S = 2.0
 LONGEST_RESULT = 20_000
@@ -65,7 +65,7 @@ class McpServer:
                     pause_s = _FIRST_PAUSE_S
                     await self._watch(client)
             except Exception as error:  # whatever a server does, the service goes on without it
-                self.reason = _reason(error)
+                self.reason = reason_of(error)
                 log.warning("a tool server is away", server=self.name, reason=self.reason)
             finally:
                 self._client = None
@@ -90,17 +90,14 @@ class McpServer:
             raise ToolException(f"{self.name} refused: {error}"[:LONGEST_RESULT]) from error
         except Exception as error:
             self._lost.set()
-            raise ToolException(f"The server {self.name} broke off: {_reason(error)}") from error
-        text = _text(result.content)
-        if result.is_error:
-            raise ToolException(text)
-        return text
+            raise ToolException(f"The server {self.name} broke off: {reason_of(error)}") from error
+        return said(result)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         async with AsyncExitStack() as stack:
             # Not over the whole block: its end would be taken for the limit's.
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(CONNECT_S):
                 client = await stack.enter_async_context(Client(await self._transport(stack)))
             yield client
 
@@ -121,38 +118,60 @@ class McpServer:
         known: list[str] = []
         while True:
             self._lost.clear()
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(CONNECT_S):
                 listed = await client.session.list_tools()
-            tools = [
-                each for each in listed.tools if self._config.tools is None or each.name in self._config.tools
-            ]
+                tools = offered(self._config, listed.tools)
             names = [each.name for each in tools]
             if self._client is None or names != known:
                 self._client, self.reason, known = client, None, names
-                self._on_tools(self.name, [self._registered(each) for each in tools[:_MOST_TOOLS]])
+                self._on_tools(self.name, [self._registered(each) for each in tools])
                 log.info("a tool server is there", server=self.name, tools=len(tools))
                 self.listed.set()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_EVERY_S):
+                async with asyncio.timeout(LOOK_EVERY_S):
                     await self._lost.wait()
 
     def _registered(self, tool: types.Tool) -> RegisteredTool:
         async def call(**arguments: Any) -> str:
             return await self.call(tool.name, arguments)
 
-        reads = tool.annotations is not None and tool.annotations.read_only_hint is True
-        return RegisteredTool(
-            StructuredTool(
-                name=tool_name(self.name, tool.name),
-                description=(tool.description or tool.name)[:_LONGEST_DESCRIPTION],
-                args_schema=dict(tool.input_schema),
-                coroutine=call,
-            ),
-            timeout_s=self._config.timeout_s + _GRACE_S,
-            priority=_PRIORITY,
-            experts=self._config.experts,
-            asks=self._config.approve == "always" or (self._config.approve == "changes" and not reads),
-        )
+        return registered(self.name, self._config, tool, call)
+
+
+def offered(config: McpServerConfig, tools: Sequence[types.Tool]) -> list[types.Tool]:
+    """Return those of a server's tools that models may call."""
+    return [each for each in tools if config.tools is None or each.name in config.tools][:_MOST_TOOLS]
+
+
+def registered(
+    server: str, config: McpServerConfig, tool: types.Tool, call: Callable[..., Awaitable[str]]
+) -> RegisteredTool:
+    """Return a tool of a server as the model is offered it."""
+    reads = tool.annotations is not None and tool.annotations.read_only_hint is True
+    return RegisteredTool(
+        StructuredTool(
+            name=tool_name(server, tool.name),
+            description=(tool.description or tool.name)[:_LONGEST_DESCRIPTION],
+            args_schema=dict(tool.input_schema),
+            coroutine=call,
+        ),
+        timeout_s=config.timeout_s + _GRACE_S,
+        priority=_PRIORITY,
+        experts=config.experts,
+        asks=config.approve == "always" or (config.approve == "changes" and not reads),
+    )
+
+
+def said(result: types.CallToolResult) -> str:
+    """Return what a tool answered.
+
+    Raises:
+        ToolException: it says that it failed.
+    """
+    text = _text(result.content)
+    if result.is_error:
+        raise ToolException(text)
+    return text
 
 
 def tool_name(server: str, tool: str) -> str:
@@ -185,15 +204,17 @@ class _InMemory:
 
 
 def _signing_in(config: McpServerConfig) -> Any:
-    if config.oauth is None or config.url is None:
+    oauth = config.oauth
+    if oauth is None or config.url is None:
         return None
+    assert oauth.client_id and oauth.client_secret and oauth.issuer  # noqa: S101, PT018 — checked when it was read
     return ClientCredentialsOAuthProvider(
         server_url=config.url,
         storage=_InMemory(),
-        client_id=config.oauth.client_id,
-        client_secret=config.oauth.client_secret.get_secret_value(),
-        scope=config.oauth.scope,
-        issuer=config.oauth.issuer,
+        client_id=oauth.client_id,
+        client_secret=oauth.client_secret.get_secret_value(),
+        scope=oauth.scope,
+        issuer=oauth.issuer,
     )
 
 
@@ -212,7 +233,7 @@ def _text(content: Sequence[Any]) -> str:
     return f"{text[:LONGEST_RESULT]}\n[… cut; it has {len(text)} characters]"
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return why a connection failed; task groups wrap what matters."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

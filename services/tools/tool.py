@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 
-from langchain_core.tools import ArgsSchema, BaseTool, tool
+from langchain_core.tools import ArgsSchema, BaseTool, ToolException, tool
 
 from services.memory.archive import Archive
 from services.memory.changes import Changes
@@ -17,6 +17,17 @@ from services.tools.quick import QuickMatch
 from state.prompt import Feature
 
 USUAL_PRIORITY = 100
+
+
+class NotConnected(ToolException):
+    """The user has no account at the server of a tool, or has to agree again: they can, at an address."""
+
+    def __init__(self, server: str, address: str) -> None:
+        super().__init__(
+            f"The user's account at {server} is not connected. Ask them to open this address in their browser, to "
+            f"agree there, and then to ask again: {address}"
+        )
+        self.connect = {"server": server, "url": address}
 
 
 @dataclass(frozen=True)

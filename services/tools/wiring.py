@@ -41,13 +41,23 @@ def make_tools(settings: Settings, database: Database, memory: Memory, http: Out
     )
     registry = ToolRegistry.of_builtin_tools(services, settings.tools_offered)
     approvals = Approvals(database, patience_s=settings.tools_approval_s)
-    return Tools(registry, ToolExecutor(registry, approvals), approvals, _servers(settings, registry))
+    return Tools(registry, ToolExecutor(registry, approvals), approvals, _servers(settings, database, registry))
 
 
-def _servers(settings: Settings, tools: ToolRegistry) -> McpServers:
+def _servers(settings: Settings, database: Database, tools: ToolRegistry) -> McpServers:
     configs = servers_of(settings.mcp_servers.get_secret_value() if settings.mcp_servers else None)
     if not configs:
         return McpServers()
-    from services.tools.mcp_connection import McpServer  # noqa: PLC0415 — the SDK takes half a second
+    from services.tools.mcp_accounts import Accounts  # noqa: PLC0415 — the SDK takes half a second
+    from services.tools.mcp_connection import McpServer  # noqa: PLC0415
+    from services.tools.mcp_user_server import UserMcpServer  # noqa: PLC0415
 
-    return McpServers([McpServer(name, config, tools.put) for name, config in configs.items()])
+    accounts = Accounts(database)
+    callback = f"http://127.0.0.1:{settings.port}/api/v1/mcp/callback"
+    of_users = {
+        name: UserMcpServer(name, config, tools.put, accounts, callback_url=callback)
+        for name, config in configs.items()
+        if config.oauth and config.oauth.per_user
+    }
+    others = [McpServer(name, config, tools.put) for name, config in configs.items() if name not in of_users]
+    return McpServers([*others, *of_users.values()], of_users, accounts)

@@ -53,6 +53,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "forgotten_words": 1,
                 "memory_versions": 1,
                 "store_items": 1,
+                "tool_accounts": 1,
                 "knowledge_bases": 0,
                 "kb_documents": 0,
                 "kb_chunks": 0,

@@ -20,6 +20,10 @@ class AuthorizationServer:
         self.asked: list[tuple[str, dict[str, str]]] = []
         """Paths and parameters."""
         self._codes: dict[str, dict[str, str]] = {}
+        self._refreshing: dict[str, dict[str, str]] = {}
+        """What was granted, by the token that renews it."""
+        self.lasts_s = 60
+        """Seconds for which a token is said to hold."""
         ours = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -110,13 +114,33 @@ class AuthorizationServer:
         self.asked.append(("/token", parameters))
         if parameters.get("grant_type") == "client_credentials":
             return self._of_client(parameters)
+        if parameters.get("grant_type") == "refresh_token":
+            return self._granted(self._refreshing.pop(parameters.get("refresh_token", ""), None))
         asked = self._codes.pop(parameters.get("code", ""), None)
         digest = hashlib.sha256(parameters.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if asked is None or asked["code_challenge"] != challenge:
             return 400, {"error": "invalid_grant"}
-        granted = token(iss=self.issuer, sub=self.user, scope=asked["scope"])
-        return 200, {"access_token": granted, "token_type": "Bearer", "expires_in": 60, "scope": asked["scope"]}
+        return self._granted({"user": self.user, "scope": asked["scope"]})
+
+    def _granted(self, grant: dict[str, str] | None) -> tuple[int, Any]:
+        """Grant something, and once more to whoever renews it: each token for that can be used once."""
+        if grant is None:
+            return 400, {"error": "invalid_grant"}
+        renews = secrets.token_urlsafe()
+        self._refreshing[renews] = grant
+        granted = token(iss=self.issuer, sub=grant["user"], scope=grant["scope"])
+        answer = {
+            "access_token": granted,
+            "refresh_token": renews,
+            "token_type": "Bearer",
+            "scope": grant["scope"],
+        }
+        return 200, {**answer, "expires_in": self.lasts_s}
+
+    def forget_grants(self) -> None:
+        """Renew nothing that was granted."""
+        self._refreshing.clear()
 
 
 def _parameters(text: str) -> dict[str, str]:

@@ -397,6 +397,10 @@ _admins("POST", "/api/v1/retention/preview", OK, OK)
 _admins("POST", "/api/v1/retention/run", RAN, RAN)  # there may be no rule yet, or a run under way
 _admins("GET", "/api/v1/retention/runs", OK, OK)
 
+_row("GET", "/api/v1/mcp", OK, OK, query={"user_id": ids("user")})
+_row("GET", "/api/v1/mcp/{server}/connect", GONE, server="none", query={"user_id": ids("user")})
+_row("DELETE", "/api/v1/mcp/{server}", GONE, server="none", query={"user_id": ids("user")})
+
 # A section may just have been removed.
 for _name in ("", "/core-memory", "/upkeep-preview", "/memories", "/persona", "/spaces"):
     _row("GET", f"{USER}{_name}", OK)

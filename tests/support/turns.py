@@ -213,6 +213,9 @@ WITH summary AS (
     SELECT gen_random_uuid(), tenant_id, user_id, 'notes', id::text,
         jsonb_build_object('text', %(text)s::text)::text, gen_random_uuid()
     FROM conversations WHERE id = %(conversation_id)s
+), account AS (
+    INSERT INTO tool_accounts (tenant_id, user_id, server, signed_in, tools)
+    SELECT tenant_id, user_id, id::text, '{}', '[]' FROM conversations WHERE id = %(conversation_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

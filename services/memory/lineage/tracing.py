@@ -12,7 +12,7 @@ from psycopg.rows import dict_row, tuple_row
 
 from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.core_values import CoreValue, CoreValues
+from services.memory.core_values import CoreValues
 from services.memory.lineage import sql
 from services.memory.lineage.origins import Origin, least_trusted, of_maker
 from services.platform.postgres import Database
@@ -38,21 +38,33 @@ class Node:
 
 
 @dataclass(frozen=True)
+class ItemValue:
+    """A single value of core memory."""
+
+    field: str
+    text: str
+    message_id: UUID | None
+    """The message that brought it in."""
+    actor: str | None
+    made_by: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Item:
     """A node with what is known of it."""
 
     kind: Kind
     id: UUID
     text: str | None
-    """None for a turn's episode, whose text is that of its messages."""
+    """Unset for a turn's episode, whose text is that of its messages."""
     at: datetime
     made_by: dict[str, Any]
     """Its maker, as far as it is known: `actor`, `turn_id`, `job`, `job_id`, `prompt`, `model`."""
     state: Literal["current", "superseded", "archived", "retracted"]
-    values: list[CoreValue] = field(default_factory=list)
+    values: list[ItemValue] = field(default_factory=list)
     """Values of a section of core memory; traced down, those alone that come from what was asked about."""
     origin: Origin | None = None
-    """Whose words it is made of, the least trusted of all; None = not looked up."""
+    """The least trusted origin of the words that it is made of, if it was looked up."""
 
     @property
     def node(self) -> Node:
@@ -77,7 +89,7 @@ class Trace:
     """Without the node that was asked about, by kind and time."""
     edges: list[Edge]
     is_complete: bool
-    """False where there is more than is shown."""
+    """False beyond 50,000 edges."""
 
 
 class Lineage:
@@ -196,10 +208,11 @@ class Lineage:
             values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
             statement = sql.MESSAGES if kind == "message" else sql.ITEMS
             rows = await self._database.fetch(tenant_id, statement, values, dict_row)
-            single: dict[UUID, list[CoreValue]] = {}
+            single: dict[UUID, list[ItemValue]] = {}
             if kind == "core_memory":
                 for each in await self._core_values.read(tenant_id, user_id, values["ids"]):
-                    single.setdefault(each.block_id, []).extend([each] if each.holds else [])
+                    value = ItemValue(each.field, each.text, each.message_id, each.actor, each.made_by)
+                    single.setdefault(each.block_id, []).extend([value] if each.holds else [])
             found = [Item(**row, values=single.get(row["id"], [])) for row in rows]
             items += sorted(found, key=attrgetter("at", "id"))
         return items

@@ -41,6 +41,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
     "store_items": "user_id",
+    "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",
     "kb_chunks": "base_id",

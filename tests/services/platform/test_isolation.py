@@ -69,6 +69,7 @@ ISOLATED = (
     "forgotten_words",
     "memory_versions",
     "store_items",
+    "tool_accounts",
     "retention_rules",
     "retention_runs",
 )

@@ -45,6 +45,10 @@ def test_a_file(tmp_path: Path) -> None:
         ('{"a": {"command": "x", "approve": "sometimes"}}', "approve"),
         ('{"a": {"command": "${NO_SUCH_VARIABLE}"}}', "NO_SUCH_VARIABLE"),
         ('{"a": 1}', "a"),
+        ('{"a": {"url": "http://x", "oauth": {"client_id": "x"}}}', "needs client_secret, or per_user"),
+        ('{"a": {"url": "http://x", "oauth": {"per_user": true, "client_secret": "x"}}}', "without a client_id"),
+        ('{"a": {"command": "x", "oauth": {"per_user": true}}}', "oauth without a url"),
+        ('{"a": {"url": "http://x", "oauth": {"per_user": true, "secret": "x"}}}', "oauth.secret"),
     ],
 )
 def test_what_is_wrong_is_named(setting: str, named: str) -> None:

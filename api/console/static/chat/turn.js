@@ -93,6 +93,12 @@ function Approval({ tool, turn }) {
   </div>`
 }
 
+/** The user agrees in another window that their account is used. */
+function Connect({ tool }) {
+  if (!tool.connect || !/^https?:/.test(tool.connect.url)) return null
+  return html`<p class="approval"><a href=${tool.connect.url} target="_blank" rel="noopener noreferrer">${t('connect.account', { server: tool.connect.server })}</a></p>`
+}
+
 function Tool({ tool, turn }) {
   const words = Object.values(tool.arguments ?? {}).map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · ')
   const result = tool.ok === false ? tool.error : typeof tool.result === 'string' ? tool.result : JSON.stringify(tool.result)
@@ -101,7 +107,7 @@ function Tool({ tool, turn }) {
       ${tool.running ? html`<span class="spinner" role="status" aria-label=${t('running')}></span>` : html`<small class=${tool.ok === false ? 'bad' : 'muted'}>${tool.ok === false ? t('failed') : milliseconds(tool.duration_ms)}</small>`}
     </summary>
     ${result && html`<pre class="result">${result}</pre>`}
-  </details><${Approval} tool=${tool} turn=${turn} /></li>`
+  </details><${Approval} tool=${tool} turn=${turn} /><${Connect} tool=${tool} /></li>`
 }
 
 function Failed({ turn }) {

@@ -34,3 +34,18 @@ COMMENT ON TABLE job_failures IS 'Why a job failed. Its row in the queue, whose 
 CREATE INDEX jobs_of_tenant ON procrastinate_jobs
     ((coalesce(args ->> 'tenant_id', '00000000-0000-7000-8000-000000000001')), id);
 CREATE INDEX jobs_failed ON procrastinate_jobs (id) WHERE status = 'failed';
+
+CREATE TABLE tool_accounts (
+    tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    user_id     uuid NOT NULL,
+    server      text NOT NULL,
+    signed_in   text NOT NULL,
+    tools       text NOT NULL,
+    updated_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (user_id, server, tenant_id),
+    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
+);
+COMMENT ON TABLE tool_accounts IS 'Accounts that users have connected at servers of tools.';
+COMMENT ON COLUMN tool_accounts.signed_in IS
+    'tokens, the registered client and its authorization server, as JSON; never exported';
+COMMENT ON COLUMN tool_accounts.tools IS 'the tools that the server listed when it was connected, as JSON';

@@ -1,0 +1,247 @@
+"""Accounts of users at a server of tools: connected in a browser, used in turns, renewed, gone with the user."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import psycopg
+import pytest
+from psycopg.rows import tuple_row
+from pydantic import SecretStr
+
+from services.bootstrap import Services
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
+from tests.conftest import free_port
+from tests.support.authorization_server import AuthorizationServer
+from tests.support.fork_server import ROOT
+from tests.support.model_server import ModelServer, Reply, ToolCall
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def authorization() -> Iterator[AuthorizationServer]:
+    with AuthorizationServer("ada@example.com") as server:
+        yield server
+
+
+def _started(authorization: AuthorizationServer, notes: Path, port: int) -> "subprocess.Popen[bytes]":
+    env = {"NOTES": str(notes), "PATH": "", "ISSUER": authorization.issuer, "PORT": str(port)}
+    command = [sys.executable, "-m", "tests.support.tool_server", "--port", str(port)]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture
+async def address(authorization: AuthorizationServer, tmp_path: Path) -> AsyncIterator[str]:
+    """Of a server of tools that admits only who has a token."""
+    port = free_port()
+    process = _started(authorization, tmp_path / "notes.txt", port)
+    try:
+        async with httpx.AsyncClient() as http:
+            for _ in range(200):
+                try:
+                    assert (await http.get(f"http://127.0.0.1:{port}/mcp")).status_code == 401
+                    break
+                except httpx.TransportError:
+                    await asyncio.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait, 10)
+
+
+@pytest.fixture
+def settings(model_server: ModelServer, address: str, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
+    desk = {"url": address, "oauth": {"per_user": True}, "timeout_s": 5}
+    return load_settings(
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="secret-key",
+        mcp_servers=SecretStr(json.dumps({"mcpServers": {"desk": desk}})),
+        encryption_keys_dir=tmp_path / "keys",
+        **getattr(request, "param", {}),
+    )
+
+
+@pytest.fixture
+async def ready(services: Services, client: httpx.AsyncClient) -> httpx.AsyncClient:
+    await services.mcp_servers.settled(timedelta(seconds=60))
+    return client
+
+
+async def _call(client: httpx.AsyncClient, model_server: ModelServer, tool: str, user: str = "u-1") -> Event:
+    """Have the model call a tool; return its result."""
+    model_server.script(Reply(tool_calls=[ToolCall(tool, {})]), Reply(["Done."]))
+    body = {"user_id": user, "session_id": f"s-{user}", "message": "Go on."}
+    told = await client.post("/api/v1/chat/stream", json=body)
+    events = [json.loads(line[5:]) for line in told.text.splitlines() if line.startswith("data:")]
+    (found,) = [each["content"] for each in events if each["status"] == "tool_result"]
+    assert isinstance(found, dict)
+    return found
+
+
+async def _agree(client: httpx.AsyncClient, where: str) -> httpx.Response:
+    """What a browser does whose user agrees."""
+    async with httpx.AsyncClient() as browser:
+        sent = await browser.get(where)
+    back = urlsplit(sent.headers["location"])
+    assert back.path == "/api/v1/mcp/callback"
+    return await client.get(f"{back.path}?{back.query}")
+
+
+async def _connected(client: httpx.AsyncClient, user: str = "u-1") -> bool:
+    (account,) = (await client.get("/api/v1/mcp", params={"user_id": user})).json()["items"]
+    assert account["server"] == "desk"
+    return bool(account["connected"])
+
+
+async def _connect(client: httpx.AsyncClient, user: str = "u-1") -> None:
+    told = await client.get("/api/v1/mcp/desk/connect", params={"user_id": user})
+    assert told.status_code == 200, told.text
+    agreed = await _agree(client, told.json()["authorization_url"])
+    assert agreed.status_code == 200, agreed.text
+    assert "Connected." in agreed.text
+
+
+@asynccontextmanager
+async def _offered(services: Services) -> AsyncIterator[None]:
+    """Wait until the tools of the server are offered."""
+    for _ in range(100):
+        if services.tools.get("desk_whoami"):
+            break
+        await asyncio.sleep(0.05)
+    yield
+
+
+async def _rows(services: Services) -> list[Any]:
+    return await services.database.fetch(DEFAULT_TENANT, "SELECT signed_in FROM tool_accounts", {}, tuple_row)
+
+
+async def test_a_turn_asks_to_connect_and_then_uses_the_users_own_account(
+    services: Services, ready: httpx.AsyncClient, model_server: ModelServer, authorization: AuthorizationServer
+) -> None:
+    assert services.tools.get("desk_whoami") is None
+    assert not await _connected(ready)
+    asked = await _call(ready, model_server, "desk_connect")
+    assert not asked["ok"]
+    assert asked["connect"]["server"] == "desk"
+    where = asked["connect"]["url"]
+    assert where.startswith(f"{authorization.issuer}/authorize?")
+    assert where in asked["error"]
+    assert parse_qs(urlsplit(where).query)["code_challenge_method"] == ["S256"]
+    again = await _call(ready, model_server, "desk_connect")
+    assert again["connect"]["url"] == where, "one that is under way is not begun anew"
+    assert (await _agree(ready, where)).status_code == 200
+    assert await _connected(ready)
+    async with _offered(services):
+        assert (await _call(ready, model_server, "desk_whoami"))["result"] == "ada@example.com"
+        assert "is connected" in (await _call(ready, model_server, "desk_connect"))["result"]
+        other = await _call(ready, model_server, "desk_whoami", user="u-2")
+        assert other["connect"]["server"] == "desk"
+        authorization.user = "bob@example.com"
+        assert (await _agree(ready, other["connect"]["url"])).status_code == 200
+        assert (await _call(ready, model_server, "desk_whoami", user="u-2"))["result"] == "bob@example.com"
+        assert (await _call(ready, model_server, "desk_whoami"))["result"] == "ada@example.com"
+        assert (await ready.delete("/api/v1/mcp/desk", params={"user_id": "u-1"})).status_code == 204
+        assert not await _connected(ready)
+        assert await _connected(ready, "u-2")
+        assert "connect" in await _call(ready, model_server, "desk_whoami")
+
+
+async def test_tokens_are_renewed_and_kept_and_asked_for_when_they_cannot_be(
+    services: Services, ready: httpx.AsyncClient, model_server: ModelServer, authorization: AuthorizationServer
+) -> None:
+    authorization.lasts_s = 1  # it has ended already, as tokens are renewed before their end
+    await _connect(ready)
+    async with _offered(services):
+        for _ in range(2):
+            before = await _rows(services)
+            assert (await _call(ready, model_server, "desk_whoami"))["result"] == "ada@example.com"
+            assert await _rows(services) != before
+        renewals = [given for path, given in authorization.asked if given.get("grant_type") == "refresh_token"]
+        assert len({each["refresh_token"] for each in renewals}) == len(renewals) == 2
+        registered = [path for path, _ in authorization.asked].count("/register")
+        assert registered == 1
+        authorization.forget_grants()
+        assert (await _call(ready, model_server, "desk_whoami"))["connect"]["server"] == "desk"
+
+
+async def test_what_a_browser_brings_back_must_have_been_asked_for(
+    services: Services, ready: httpx.AsyncClient, authorization: AuthorizationServer
+) -> None:
+    nowhere = await ready.get("/api/v1/mcp/callback", params={"code": "x", "state": "y"})
+    assert "Passed on" in nowhere.text
+    assert (await ready.get("/api/v1/mcp/callback", params={"code": "x"})).status_code == 422
+    assert (await ready.get("/api/v1/mcp/callback", params={"state": "y" * 5_000})).status_code == 422
+    told = await ready.get("/api/v1/mcp/desk/connect", params={"user_id": "u-1"})
+    state = parse_qs(urlsplit(told.json()["authorization_url"]).query)["state"][0]
+    refused = await ready.get("/api/v1/mcp/callback", params={"error": "<b>access_denied", "state": state})
+    assert refused.status_code == 502
+    assert "&lt;b&gt;access_denied" in refused.text
+    told = await ready.get("/api/v1/mcp/desk/connect", params={"user_id": "u-1"})
+    state = parse_qs(urlsplit(told.json()["authorization_url"]).query)["state"][0]
+    false = {"code": "not-one", "state": state, "iss": authorization.issuer}
+    assert (await ready.get("/api/v1/mcp/callback", params=false)).status_code == 502
+    assert not await _connected(ready)
+    assert (await ready.get("/api/v1/mcp/other/connect", params={"user_id": "u-1"})).status_code == 404
+    assert (await ready.delete("/api/v1/mcp/desk", params={"user_id": "nobody"})).status_code == 404
+
+
+async def test_another_process_may_take_the_browser_back(services: Services, ready: httpx.AsyncClient) -> None:
+    told = await ready.get("/api/v1/mcp/desk/connect", params={"user_id": "u-1"})
+    async with httpx.AsyncClient() as browser:
+        sent = await browser.get(told.json()["authorization_url"])
+    from services.tools.mcp_accounts import Accounts
+
+    await Accounts(services.database).tell_processes(urlsplit(sent.headers["location"]).query)
+    async with _offered(services):
+        assert await _connected(ready)
+
+
+async def test_an_account_goes_with_its_user_and_is_not_exported(
+    services: Services, ready: httpx.AsyncClient
+) -> None:
+    await _connect(ready)
+    ((kept,),) = await _rows(services)
+    token = json.loads(kept)["tokens"]["access_token"]
+    exported = (await ready.get("/api/v1/users/u-1/export")).text
+    assert token not in exported
+    assert "refresh_token" not in exported
+    assert (await ready.delete("/api/v1/users/u-1")).status_code == 200
+    assert await _rows(services) == []
+
+
+@pytest.mark.parametrize("settings", [{"encryption": True}], indirect=True)
+async def test_tokens_are_encrypted_where_words_are(
+    services: Services, ready: httpx.AsyncClient, model_server: ModelServer, engines: Engines
+) -> None:
+    await _connect(ready)
+    ((kept,),) = await _rows(services)
+    assert "access_token" in kept
+    async with await psycopg.AsyncConnection.connect(engines.database_url) as plain:
+        await plain.execute("SELECT set_config('anamnesis.tenant_id', %s, false)", [str(DEFAULT_TENANT)])
+        row = await (await plain.execute("SELECT signed_in FROM tool_accounts")).fetchone()
+    assert row is not None
+    assert "token" not in row[0]
+    async with _offered(services):
+        assert (await _call(ready, model_server, "desk_whoami"))["result"] == "ada@example.com"
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/mcp"])
+async def test_a_server_that_is_away_says_so(ready: httpx.AsyncClient, model_server: ModelServer) -> None:
+    told = await ready.get("/api/v1/mcp/desk/connect", params={"user_id": "u-1"})
+    assert told.status_code == 503
+    assert "desk cannot be connected" in told.json()["detail"]
+    assert "desk cannot be connected" in (await _call(ready, model_server, "desk_connect"))["error"]
