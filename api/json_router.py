@@ -9,7 +9,9 @@ from fastapi.requests import HTTPConnection
 from api.access import caller_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
+from services.bootstrap import Services
 from services.conversations.values import Id
+from services.errors import CallerError
 
 
 def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:
@@ -28,4 +30,10 @@ def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:
 
 
 async def _acts_for_user(connection: HTTPConnection, user_id: Annotated[Id, Path()]) -> None:
-    (await caller_of(connection)).act_for(user_id)
+    caller = await caller_of(connection)
+    try:
+        caller.act_for(user_id)
+    except CallerError:  # whoever guesses names of users has a limit, too
+        services: Services = connection.state.services
+        await services.rate_limits.count_request(caller.tenant_id)
+        raise

@@ -347,6 +347,7 @@ class TurnRunner:
                 self._services.mcp_servers.hear(signal.parameters)
             elif isinstance(signal, UserForgotten):
                 self._services.memory.drop_cached(signal.user_id)
+                self._services.store.forget(signal.user_id)
             else:
                 self._stop_here(signal.turn_id, signal.reason)
 

@@ -154,7 +154,9 @@ class JobQueue:
                         self._meter.spending(_spender(name, job.tenant_id, ids)),
                         authoring_job(name, job.id),
                     ):
-                        await task(job, **ids)
+                        again_s = await task(job, **ids)
+                if again_s is not None:
+                    raise Postponed(again_s)
 
             self._register(name, run, longest_s)
             return task

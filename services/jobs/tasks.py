@@ -44,8 +44,10 @@ class RunningJob:
         return self._database.tenant(self.tenant_id, statement_s=UNHURRIED_S)
 
 
-Task = Callable[..., Awaitable[None]]
-"""`async def task(job: RunningJob, *, conversation_id: UUID, …)`: ids are all that it is given."""
+Task = Callable[..., Awaitable[float | None]]
+"""`async def task(job: RunningJob, *, conversation_id: UUID, …)`: ids are all that it is given.
+
+It returns the seconds after which it is to run again, if it is."""
 
 
 class TryFailed(Exception):
@@ -57,7 +59,12 @@ class TryFailed(Exception):
 
 
 class Postponed(Exception):
-    """A job that can wait makes room for turns; its try is not counted."""
+    """A job runs later; its try is not counted."""
+
+    def __init__(self, wait_s: float | None = None) -> None:
+        self.wait_s = wait_s
+        """None = as long as one that makes room for turns."""
+        super().__init__()
 
 
 class JobRetries(procrastinate.BaseRetryStrategy):
@@ -72,7 +79,8 @@ class JobRetries(procrastinate.BaseRetryStrategy):
         if isinstance(exception, asyncio.CancelledError):
             return procrastinate.RetryDecision(retry_at=datetime.now(UTC))
         if isinstance(exception, Postponed):
-            return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=self._postponed_s))
+            wait_s = self._postponed_s if exception.wait_s is None else exception.wait_s
+            return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
         failures = exception.failures if isinstance(exception, TryFailed) else 1
         if failures > RETRIES:
             return None

@@ -28,7 +28,7 @@ from services.memory.filing_checks import checked
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_plans import FilingPlans, request_of
 from services.memory.filing_prompt import filing_prompt
-from services.memory.filing_schedule import FILE_MEMORY, defer_filing
+from services.memory.filing_schedule import FILE_MEMORY
 from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage, WaitingTurns
 from services.memory.model import Memory
 from services.memory.proposals import Proposals
@@ -129,24 +129,21 @@ class Filing:
             return None
         return await self._store.waiting(tenant_id, user_id)
 
-    async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
+    async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> float | None:
+        """Return the seconds until there is something to file again; None = there is nothing."""
         waiting, last = await asyncio.gather(
             self._waiting(job.tenant_id, user_id), self._store.last(job.tenant_id, user_id)
         )
         if waiting is None:
-            return
-        wait_s = self._wait_s(waiting, *last)
-        if wait_s <= 0:
-            try:
-                await self._file(waiting)
-            except NotFound:  # the user was erased meanwhile
-                log.info("nothing to file any more")
-                return
-            if await self._waiting(job.tenant_id, user_id) is None:
-                return
-            wait_s = self._pause_s
-        async with job.transaction() as connection:
-            await defer_filing(self._jobs, connection, job.tenant_id, user_id, delay_s=wait_s)
+            return None
+        if (wait_s := self._wait_s(waiting, *last)) > 0:
+            return wait_s
+        try:
+            await self._file(waiting)
+        except NotFound:  # the user was erased meanwhile
+            log.info("nothing to file any more")
+            return None
+        return None if await self._waiting(job.tenant_id, user_id) is None else self._pause_s
 
     def _wait_s(self, waiting: WaitingTurns, said: datetime | None, asked: datetime | None) -> float:
         """Return the seconds until the turns may be filed.
@@ -217,12 +214,14 @@ class Filing:
         changes = 0
         async with self._store.database.tenant(owner.tenant_id) as connection:
             await self._hiding.lock(connection, owner)
-            if await self._store.last_change(owner, connection) != batch.last_change:
+            last_change, proposals_wait = await self._store.state(owner, connection)
+            if last_change != batch.last_change:
                 return None
             for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: only_adds(each[1])):
                 carry_out = self._add if adds else self._carry_out
                 changes += await carry_out(connection, owner, list(group))
-            await self._proposals.close_overtaken(connection, owner)
+            if proposals_wait:
+                await self._proposals.close_overtaken(connection, owner)
             for operation in decided.asked:
                 await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
             MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)

@@ -101,6 +101,13 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_pr
   AND right(type, 7) <> '_search'
 ORDER BY at DESC, id DESC LIMIT 1
 """
+_STATE: LiteralString = f"""
+SELECT ({_LAST_CHANGE}), EXISTS (
+    SELECT FROM memory_operations
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+      AND results->>'state' = 'waiting'
+)
+"""  # noqa: S608 — a constant
 _STORY: LiteralString = """
 SELECT results->'story' FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND conversation_id = %(conversation_id)s
@@ -227,10 +234,14 @@ class FilingStore:
         )
 
     @staticmethod
-    async def last_change(owner: Owner, connection: Connection) -> UUID | None:
-        """Return the newest change of the user's memory, in a transaction of the caller's."""
-        row = await (await connection.execute(_LAST_CHANGE, vars(owner))).fetchone()
-        return row[0] if row else None
+    async def state(owner: Owner, connection: Connection) -> tuple[UUID | None, bool]:
+        """Return the newest change of the user's memory and whether any proposal waits.
+
+        It is read in a transaction of the caller's.
+        """
+        row = await (await connection.execute(_STATE, vars(owner))).fetchone()
+        assert row is not None  # noqa: S101 — it has no table of its own
+        return row[0], row[1]
 
     async def record(
         self, connection: Connection, batch: StoredBatch, *, by: str, counts: Mapping[str, int], in_story: bool

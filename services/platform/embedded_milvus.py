@@ -108,11 +108,11 @@ class EmbeddedMilvus:
     def launch(self) -> None:
         """Take a port, or find that of the server that another process keeps; nothing is started yet."""
         note = self.standby.read()
-        if _is_alive(note.get("keeper"), note.get("since")) or child_process.is_running(
-            note.get("pid") or 0, str(self._folder)
-        ):
+        if _is_alive(note.get("keeper"), note.get("since")):
             self.uri = f"http://127.0.0.1:{note['port']}"
             return
+        if child_process.is_running(pid := note.get("pid") or 0, str(self._folder)):
+            _end_orphan(pid)
         self.standby.data_dir.mkdir(parents=True, exist_ok=True)
         self._reserved = _reserved()
         self._port = int(self._reserved.getsockname()[1])
@@ -244,6 +244,18 @@ def _is_alive(pid: int | None, since: float | None) -> bool:
         return pid is not None and abs(psutil.Process(pid).create_time() - (since or 0)) < _CLOCK_S
     except psutil.Error:
         return False
+
+
+def _end_orphan(pid: int) -> None:
+    """End a server whose keeper has died; on Linux it is ending already, and is not taken for a running one."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        orphan = psutil.Process(pid)
+        orphan.send_signal(signal.SIGINT)
+        try:
+            orphan.wait(_STOP_SECONDS)
+        except psutil.TimeoutExpired:
+            orphan.kill()
+            orphan.wait()
 
 
 def _reserved() -> socket.socket:

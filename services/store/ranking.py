@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from langgraph.store.base import get_text_at_path, tokenize_path
+from numpy.typing import NDArray
 
 from services.errors import InvalidInput
 from services.text.tokenizer import terms
@@ -50,12 +51,17 @@ def nearness(packed_vectors: Sequence[str], sought: Sequence[float]) -> list[flo
     """Return, for each item, the greatest cosine of its vectors with one that is sought; all are of length 1."""
     if not packed_vectors:
         return []
-    contents = [base64.b64decode(each) for each in packed_vectors]
-    rows = np.frombuffer(b"".join(contents), _STORED).reshape(-1, len(sought)).astype(np.float32)
-    row_bytes = len(sought) * np.dtype(_STORED).itemsize
-    starts = np.cumsum([0, *(len(each) // row_bytes for each in contents[:-1])])
+    rows, starts = unpacked(packed_vectors, len(sought))
     best = np.maximum.reduceat(rows @ np.asarray(sought, np.float32), starts)
     return [float(each) for each in best]
+
+
+def unpacked(packed_vectors: Sequence[str], dimension: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return the vectors of items, one a row, and the row at which those of each item begin."""
+    contents = [base64.b64decode(each) for each in packed_vectors]
+    rows = np.frombuffer(b"".join(contents), _STORED).reshape(-1, dimension).astype(np.float32)
+    row_bytes = dimension * np.dtype(_STORED).itemsize
+    return rows, np.cumsum([0, *(len(each) // row_bytes for each in contents[:-1])], dtype=np.intp)
 
 
 def shared_terms(text: str, query: str) -> float:

@@ -61,6 +61,15 @@ SELECT id, operation_id, index_paths, vector, value FROM weighed
 WHERE coalesce(bytes, 0) <= %(most_bytes)s ORDER BY updated_at DESC, id DESC
 """  # noqa: S608
 
+# What changes with every write to the items below a prefix, and when one of them expires.
+STAMP: LiteralString = f"""
+WITH owner AS ({_OWNER})
+SELECT i.user_id, count(*), bit_xor(hashtextextended(i.operation_id::text, 0))
+FROM owner JOIN store_items i ON {_LIVES}
+WHERE {_BELOW}
+GROUP BY i.user_id
+"""  # noqa: S608
+
 ITEMS: LiteralString = """
 SELECT id, namespace, key, value, created_at, updated_at, ttl_minutes FROM store_items
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)

@@ -26,6 +26,7 @@ from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.store import sql
 from services.store.filters import check_filter, fits
+from services.store.held import Held, HeldVectors
 from services.store.model import (
     LONGEST_TTL,
     Get,
@@ -51,6 +52,8 @@ MOST_BYTES = 32 * 2**20
 _SWEEP, _EVERY = "sweep_store", "*/10 * * * *"
 _LONG = 1_000
 """Candidates from which they are ranked in a thread."""
+_LONG_HELD = 10_000
+"""Candidates whose vectors are held from which they are ranked in a thread."""
 _LONG_TEXT = 100_000
 """Characters of values from which a thread reads them."""
 
@@ -107,6 +110,7 @@ class Store:
         self._most_bytes = most_bytes
         self._database = database
         self._embedder = embedder
+        self._held = HeldVectors()
         self._new_user = {"timezone": default_timezone, "locale": default_locale}
         jobs.periodic(_SWEEP, _EVERY)(self._sweep)
 
@@ -159,6 +163,10 @@ class Store:
             newest = await self._database.fetch(owner.tenant_id, sql.PAGE, page, class_row(_Row))
             await self._refresh(owner, newest if wanted.refresh_ttl else [])
             return [row.item for row in newest]
+        if wanted.query and not wanted.filter:
+            ranked = await self._ranked(owner, wanted, values)
+            if ranked is not None:
+                return await self._shown(owner, wanted, ranked)
         model = self._embedder.model
         looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
         looked["most_bytes"] = self._most_bytes
@@ -171,10 +179,61 @@ class Store:
             await self._score(owner, found, wanted.query, model)
             found.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
         shown = found[wanted.offset : wanted.offset + wanted.limit]
-        rows = await self._rows(owner, [each.id for each in shown])
+        return await self._shown(owner, wanted, [(each.id, each.score) for each in shown])
+
+    async def _shown(
+        self, owner: StoreOwner, wanted: Search, page: Sequence[tuple[UUID, float | None]]
+    ) -> list[Item]:
+        rows = await self._rows(owner, [each for each, _ in page])
         await self._refresh(owner, list(rows.values()) if wanted.refresh_ttl else [])
         # What is not there was removed at this moment.
-        return [replace(rows[each.id].item, score=each.score) for each in shown if each.id in rows]
+        return [replace(rows[each].item, score=score) for each, score in page if each in rows]
+
+    async def _ranked(
+        self, owner: StoreOwner, wanted: Search, values: Mapping[str, Any]
+    ) -> list[tuple[UUID, float | None]] | None:
+        """Return a page of ids by the vectors that are held; None = some must be made first, or none can be."""
+        held = await self._held_of(owner, wanted, values)
+        if held is None:
+            return None
+        try:
+            sought = await self._embedder.embed_query(wanted.query or "")
+        except Unavailable:
+            return None
+        rank = partial(held.ranked, sought, wanted.offset, wanted.limit)
+        return await beside_the_loop(rank, characters=len(held.ids), most=_LONG_HELD)
+
+    async def _held_of(self, owner: StoreOwner, wanted: Search, values: Mapping[str, Any]) -> Held | None:
+        """Return the vectors of what a search looks at, held or read; None = some have to be made first."""
+        if self._embedder.by_words_alone:
+            return None
+        model = self._embedder.model
+        key = (owner, tuple(wanted.namespace_prefix), model)
+        asked = Query(sql.STAMP, values, tuple_row)
+        stamps = await self._database.read(owner.tenant_id, asked)
+        if not stamps:
+            return None
+        if (held := self._held.get(key, (stamps[0][1], stamps[0][2]))) is not None:
+            return held
+        looked = {**values, "embedded_by": model, "filtered": False, "most": MOST_SEARCHED}
+        looked["most_bytes"] = self._most_bytes
+        read = Query(sql.CANDIDATES, looked, args_row(_Candidate))
+        stamps, found = await self._database.fetch_each(owner.tenant_id, asked, read)
+        new = [each for each in found if each.vector is None and each.value and each.index_paths != []]
+        size = sum(len(each.value or "") for each in new)
+        await beside_the_loop(partial(_read_texts, new), characters=size, most=_LONG_TEXT)
+        if not stamps or any(each.texts for each in new):
+            return None
+        stamp = (stamps[0][1], stamps[0][2])
+        ids, vectors = [each.id for each in found], [each.vector for each in found]
+        made = partial(Held.of, stamp, stamps[0][0], ids, vectors, self._embedder.dimension)
+        held = await beside_the_loop(made, characters=len(found), most=_LONG)
+        self._held.put(key, held)
+        return held
+
+    def forget(self, user_id: UUID) -> None:
+        """Drop what this process holds of a user."""
+        self._held.forget(user_id)
 
     async def _score(self, owner: StoreOwner, found: Sequence[_Candidate], query: str, model: str) -> None:
         """Score what is indexed; vectors that are missing are made and kept."""

@@ -100,16 +100,16 @@ async def test_a_day_is_shown_as_it_was_summarised_then(
     assert await _items(client, "daily-summaries", **march, as_of=noon.isoformat()) == []
 
 
-@pytest.mark.parametrize("moment", ["2999-01-01T00:00:00Z", "2026-01-01T00:00:00", "yesterday"])
 async def test_a_moment_without_a_zone_or_to_come_is_refused_by_name(
-    services: Services, client: httpx.AsyncClient, moment: str
+    services: Services, client: httpx.AsyncClient
 ) -> None:
     await exchange(services.turns, "Hello", "Hi")
-    for path in ("core-memory", "episodes", "daily-summaries"):
-        refused = await client.get(f"{USER}/{path}", params={"as_of": moment})
-        assert (refused.status_code, "as_of" in refused.text) == (422, True), path
-    refused = await client.post(f"{USER}/episodes/search", json={"query": "x", "as_of": moment})
-    assert (refused.status_code, "as_of" in refused.text) == (422, True)
+    for moment in ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00", "yesterday"):
+        for path in ("core-memory", "episodes", "daily-summaries"):
+            refused = await client.get(f"{USER}/{path}", params={"as_of": moment})
+            assert (refused.status_code, "as_of" in refused.text) == (422, True), path
+        refused = await client.post(f"{USER}/episodes/search", json={"query": "x", "as_of": moment})
+        assert (refused.status_code, "as_of" in refused.text) == (422, True)
 
 
 async def test_a_removed_conversation_was_never_known(services: Services, client: httpx.AsyncClient) -> None:

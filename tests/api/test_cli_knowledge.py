@@ -87,9 +87,6 @@ def test_what_is_not_there_is_told_in_one_line(beside: dict[str, str], folder: P
         assert done.returncode == code, done.stderr
         assert line in done.stderr
         assert "Traceback" not in done.stderr
-    for command in ("add", "ingest", "list", "remove"):
-        told = _anamnesis(beside, command, "--help")
-        assert "Example: anamnesis kb" in told.stdout.replace("`", "")
 
 
 def test_two_files_that_would_be_one_document_are_refused(beside: dict[str, str], folder: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.model_server import ModelServer, Reply
 
@@ -79,8 +78,3 @@ async def test_what_cannot_be_replayed_is_said_in_one_line(replay: Replay, clien
         assert done.returncode != 0
         assert reason in done.stderr
         assert done.stderr.count("\n") == 1
-
-
-def test_without_a_service_there_is_one_line() -> None:
-    done = run_command("replay", "--url", f"http://127.0.0.1:{free_port()}", variables={})
-    assert (done.returncode, "No service is running" in done.stderr) == (1, True)

@@ -166,13 +166,13 @@ async def test_who_waits_for_a_cancelled_turn_in_json_is_told(
     assert (problem.status_code, problem.json()["code"]) == (409, "cancelled")
 
 
-@pytest.mark.parametrize("number", ["-1", "x", "1.5", "99999999999", "٣"])
-async def test_a_wrong_last_event_id_is_named(client: httpx.AsyncClient, number: str) -> None:
+async def test_a_wrong_last_event_id_is_named(client: httpx.AsyncClient) -> None:
     turn_id = (await _stream(client))[0][2]["turn_id"]
-    headers = [(b"Last-Event-ID", number.encode())]
-    refused = await client.get(f"/api/v1/turns/{turn_id}/stream", headers=headers)
-    assert refused.status_code == 422
-    assert "last-event-id" in refused.json()["detail"].lower()
+    for number in ("-1", "x", "1.5", "99999999999", "٣"):
+        headers = [(b"Last-Event-ID", number.encode())]
+        refused = await client.get(f"/api/v1/turns/{turn_id}/stream", headers=headers)
+        assert refused.status_code == 422, number
+        assert "last-event-id" in refused.json()["detail"].lower()
 
 
 async def test_a_socket_knows_keys_and_cancels_what_it_leaves(

@@ -16,9 +16,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys."""
+    """Settings with API keys, and a limit that only many requests reach."""
     return load_settings(
-        auth="api_key", host="0.0.0.0", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k"
+        auth="api_key",
+        host="0.0.0.0",
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="k",
+        rate_limit_tenant_per_minute=60,
     )
 
 
@@ -51,6 +56,17 @@ async def test_it_opens_nothing_of_others(client: httpx.AsyncClient, services: S
         "items"
     ]
     assert len(bobs) == 1
+
+
+async def test_guessing_other_users_counts_towards_the_limit(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    alices = await _key(services, "memory:read", user="alice")
+    statuses = [
+        (await client.get(f"/api/v1/users/u-{number}/episodes", headers=alices)).status_code
+        for number in range(61)
+    ]
+    assert (set(statuses[:60]), statuses[60]) == ({404}, 429)
 
 
 async def test_gateways_and_admins_act_for_all(client: httpx.AsyncClient, services: Services) -> None:

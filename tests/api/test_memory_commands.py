@@ -238,12 +238,10 @@ async def test_a_change_of_core_memory_is_undone_item_by_item(
     assert core == {"allergies": ["peanuts"], "home": "Porto"}
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["I forgot my umbrella.", "别忘了带伞。", "Do you remember my name?", "从现在起的三天里天气如何？"],
-)
-async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) -> None:
-    assert (await say(client, message, "s-1"))["memory_changes"] == []
+async def test_a_mention_is_no_command(client: httpx.AsyncClient) -> None:
+    mentions = ("I forgot my umbrella.", "别忘了带伞。", "Do you remember my name?", "从现在起的三天里天气如何？")
+    for number, message in enumerate(mentions):
+        assert (await say(client, message, f"s-{number}"))["memory_changes"] == [], message
 
 
 async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:

@@ -104,6 +104,7 @@ def test_workers_share_what_each_of_them_writes(service: ServiceProcess, model_s
     assert httpx.get(f"{service.url}/readyz").json()["state"] == "ok"
 
 
+@pytest.mark.parametrize("service", ["without"], indirect=True)
 def test_another_worker_takes_a_stream_up_and_cancels_it(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:

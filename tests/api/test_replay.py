@@ -162,21 +162,17 @@ async def test_a_prompt_outlives_what_background_work_replaces_but_not_what_the_
     assert (await _refused(client, asked["turn_id"], ask=False))[0] == 409
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+async def test_what_does_not_fit_together_is_refused_by_name(client: httpx.AsyncClient) -> None:
+    asked = await say(client, QUESTION, "here")
+    unfit: list[tuple[dict[str, Any], str]] = [
         ({"memory": "now", "without_sections": ["recall"]}, "without_sections"),
         ({"expert": "default", "without_sections": ["recall"]}, "without_sections"),
         ({"without": [str(uuid4())]}, "without"),
         ({"memory": "now", "ask": False}, "ask"),
-    ],
-)
-async def test_what_does_not_fit_together_is_refused_by_name(
-    client: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
-    asked = await say(client, QUESTION, "here")
-    response = await client.post(f"/api/v1/turns/{asked['turn_id']}/replay", json=body)
-    assert (response.status_code, response.json()["detail"].startswith(f"{field}: ")) == (422, True)
+    ]
+    for body, field in unfit:
+        response = await client.post(f"/api/v1/turns/{asked['turn_id']}/replay", json=body)
+        assert (response.status_code, response.json()["detail"].startswith(f"{field}: ")) == (422, True)
 
 
 async def test_what_is_not_there_cannot_be_replayed(client: httpx.AsyncClient) -> None:

@@ -376,3 +376,40 @@ async def test_writers_at_once_lose_nothing(client: httpx.AsyncClient) -> None:
     [found] = await batch(client, search(limit=100))
     assert len(found) == 21
     assert len(await _operations(client)) == 40
+
+
+async def test_vectors_that_are_held_are_those_of_now(client: httpx.AsyncClient, services: Services) -> None:
+    texts = {"pet": "My dog is called Bruno.", "work": "I work as a nurse in Leeds.", "van": "The van is red."}
+    await batch(client, *(put(key, {"text": text}) for key, text in texts.items()))
+    await batch(client, put("number", {"n": 1}), put("hidden", {"text": "dog"}, index=False))
+
+    async def found(query: str, **more: Any) -> list[str]:
+        [items] = await batch(client, search(query=query, **more))
+        return [each["key"] for each in items]
+
+    for _ in range(3):  # embedded, read, held
+        keys = await found("what is the dog's name?")
+        assert keys[0] == "pet"
+        assert set(keys[3:]) == {"number", "hidden"}
+        assert await found("what is the dog's name?", offset=1, limit=2) == keys[1:3]
+    await batch(client, put("pet", {"text": "The tax return is due in May."}))
+    assert (await found("when are taxes due?"))[0] == "pet"
+    assert (await found("when are taxes due?"))[0] == "pet"
+    await batch(client, put("work", None), put("new", {"text": "The tax office opens at nine."}))
+    for _ in range(3):
+        assert set(await found("taxes")) == {"pet", "new", "van", "number", "hidden"}
+    assert await found("taxes", filter={"n": 1}) == ["number"]
+    await batch(client, put("soon", {"text": "taxes"}, ttl=60))
+    for _ in range(3):
+        assert (await found("taxes"))[0] == "soon"
+    statement = "UPDATE store_items SET expires_at = now() WHERE key = 'soon' RETURNING id"
+    await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
+    assert "soon" not in await found("taxes")
+    assert services.store._held._held
+    assert (await client.delete("/api/v1/users/u-1")).status_code == 200
+    for _ in range(100):
+        if not services.store._held._held:
+            break
+        await asyncio.sleep(0.05)
+    assert not services.store._held._held
+    assert await found("taxes") == []

@@ -19,9 +19,9 @@ MOST_FIXED_TOKENS = 500
 
 
 @pytest.mark.parametrize("situation", [*SITUATIONS, NATIVE], ids=lambda situation: situation.name)
-async def test_the_prompt_is_the_one_in_its_file(services: Services, situation: Situation) -> None:
+async def test_the_prompt_is_the_one_in_its_file(shared_services: Services, situation: Situation) -> None:
     file = FOLDER / f"{situation.name}.txt"
-    text = as_text(situation, services)
+    text = as_text(situation, shared_services)
     if os.environ.get("REWRITE_PROMPTS"):
         file.write_text(text, encoding="utf-8")
     assert file.read_text(encoding="utf-8") == text, "if the change is wanted: REWRITE_PROMPTS=1"

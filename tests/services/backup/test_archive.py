@@ -33,7 +33,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert archive.manifest.rows_of("users", "visits") == {"users": 50, "visits": 0}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_damaged_bytes_are_refused_or_change_no_row(tmp_path: Path, seed: int) -> None:
     _write(tmp_path / "b.zip")
     whole, chance = (tmp_path / "b.zip").read_bytes(), random.Random(seed)

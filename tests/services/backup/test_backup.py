@@ -1,6 +1,7 @@
 """Backups of a real database: equal when they are restored, refused when they are damaged."""
 
 import asyncio
+import hashlib
 import random
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -229,50 +230,31 @@ def _wrong_count(manifest: Manifest, _: dict[str, bytes]) -> None:
     next(table for table in manifest.tables if table.name == "users").rows += 1
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
+def _without_users(manifest: Manifest, members: dict[str, bytes]) -> None:
+    members["tables/users.copy"] = b""
+    table = next(each for each in manifest.tables if each.name == "users")
+    table.rows, table.sha256 = 0, hashlib.sha256(b"").hexdigest()
+
+
+@pytest.mark.traced
+async def test_what_does_not_fit_is_refused_and_leaves_everything(
+    engines: Engines, superuser: str, tmp_path: Path
+) -> None:
+    await _populate(engines.database_url)
+    _back_up(engines.database_url, tmp_path / "b.zip")
+    before = _content(superuser)
+    for change, says in (
         (_newer_schema, "which this version does not know"),
         (_newer_format, "has the format 2"),
         (_other_columns, "the columns of .* are not those"),
         (_missing_table, "its tables are not those"),
         (_added_member, "its members are not those"),
         (_wrong_count, "the table users differs"),
-    ],
-)
-async def test_what_does_not_fit_is_refused_and_leaves_everything(
-    engines: Engines,
-    superuser: str,
-    tmp_path: Path,
-    change: Callable[[Manifest, dict[str, bytes]], None],
-    says: str,
-) -> None:
-    await _populate(engines.database_url)
-    _back_up(engines.database_url, tmp_path / "b.zip")
-    before = _content(superuser)
-    with pytest.raises(InvalidInput, match=says):
-        _restore(_rewritten(tmp_path / "b.zip", change), _owner(engines), replace=True)
-    assert _content(superuser) == before
-
-
-@pytest.mark.traced
-async def test_rows_that_break_a_constraint_are_refused_and_leave_everything(
-    engines: Engines, superuser: str, tmp_path: Path
-) -> None:
-    await _populate(engines.database_url)
-    _back_up(engines.database_url, tmp_path / "b.zip")
-    before = _content(superuser)
-
-    def without_users(manifest: Manifest, members: dict[str, bytes]) -> None:
-        import hashlib
-
-        members["tables/users.copy"] = b""
-        table = next(each for each in manifest.tables if each.name == "users")
-        table.rows, table.sha256 = 0, hashlib.sha256(b"").hexdigest()
-
-    with pytest.raises(InvalidInput, match="does not fit the schema that it names"):
-        _restore(_rewritten(tmp_path / "b.zip", without_users), _owner(engines), replace=True)
-    assert _content(superuser) == before
+        (_without_users, "does not fit the schema that it names"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            _restore(_rewritten(tmp_path / "b.zip", change), _owner(engines), replace=True)
+        assert _content(superuser) == before
 
 
 @pytest.mark.traced
@@ -305,24 +287,26 @@ SELECT right(id::text, 2), right(superseded_by::text, 2), right(superseded_in::t
 """
 
 
-@pytest.mark.parametrize("replace", [False, True])
-async def test_a_backup_of_the_last_format_is_restored(engines: Engines, superuser: str, replace: bool) -> None:
+async def test_a_backup_of_the_last_format_is_restored(engines: Engines, superuser: str) -> None:
     """Of what `superseded_by` named it says which it was: a memory, a section of core memory, or a run."""
-    _restore(Path(__file__).parent / "data" / "last_format.zip", _owner(engines), replace=replace)
-    exported = await _export(engines.database_url, "u-old")
-    assert '"user_id":"u-old"' in exported
-    assert "I live in Lisbon now." in exported
-    with psycopg.connect(superuser) as connection:
-        assert connection.execute(_STATES).fetchall() == [
-            ("11", None, None, None, False),
-            ("12", None, None, "08", False),
-            ("13", "11", None, None, False),
-            ("14", None, None, None, False),  # what it was merged into gives way to it
-            ("15", None, None, None, True),  # what took its place is gone
-            ("17", None, "06", None, False),
-        ]
-        versions = "SELECT DISTINCT right(was->>'archived_by', 2) FROM memory_versions WHERE was ? 'archived_by'"
-        assert connection.execute(versions).fetchall() == [("08",), (None,)]
+    for replace in (False, True):
+        _restore(Path(__file__).parent / "data" / "last_format.zip", _owner(engines), replace=replace)
+        exported = await _export(engines.database_url, "u-old")
+        assert '"user_id":"u-old"' in exported
+        assert "I live in Lisbon now." in exported
+        with psycopg.connect(superuser) as connection:
+            assert connection.execute(_STATES).fetchall() == [
+                ("11", None, None, None, False),
+                ("12", None, None, "08", False),
+                ("13", "11", None, None, False),
+                ("14", None, None, None, False),  # what it was merged into gives way to it
+                ("15", None, None, None, True),  # what took its place is gone
+                ("17", None, "06", None, False),
+            ]
+            versions = (
+                "SELECT DISTINCT right(was->>'archived_by', 2) FROM memory_versions WHERE was ? 'archived_by'"
+            )
+            assert connection.execute(versions).fetchall() == [("08",), (None,)]
 
 
 def test_a_backup_from_before_the_last_format_is_refused(engines: Engines, tmp_path: Path) -> None:

@@ -415,6 +415,32 @@ async def test_turns_queue_one_job_that_waits_for_quiet(
     assert len(asked(model_server)) == 1
 
 
+async def test_a_job_that_finds_the_user_talking_waits_itself(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["Fine."])
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "I drink tea."}
+    (await client.post("/api/v1/chat", json=body)).raise_for_status()
+    async with services.database.pool.connection() as connection:
+        await connection.execute(
+            "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'file_memory'"
+        )
+
+    async def looked() -> bool:
+        async with services.database.pool.connection() as connection:
+            row = await connection.execute(
+                "SELECT attempts FROM procrastinate_jobs WHERE task_name = 'file_memory'"
+            )
+            return [attempts for (attempts,) in await row.fetchall()] == [1]
+
+    async with hurried_queue(services.database) as queue:
+        filing_for(services, queue, quiet_s=60)
+        queue.start_worker()
+        await until(looked)
+    assert await statuses(services.database, FILE_MEMORY) == ["todo"]
+    assert not asked(model_server)
+
+
 async def test_two_workers_at_once_file_nothing_twice(services: Services, model_server: ModelServer) -> None:
     turn = await exchange(services.turns, "I drink tea.", "Nice.")
     model_server.default = Reply(filed(add("drinks tea", "I drink tea", "events")).pieces, delay_s=0.2)

@@ -187,6 +187,18 @@ async def test_milvus_starts_answers_and_stops(tmp_path: Path) -> None:
     assert again.uri == server.uri
     await again.stop()
     assert await client.ping() > 0
+
+    note = server.standby.read()  # its keeper dies, and it is still ending when the next one comes
+    server.standby.note.write_text(json.dumps(note | {"since": 1.0}))
+    after = EmbeddedMilvus(tmp_path)
+    after.launch()
+    assert after.uri != server.uri
+    assert not child_process.is_running(note["pid"], str(tmp_path / "milvus"))
+    await after.wait()
+    later = Milvus(after.uri)
+    assert await later.ping() > 0
+    await later.close()
+    await after.stop()
     await server.stop()
     with pytest.raises(Unavailable):
         await client.ping()

@@ -46,24 +46,20 @@ async def test_whose_memory_it_is_no_argument_says(services: Services) -> None:
     assert len(await services.memory.core.read(Owner(turn.tenant_id, turn.user_id, turn.expert_id))) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
+async def test_wrong_arguments_are_answered_to_the_model(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"section": "a b", "content": {"x": 1}}, "section: is 1 to 64 letters, digits and underscores"),
         ({"content": {}}, "content is empty"),
         ({"content": {"x": "y" * 5000}}, "the section human would have 5008 bytes; at most 4096 are accepted"),
         ({"content": {"x": "a\x00b"}}, "NUL"),
         ({"content": "name: Wang"}, "The arguments are wrong: content"),
         ({"section": "human"}, "The arguments are wrong: content"),
-    ],
-)
-async def test_wrong_arguments_are_answered_to_the_model(
-    services: Services, arguments: dict[str, Any], reason: str
-) -> None:
-    turn = await services.turns.open(new_turn("Hello"))
-    text, status = await _update(services, turn, **arguments)
-    assert status == "error"
-    assert reason in text
+    ]
+    for arguments, reason in wrong:
+        text, status = await _update(services, turn, **arguments)
+        assert status == "error"
+        assert reason in text
     assert await services.memory.core.read(Owner(turn.tenant_id, turn.user_id, turn.expert_id)) == []
 
 
