@@ -60,6 +60,8 @@ def unpacked(packed_vectors: Sequence[str], dimension: int) -> tuple[NDArray[np.
     """Return the vectors of items, one a row, and the row at which those of each item begin."""
     contents = [base64.b64decode(each) for each in packed_vectors]
     rows = np.frombuffer(b"".join(contents), _STORED).reshape(-1, dimension).astype(np.float32)
+    # Halves are rounded: without this a text would be nearer to itself than 1.
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     row_bytes = dimension * np.dtype(_STORED).itemsize
     return rows, np.cumsum([0, *(len(each) // row_bytes for each in contents[:-1])], dtype=np.intp)
 
