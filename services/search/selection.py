@@ -20,7 +20,7 @@ LIKELY, _LIKELY_FOR_WORK = 0.055, 0.11
 copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.02, 0.033, 0.01
+_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.01, 0.033, 0.01
 """The floor where the message refers to what was said before, where it asks about the user's own affairs or about
 what the assistant said, and where it leaves a choice on which a preference may bear."""
 _IS_CHOICE = 0.5
