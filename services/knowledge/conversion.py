@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
-from services.knowledge.encodings import decoded, storable
+from services.knowledge.encodings import decoded
 from services.knowledge.media_types import Kind
 from services.knowledge.screening import too_long
 from services.platform.settings import Settings
+from services.text.storable import storable
 
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
 """Environment variables that the other process inherits; none holds a secret."""

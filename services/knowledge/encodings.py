@@ -14,7 +14,6 @@ from services.knowledge.document import BadDocument
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CONTROL_BYTE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _KANA = re.compile(r"[\u3041-\u30fe]")
 
@@ -56,11 +55,6 @@ def declared_in_html(data: bytes) -> str:
     """Return the encoding that a page names; empty if it names none."""
     found = _DECLARED.search(data[:_PROLOGUE_BYTES])
     return (found[1] or found[2]).decode() if found else ""
-
-
-def storable(text: str) -> str:
-    """Remove what PostgreSQL rejects in text: NUL and lone surrogates."""
-    return _NO_TEXT.sub("", text)
 
 
 def _of_other_encoding(data: bytes, declared: str) -> str:

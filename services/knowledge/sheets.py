@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Any
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
-from services.knowledge.encodings import decoded, storable
+from services.knowledge.encodings import decoded
 from services.knowledge.screening import screen_xlsx, too_long
 from services.knowledge.tables import markdown_table
+from services.text.storable import storable
 
 _DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 20

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from services.errors import BadModelOutput
 from services.llm.structured_output import json_answer
 from services.memory.items import item_text
+from services.text.storable import storable
 
 MOST_OPERATIONS = 8
 LONGEST_TEXT = 300
@@ -165,7 +166,7 @@ def _fields(asked: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for name, others in _NAMES.items():
         value = next((given[each] for each in others if each in given), "")
-        found[name] = item_text(value).replace("\x00", "").strip()
+        found[name] = storable(item_text(value)).strip()
     return found
 
 

@@ -67,3 +67,10 @@ def test_an_id_of_another_form_names_no_memory(written: str) -> None:
     answer = f'[{{"op": "remove", "id": "{written}", "quote": "forget it"}}]'
     with pytest.raises(BadModelOutput, match="names no memory"):
         filing_of_answer(answer, ["m1"], ["u1"])
+
+
+@pytest.mark.parametrize("written", [r"\ud83d", r"\u0000", "\ud83d", r"\udc00\u0000"])
+def test_what_the_database_rejects_in_a_text_is_left_out_of_it(written: str) -> None:
+    answer = f'[{{"op": "add", "text": "likes tea{written}", "quote": "I like{written} tea"}}]'
+    [operation] = filing_of_answer(answer, [], ["u1"]).operations
+    assert (operation.text, operation.quote) == ("likes tea", "I like tea")

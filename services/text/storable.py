@@ -1,0 +1,10 @@
+"""Text as PostgreSQL takes it."""
+
+import re
+
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(text: str) -> str:
+    """Remove what PostgreSQL rejects in text: NUL and lone surrogates."""
+    return _NO_TEXT.sub("", text)
