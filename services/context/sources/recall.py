@@ -159,10 +159,16 @@ class RecallSource(Source[RecallResult]):
         excluded = _excluded([found.units[ranked.unit.id] for ranked in best], not_here, not_now)
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
         asked = set(terms(found.query.text))
-        short = [_shortened(ranked, asked, tokens) for ranked in usable]
+        floor = found.floor
+        short = [
+            _shortened(ranked, asked, tokens)
+            if ranked.likelihood >= floor.likelihood or floor.admits_by_time(ranked)
+            else ranked  # it will not be shown
+            for ranked in usable
+        ]
         selection = select(
             Ranking(tuple(short)),
-            floor=found.floor,
+            floor=floor,
             shown=shown,
             count_tokens=tokens.count,
             max_items=(limits and limits["items"]) or self._max_items,
