@@ -33,7 +33,7 @@ async def _acts_for_user(connection: HTTPConnection, user_id: Annotated[Id, Path
     caller = await caller_of(connection)
     try:
         caller.act_for(user_id)
-    except CallerError:  # whoever guesses names of users has a limit, too
+    except CallerError:  # counted, so that guessing the names of users is limited as well
         services: Services = connection.state.services
         await services.rate_limits.count_request(caller.tenant_id)
         raise

@@ -243,7 +243,9 @@ class Database(Connections):
     async def read_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Do the same for two that see the same state; or, if they need not, of which the other sees no older one.
+        """Do the same for two statements.
+
+        They see the same state, unless that need not be `of_one_moment`; then the second may see a newer one.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
