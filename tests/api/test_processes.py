@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 
 import httpx
@@ -49,8 +50,11 @@ def service(request: pytest.FixtureRequest, model_server: ModelServer, data_dir:
 def children(service: ServiceProcess) -> list[psutil.Process]:
     """The process that keeps the stores, and the workers."""
     assert service.process
-    found = [each for each in psutil.Process(service.process.pid).children() if each.is_running()]
-    return sorted(found, key=lambda each: bool(not each.children()))
+    found = []
+    for each in psutil.Process(service.process.pid).children():
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            found.append((not each.children(), each))
+    return [each for _, each in sorted(found, key=itemgetter(0))]
 
 
 def workers(service: ServiceProcess) -> list[psutil.Process]:
