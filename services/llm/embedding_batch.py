@@ -38,7 +38,7 @@ class EmbeddingBatch:
             return
         try:
             vectors = iter(self._encode([text for texts, _ in wanted for text in texts]))
-        except Exception as error:  # noqa: BLE001 — each turn gets it
+        except Exception as error:
             for _, found in wanted:
                 found.set_exception(error)
             return

@@ -9,7 +9,7 @@ import numpy as np
 from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
 from services.text.sentences import SEMICOLONS, sentences
-from services.text.tokenizer import indexed_text, informative_terms, simplified_text
+from services.text.tokenizer import embedded_text, indexed_text, informative_terms, simplified_text
 from services.text.work_requests import asks_for_work
 
 _RECENT_MESSAGES = 5
@@ -92,7 +92,10 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         return None
     language = language_of([said])
     question = asks(said, language)
-    last = [indexed_text(each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]]
+    # As they are indexed, so that most are embedded already
+    last = [
+        embedded_text(each.role, each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]
+    ]
     share = _context_share(said, question=question) if recent else 0.0
     parts = [part for each in sentences(said, SEMICOLONS) if informative_terms(part := each.text.strip())]
     return Query(
