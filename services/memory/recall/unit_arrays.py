@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from services.memory.recall.growable_array import GrowableArray, GrowableRows
 from services.memory.recall.postings import Postings
 from services.search.ranking import Mask, Overview
+from services.search.sequences import Places
 
 BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING = (1 << bit for bit in range(5))
 """Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
@@ -156,9 +157,13 @@ class UnitArrays:
         """The unit at a place."""
         return _uuid(self._units.values[place])
 
-    def episode_id(self, place: int) -> UUID:
-        """The episode of the unit at a place."""
-        return _uuid(self._episodes.values[place])
+    def unit_ids(self, places: Places) -> list[str]:
+        """The ids of the units at some places."""
+        return _written(self._units.values[places])
+
+    def episode_ids(self, places: Places) -> list[str]:
+        """The ids of their episodes."""
+        return _written(self._episodes.values[places])
 
     def place_of(self, unit_id: UUID) -> int | None:
         """Return the place of a unit; None if it is not in the set."""
@@ -266,3 +271,13 @@ def _halves(unit_id: UUID) -> tuple[int, int]:
 
 def _uuid(halves: NDArray[np.uint64]) -> UUID:
     return UUID(int=int(halves[0]) << _HALF | int(halves[1]))
+
+
+def _written(halves: NDArray[np.uint64]) -> list[str]:
+    # Without an object for each id: a search needs many.
+    digits = halves.astype(">u8").tobytes().hex()
+    return [
+        f"{digits[at : at + 8]}-{digits[at + 8 : at + 12]}-{digits[at + 12 : at + 16]}-"
+        f"{digits[at + 16 : at + 20]}-{digits[at + 20 : at + 32]}"
+        for at in range(0, len(digits), 32)
+    ]
