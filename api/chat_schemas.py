@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from api.schemas import StrictModel
 from services.conversations.values import (
     MAX_IMAGES_BYTES,
     MAX_MESSAGE_CHARACTERS,
@@ -29,20 +30,18 @@ OnConflict = Literal["queue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
 
 
-class EarlierMessageRequest(BaseModel):
+class EarlierMessageRequest(StrictModel):
     """A message that was said before in a temporary conversation."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Literal["user", "assistant"]
     content: Text
     images: Images = Field(default_factory=list)
 
 
-class BudgetRequest(BaseModel):
+class BudgetRequest(StrictModel):
     """What one turn may use; what is not named is not limited."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
 
     model_calls: int | None = Field(None, ge=1, le=MOST_CALLS, description="Calls of the model that answers.")
     seconds: float | None = Field(
@@ -68,11 +67,10 @@ class BudgetReportView(BaseModel):
     )
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(StrictModel):
     """One message of a user in a conversation."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
     )
 

@@ -8,7 +8,7 @@ from fastapi import Path, Request, Response
 from starlette.requests import ClientDisconnect
 
 from api.access import Chatter, ServicesOf
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
 from api.problems import documented
 from api.schemas import Page, answered
@@ -60,12 +60,7 @@ async def add(
         )
 
 
-@router.delete(
-    "/{document_id}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=documented(HTTPStatus.NOT_FOUND),
-)
+@router.delete("/{document_id}", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
 async def remove(
     user_id: Annotated[Id, Path()],
     session_id: Annotated[Id, Path()],

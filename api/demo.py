@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from api.access import Admin, ServicesOf
 from api.console.demo import DEMO_USER, Demo
+from api.json_router import NO_CONTENT
 from api.problems import documented
 from api.request_bodies import JsonRoute
 
@@ -36,12 +37,7 @@ async def load(services: ServicesOf, caller: Admin) -> Any:
     return {"user_id": DEMO_USER, "turns": turns}
 
 
-@router.delete(
-    "",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=documented(HTTPStatus.NOT_FOUND),
-)
+@router.delete("", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
 async def remove(services: ServicesOf, caller: Admin) -> None:
     """Remove the demo with all that came with it."""
     await Demo(services).remove(caller.tenant_id)

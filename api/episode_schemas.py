@@ -4,17 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from api.moments import Moment, PastMoment, Validity
-from api.schemas import MAX_PAGE
+from api.schemas import MAX_PAGE, StrictModel
 from services.conversations.values import Id, SpaceName, no_nul, not_blank
 from services.memory.catalog import CatalogEntry
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, Source, WrittenType
@@ -26,20 +19,16 @@ _MAX_SAID = 12
 Text = Annotated[str, AfterValidator(no_nul), AfterValidator(not_blank)]
 
 
-class SaidRequest(BaseModel):
+class SaidRequest(StrictModel):
     """A preceding message."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Literal["user", "assistant"]
     content: Annotated[str, AfterValidator(no_nul), StringConstraints(max_length=_MAX_QUERY_CHARACTERS)]
     speaker: Annotated[str, AfterValidator(no_nul), StringConstraints(max_length=200)] = ""
 
 
-class EpisodeSearchRequest(BaseModel):
+class EpisodeSearchRequest(StrictModel):
     """A search in a user's memory."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: Annotated[Text, StringConstraints(max_length=_MAX_QUERY_CHARACTERS)]
     top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Episodes at the most.")
@@ -56,10 +45,8 @@ class EpisodeSearchRequest(BaseModel):
     as_of: PastMoment = None
 
 
-class NewEpisodeRequest(BaseModel):
+class NewEpisodeRequest(StrictModel):
     """A memory to write."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: Annotated[Text, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)]
     episode_type: WrittenType = "context"
@@ -77,10 +64,8 @@ class EpisodeView(BaseModel):
     importance: float
 
 
-class EpisodeListQuery(BaseModel):
+class EpisodeListQuery(StrictModel):
     """Filters for a list of episodes."""
-
-    model_config = ConfigDict(extra="forbid")
 
     expert: Id | None = Field(None, description="Name of the expert whose memory it is; unset = all.")
     space: SpaceName | None = Field(None, description="Also those of this space.")
@@ -113,10 +98,8 @@ class WholeEpisodeView(ListedEpisodeView):
     sources: list[Source]
 
 
-class EpisodeChangeRequest(BaseModel):
+class EpisodeChangeRequest(StrictModel):
     """A change of a written memory; fields that are not given stay."""
-
-    model_config = ConfigDict(extra="forbid")
 
     content: Annotated[Text, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)] | None = None
     importance: float | None = Field(None, ge=0, le=1)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query
 from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
@@ -18,7 +18,7 @@ from api.episode_schemas import (
     NewEpisodeRequest,
     WholeEpisodeView,
 )
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.long_json import item_list
 from api.moments import validity_fields
 from api.paging import cursor_of, next_of
@@ -125,11 +125,7 @@ async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, c
     }
 
 
-@router.delete(
-    "/{episode_id}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-)
+@router.delete("/{episode_id}", **NO_CONTENT)
 async def remove(
     user_id: User,
     episode_id: UUID,

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import json_router
 from api.moments import Moment
 from api.paging import After, Limit, cursor_of, next_of
-from api.schemas import Page, answered
+from api.schemas import Page, StrictModel, answered
 from services.conversations.values import Id, SpaceName, Text
 from services.errors import InvalidInput
 from services.memory.content import SECTION_PATTERN
@@ -25,22 +25,18 @@ router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 User = Annotated[Id, Path()]
 
 
-class ValueRequest(BaseModel):
+class ValueRequest(StrictModel):
     """A single value of core memory."""
-
-    model_config = ConfigDict(extra="forbid")
 
     section: str = Field(pattern=SECTION_PATTERN)
     field: str = Field(min_length=1, max_length=200, description="Of what is nested, the names joined by dots.")
     text: str = Field(min_length=1, max_length=4096)
 
 
-class ErasureRequest(BaseModel):
+class ErasureRequest(StrictModel):
     """What to forget: one of `message_id`, `episode_id`, `value`, `conversation_id`, `day`, `since`, `topic`."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"topic": "my asthma", "preview": True}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"topic": "my asthma", "preview": True}]})
 
     message_id: UUID | None = Field(None, description="With a message of the user its answer goes, too.")
     episode_id: UUID | None = None

@@ -4,21 +4,18 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import json_router
-from api.schemas import Page, answered
+from api.json_router import NO_CONTENT, json_router
+from api.schemas import Page, StrictModel, answered
 from services.memory.removal.exclusions import Exclusion
 
 router = json_router("/api/v1/conversations/{conversation_id}/exclusions", "conversations", HTTPStatus.NOT_FOUND)
 
 
-class ExclusionRequest(BaseModel):
+class ExclusionRequest(StrictModel):
     """A memory or a message to exclude."""
-
-    model_config = ConfigDict(extra="forbid")
 
     what: UUID = Field(description="Id of a memory (`memory_id` or `episode_id` elsewhere), or of a message.")
 
@@ -44,11 +41,7 @@ async def exclude(
     return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what, user=caller.user_id)
 
 
-@router.delete(
-    "/{exclusion_id}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-)
+@router.delete("/{exclusion_id}", **NO_CONTENT)
 async def use_again(conversation_id: UUID, exclusion_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Use it again, from the conversation's next turn on."""
     await services.memory.exclusions.remove(caller.tenant_id, conversation_id, exclusion_id, user=caller.user_id)

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from typing_extensions import TypedDict
 
 from api.expert_schemas import Budget, Model, PartsOff, SystemPrompt
-from api.schemas import Answer
+from api.schemas import Answer, StrictModel
 from services.conversations.values import Id, Name, no_nul
 from services.experiments.report import VariantReport
 
@@ -27,10 +27,8 @@ class VariantSettingsRequest(TypedDict, total=False):
     system_prompt: SystemPrompt
 
 
-class VariantRequest(BaseModel):
+class VariantRequest(StrictModel):
     """One of the ways that are compared."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Name
     weight: float = Field(1.0, gt=0, le=1_000_000, allow_inf_nan=False, description="Relative to the others'.")
@@ -48,11 +46,10 @@ ExpertNames = Annotated[
 Share = Annotated[float, Field(gt=0, le=1, description="Share of the users who take part.")]
 
 
-class ExperimentRequest(BaseModel):
+class ExperimentRequest(StrictModel):
     """An experiment to draft."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {

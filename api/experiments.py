@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Body, Path, Response
+from fastapi import Body, Path
 
 from api.access import Admin, ServicesOf
 from api.experiment_schemas import (
@@ -12,7 +12,7 @@ from api.experiment_schemas import (
     ExperimentRequest,
     ExperimentView,
 )
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Page
@@ -58,12 +58,7 @@ async def change(
     return await services.experiments.change(caller.tenant_id, name, changed)
 
 
-@router.delete(
-    "/{name}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=_NOT_FOUND | _CONFLICT,
-)
+@router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
 async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
     """Remove an experiment; 409 while it runs."""
     await services.experiments.delete(caller.tenant_id, name)

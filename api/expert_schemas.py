@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
+from api.schemas import StrictModel
 from services.context.features import FEATURES
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
 from services.conversations.values import Name, no_nul, not_blank
@@ -61,11 +62,10 @@ _THRESHOLD = "The part of the window from which on older messages are shortened,
 _MESSAGES = "How many messages are shortened at once, at the least."
 
 
-class ExpertRequest(BaseModel):
+class ExpertRequest(StrictModel):
     """An expert to create."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"name": "film-critic", "system_prompt": "You are a film critic."}]},
     )
 

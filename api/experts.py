@@ -3,11 +3,11 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Body, Path, Query, Response
+from fastapi import Body, Path, Query
 
 from api.access import Admin, Chatter, ServicesOf
 from api.expert_schemas import ExpertChangeRequest, ExpertPromptView, ExpertRequest
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Page, answered
@@ -68,12 +68,7 @@ async def change(
     return await services.experts.update(caller.tenant_id, name, changed)
 
 
-@router.delete(
-    "/{name}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=_NOT_FOUND | _CONFLICT,
-)
+@router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
 async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
     """Remove an expert; 409 if it has conversations, or is `default`."""
     await services.experts.delete(caller.tenant_id, name)

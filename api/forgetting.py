@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.access import MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
 from api.json_router import json_router
+from api.schemas import StrictModel
 from services.conversations.values import Id, SpaceName, Text
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
@@ -16,10 +17,10 @@ from services.memory.operations import Trigger
 router = json_router("/api/v1/users/{user_id}/memory", "memory", HTTPStatus.NOT_FOUND)
 
 
-class ForgetRequest(BaseModel):
+class ForgetRequest(StrictModel):
     """What to forget."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"what": "that I have diabetes"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"what": "that I have diabetes"}]})
 
     what: Text = Field(description="Its description, in the user's words.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")

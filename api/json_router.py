@@ -1,9 +1,9 @@
 """Makes the routers of the JSON API."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Response
 from fastapi.requests import HTTPConnection
 
 from api.access import caller_of
@@ -12,6 +12,9 @@ from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.errors import CallerError
+
+NO_CONTENT: dict[str, Any] = {"status_code": HTTPStatus.NO_CONTENT, "response_class": Response}
+"""Arguments of a route whose answer is empty; the default response would name a content type."""
 
 
 def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:

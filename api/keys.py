@@ -10,19 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from api.access import Admin, ServicesOf
 from api.json_router import json_router
 from api.problems import documented
-from api.schemas import Page
+from api.schemas import Page, StrictModel
 from services.conversations.values import Id
 from services.identity.caller import Scope
 
 router = json_router("/api/v1/keys", "keys")
 
 
-class KeyRequest(BaseModel):
+class KeyRequest(StrictModel):
     """A key to make."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"name": "web", "scopes": ["chat"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "web", "scopes": ["chat"]}]})
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(description="What it is for.")
     scopes: list[Scope] = Field(min_length=1)

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from api.access import Admin, Chatter, ServicesOf
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.knowledge_schemas import (
     BaseChangeRequest,
     BaseRequest,
@@ -87,12 +87,7 @@ async def change(
     return await services.knowledge.bases.update(caller.tenant_id, prefix, changed)
 
 
-@router.delete(
-    "/{prefix}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=_NOT_FOUND,
-)
+@router.delete("/{prefix}", **NO_CONTENT, responses=_NOT_FOUND)
 async def delete(prefix: OfBase, services: ServicesOf, caller: Admin) -> None:
     """Remove a knowledge base with its documents."""
     await services.knowledge.bases.delete(caller.tenant_id, prefix)
@@ -156,12 +151,7 @@ async def ingest(
     return taken
 
 
-@router.delete(
-    "/{prefix}/documents/{document_id}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=_NOT_FOUND,
-)
+@router.delete("/{prefix}/documents/{document_id}", **NO_CONTENT, responses=_NOT_FOUND)
 async def delete_document(prefix: OfBase, document_id: UUID, services: ServicesOf, caller: Admin) -> None:
     """Remove a document."""
     known = services.knowledge.documents

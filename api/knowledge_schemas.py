@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
+from api.schemas import StrictModel
 from services.conversations.values import Id, Text, no_nul, not_blank
 from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN
 from state.conversation import AgentType
@@ -49,18 +50,17 @@ Handler = Annotated[
 ]
 
 
-class BaseRequest(BaseModel):
+class BaseRequest(StrictModel):
     """A knowledge base to create."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"prefix": "handbook", "description": "The handbook of our staff."}]},
     )
 
     prefix: Prefix = Field(description="Its name, in messages as `kb_prefix`; it cannot be changed.")
     description: Description
-    keywords: Keywords = []
-    questions: Questions = []
+    keywords: Keywords = Field(default_factory=list)
+    questions: Questions = Field(default_factory=list)
     system_prompt: SystemPrompt = ""
     handler: Handler = None
 
@@ -92,10 +92,8 @@ class BaseView(BaseModel):
     updated_at: datetime
 
 
-class KnowledgeQuery(BaseModel):
+class KnowledgeQuery(StrictModel):
     """A question to a knowledge base."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: Text
     top_k: int = Field(5, ge=1, le=MAX_FOUND)

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
 from api.json_router import json_router
 from api.moments import Validity, validity_fields
-from api.schemas import Page
+from api.schemas import Page, StrictModel
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput, NotFound
@@ -49,10 +49,8 @@ async def memories(
     return {"items": items, "next": f"{last.since.isoformat()}~{last.id}" if last else None}
 
 
-class Whose(BaseModel):
+class Whose(StrictModel):
     """Whose memory of the user is meant."""
-
-    model_config = ConfigDict(extra="forbid")
 
     expert: str = "default"
     space: SpaceName | None = None

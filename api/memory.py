@@ -5,10 +5,10 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Depends, Path, Query, Response
+from fastapi import Depends, Path, Query
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
@@ -95,11 +95,7 @@ async def replace(
     return (await _views(services, owner, [block]))[0]
 
 
-@router.delete(
-    "/core-memory/{section}",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-)
+@router.delete("/core-memory/{section}", **NO_CONTENT)
 async def forget(owner: WrittenOwner, section: Section, services: ServicesOf) -> None:
     """Remove a section, with its history."""
     await services.memory.core.forget(owner, section, _BY_USER)
@@ -190,12 +186,7 @@ async def settle(
     return {"accepted": body.accept, "change": change}
 
 
-@router.post(
-    "/memory-proposals/{proposal_id}/undo",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-    responses=documented(HTTPStatus.CONFLICT),
-)
+@router.post("/memory-proposals/{proposal_id}/undo", **NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
 async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from api.chat_schemas import MemoryChangeView
 from api.episode_schemas import Text
 from api.moments import Validity
-from api.schemas import Answer
+from api.schemas import Answer, StrictModel
 from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS
@@ -64,10 +64,10 @@ class CoreMemoryRequest(BaseModel):
     )
 
 
-class PinRequest(BaseModel):
+class PinRequest(StrictModel):
     """A value of a section to pin or unpin."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"field": "allergies"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"field": "allergies"}]})
 
     field: Annotated[Text, StringConstraints(max_length=200)] = Field(
         description="Its field; what is nested has a path of names, such as `work.place`."
@@ -84,10 +84,10 @@ class RollbackRequest(BaseModel):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
-class SettlementRequest(BaseModel):
+class SettlementRequest(StrictModel):
     """What the user decides."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"accept": True}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"accept": True}]})
 
     accept: bool
 
@@ -99,12 +99,10 @@ class SettledView(BaseModel):
     change: MemoryChangeView | None = Field(description="Of one that was accepted and is not about two memories.")
 
 
-class MemoryQuestionRequest(BaseModel):
+class MemoryQuestionRequest(StrictModel):
     """A question about the user."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"question": "What is my dog called?"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"question": "What is my dog called?"}]})
 
     question: Annotated[Text, StringConstraints(max_length=MAX_QUESTION_CHARACTERS)] | None = Field(
         None, description="null = what is known about the user at all."

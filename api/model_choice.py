@@ -5,12 +5,12 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from api.access import Admin, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.schemas import Answer, answered
+from api.schemas import Answer, StrictModel, answered
 from services.errors import Conflict, Forbidden
 from services.identity.tenants import DEFAULT_TENANT
 from services.llm.model_choice import Offered, Tried, models_of, try_model
@@ -51,10 +51,8 @@ class ModelView(Answer):
     providers: list[Provider] = Field(description="Well-known ones; others are typed in.")
 
 
-class Endpoint(BaseModel):
+class Endpoint(StrictModel):
     """An endpoint to be asked for its models."""
-
-    model_config = ConfigDict(extra="forbid")
 
     base_url: str = Field(pattern=r"^https?://[^\s]+$", max_length=2_000)
     api_key: str | None = Field(None, min_length=1, max_length=2_000)

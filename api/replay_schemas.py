@@ -4,9 +4,10 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from api.explanation_schemas import SectionView
+from api.schemas import StrictModel
 from graph.turns.requests import ReplayRequest
 from services.conversations.values import Id
 
@@ -14,10 +15,8 @@ _MOST_SECTIONS = 30
 _MOST_LEFT_OUT = 50
 
 
-class ReplayBody(BaseModel):
+class ReplayBody(StrictModel):
     """How a turn is asked again."""
-
-    model_config = ConfigDict(extra="forbid")
 
     memory: Literal["then", "now"] = Field(
         "then", description="The prompt as it was sent (then), or made of what memory holds today (now)."

@@ -3,13 +3,13 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from api.access import Admin, ServicesOf
 from api.json_router import json_router
 from api.paging import Limit
 from api.problems import documented
-from api.schemas import Page, answered
+from api.schemas import Page, StrictModel, answered
 from services.memory.removal.expiry import RetentionReport, StoredReport
 from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
 
@@ -20,10 +20,10 @@ router = json_router("/api/v1/retention", "retention")
 Days = Annotated[int, Field(ge=1, le=LONGEST_DAYS)]
 
 
-class RetentionRulesView(BaseModel):
+class RetentionRulesView(StrictModel):
     """For how many days each kind is kept; null = as long as the service keeps it anyway."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"messages": 365, "turns": 30}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"messages": 365, "turns": 30}]})
 
     messages: Days | None = Field(None, description="Conversations in which nothing was said since.")
     turns: Days | None = Field(None, description="Prompts, reports and requests of turns.")
@@ -35,10 +35,10 @@ class RetentionRulesView(BaseModel):
         return {kind: getattr(self, kind) for kind in KINDS}
 
 
-class RunRequest(BaseModel):
+class RunRequest(StrictModel):
     """How long a run may take."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"seconds": 20}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"seconds": 20}]})
 
     seconds: float = Field(20.0, gt=0, le=_LONGEST_RUN_S)
 

@@ -15,6 +15,12 @@ MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 MAX_PAGE = 200
 
 
+class StrictModel(BaseModel):
+    """What a request holds; fields that are not known here are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class Answer(BaseModel):
     """An answer that holds records of services; the docstrings of their attributes describe the fields."""
 

@@ -3,8 +3,9 @@
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from api.schemas import StrictModel
 from services.conversations.values import SpaceName
 
 SpaceQuery = Annotated[
@@ -14,10 +15,8 @@ SpaceQuery = Annotated[
 """Whose memory is read or changed: that of a space, or what all spaces of the user share."""
 
 
-class SpaceChange(BaseModel):
+class SpaceChange(StrictModel):
     """What is to change about a space."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: SpaceName = Field(description="The new name, which no other space of the user has.")
 

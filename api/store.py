@@ -6,11 +6,11 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from api.access import KnownCaller, ServicesOf
 from api.json_router import json_router
-from api.schemas import Answer
+from api.schemas import Answer, StrictModel
 from services.conversations.values import Id, SpaceName
 from services.store import model
 
@@ -22,11 +22,7 @@ router = json_router("/api/v1/store", "store", HTTPStatus.NOT_FOUND)
 Labels = Annotated[list[str], Field(max_length=32)]
 
 
-class _Operation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class GetOperation(_Operation):
+class GetOperation(StrictModel):
     """Read one item; the result is the item, or null."""
 
     op: Literal["get"]
@@ -38,7 +34,7 @@ class GetOperation(_Operation):
         return model.Get(self.namespace, self.key, self.refresh_ttl)
 
 
-class PutOperation(_Operation):
+class PutOperation(StrictModel):
     """Store an item in the place of what is there; the result is null."""
 
     op: Literal["put"]
@@ -54,11 +50,11 @@ class PutOperation(_Operation):
         return model.Put(self.namespace, self.key, self.value, self.index, self.ttl)
 
 
-class SearchOperation(_Operation):
+class SearchOperation(StrictModel):
     """Find items below a prefix; the result is a list of items, best first, or newest first without a query."""
 
     op: Literal["search"]
-    namespace_prefix: Labels = []
+    namespace_prefix: Labels = Field(default_factory=list)
     query: str | None = Field(None, max_length=8_000)
     filter: dict[str, Any] | None = Field(
         None, description="Equal values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`."
@@ -72,7 +68,7 @@ class SearchOperation(_Operation):
         return model.Search(**values)
 
 
-class ListNamespacesOperation(_Operation):
+class ListNamespacesOperation(StrictModel):
     """List namespaces that have items; the result is a list of lists of labels."""
 
     op: Literal["list_namespaces"]
@@ -91,10 +87,8 @@ AnyOperation = Annotated[
 ]
 
 
-class BatchRequest(BaseModel):
+class BatchRequest(StrictModel):
     """Operations on the items of one user, or of one of their spaces."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: Id
     space: SpaceName | None = Field(None, description="Null = items that belong to no space.")

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from api.chat_schemas import MemoryChangeView, SourceView
-from api.schemas import Answer
+from api.schemas import Answer, StrictModel
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import TurnStatus
@@ -27,19 +27,17 @@ Title = Annotated[
 Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
 
 
-class ApprovalRequest(BaseModel):
+class ApprovalRequest(StrictModel):
     """A user's answer to the question whether a tool may be called."""
-
-    model_config = ConfigDict(extra="forbid")
 
     approval_id: UUID = Field(description="Of the event `approval`.")
     approved: bool
 
 
-class FeedbackRequest(BaseModel):
+class FeedbackRequest(StrictModel):
     """A user's opinion of an answer."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"rating": "up"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rating": "up"}]})
 
     rating: Rating | Literal[1, -1] = Field(description="up or down; 1 and -1 are the same.")
     comment: Comment | None = Field(None, description=f"1 to {MAX_COMMENT_CHARACTERS} characters.")
@@ -116,10 +114,10 @@ class TurnView(Answer):
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
 
 
-class ConversationRequest(BaseModel):
+class ConversationRequest(StrictModel):
     """A change of a conversation; fields that are not given stay."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"title": "Bread", "pinned": True}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"title": "Bread", "pinned": True}]})
 
     title: Title | None = Field(None, description=f"1 to {LONGEST_TITLE} characters.")
     pinned: bool | None = None

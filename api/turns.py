@@ -5,11 +5,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header
 from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
 from api.explanation_schemas import ExplanationView, shown_item_view
+from api.json_router import NO_CONTENT
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.replay_schemas import ReplayBody, ReplayView
@@ -169,11 +170,7 @@ async def feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     return await services.feedback.get(caller.tenant_id, turn_id, user=caller.user_id)
 
 
-@router.delete(
-    "/{turn_id}/feedback",
-    status_code=HTTPStatus.NO_CONTENT,
-    response_class=Response,  # the default one would name a content type
-)
+@router.delete("/{turn_id}/feedback", **NO_CONTENT)
 async def withdraw_feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> None:
     """Withdraw the feedback on a turn."""
     await services.feedback.delete(caller.tenant_id, turn_id, user=caller.user_id)

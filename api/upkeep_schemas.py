@@ -5,16 +5,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.schemas import Answer
+from api.schemas import Answer, StrictModel
 from services.memory.upkeep.policy import Fading, Handling, UpkeepPolicy
 from services.memory.upkeep.run import FadingMemory
 
 
-class PolicyView(BaseModel):
+class PolicyView(StrictModel):
     """A tenant's policy of upkeep."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"fading": "archive", "fading_days": 180, "fading_importance": 0.3}]},
     )
 
@@ -39,10 +38,8 @@ class PolicyView(BaseModel):
         return cls(**vars(policy))
 
 
-class FadingQuery(BaseModel):
+class FadingQuery(StrictModel):
     """Figures to try in place of the tenant's policy; those not given are the policy's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     fading: Literal["archive", "remove"] | None = Field(None, description="What becomes of the memories.")
     fading_days: int | None = Field(None, ge=1, le=36_500, description="Days without use.")

@@ -3,8 +3,9 @@
 from datetime import date, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
+from api.schemas import StrictModel
 from services.conversations.values import Locale, TimeZone, no_nul
 
 Name = Annotated[
@@ -38,10 +39,8 @@ class DailySummaryPage(BaseModel):
     next: str | None
 
 
-class UserRequest(BaseModel):
+class UserRequest(StrictModel):
     """A change of a user; fields that are not given stay."""
-
-    model_config = ConfigDict(extra="forbid")
 
     timezone: TimeZone | None = Field(None, description="IANA name or offset: in which their days are.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN; null = none.")

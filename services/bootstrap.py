@@ -158,7 +158,6 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
-        DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)

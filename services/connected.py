@@ -36,7 +36,6 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
-        DatabaseUnavailable: the database does not answer.
     """
     database = make_database(settings, engines.database_url, engines.direct_url)
     stack.push_async_callback(database.close)

@@ -112,7 +112,6 @@ async def migrate_if_owner(engines: Engines) -> None:
 
     Raises:
         ConfigurationError: the service's role is missing.
-        DatabaseUnavailable: the database does not answer.
     """
     if engines.owner_url:
         await asyncio.to_thread(migrate, engines.owner_url, role_of(engines.database_url))
@@ -124,7 +123,6 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
-        DatabaseUnavailable: the database does not answer.
     """
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:

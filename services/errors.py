@@ -19,7 +19,8 @@
     ├── BadModelOutput          a model answered, but not what it was asked for
     └── ConfigurationError      the operator can fix it; stops the start
 
-Anything else that is raised is a defect of ours. `api/problems.py` maps these to HTTP.
+Anything else that is raised is a defect of ours. `api/problems.py` maps these to HTTP. Whatever reads or writes
+the database may raise `DatabaseUnavailable`: docstrings name it only where there is more to say about it.
 """
 
 from typing import ClassVar, Literal

@@ -115,11 +115,7 @@ class IndexRebuild:
         return counts
 
     async def count(self) -> tuple[int, int]:
-        """Count the episodes and passages to index.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Count the episodes and passages to index."""
         return await self._memory.indexing.count(), await self._knowledge.indexing.count()
 
     def _is_noted(self) -> bool:

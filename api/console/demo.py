@@ -131,7 +131,6 @@ class Demo:
 
         Raises:
             NotFound: it is not loaded.
-            DatabaseUnavailable: the database does not answer.
         """
         services, demo = self._services, self._demo
         await services.erasure.user(tenant_id, DEMO_USER)

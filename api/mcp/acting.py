@@ -49,7 +49,6 @@ class Acting:
 
         Raises:
             Forbidden, NotFound, ToolError: as `user`, and where there is no such expert.
-            DatabaseUnavailable: the database does not answer.
         """
         user = self.user("memory:read")
         try:
@@ -63,7 +62,6 @@ class Acting:
 
         Raises:
             Forbidden, NotFound, ToolError: as `reads`, and where memory is switched off.
-            DatabaseUnavailable: the database does not answer.
         """
         user = self.user("memory:write")
         settings, tenant_id = self.services.settings, self.caller.tenant_id

@@ -86,7 +86,6 @@ class Reconciliation:
             InvalidInput: the conversation belongs to another model or space, the idempotency key to another
                 message, or a message of the history is not accepted.
             Conflict: the conversation keeps changing meanwhile.
-            DatabaseUnavailable: the database does not answer.
         """
         resent = _digests_of(request)
         conversation, session = await self._find(request, resent, ids)

@@ -18,7 +18,6 @@ async def forget_core_memory(database: Database, cache: CoreMemoryCache) -> None
 
     Raises:
         Unavailable: Redis does not answer.
-        DatabaseUnavailable: the database does not answer.
     """
     for tenant_id in await database.tenants():
         owners: list[tuple[UUID, list[UUID]]] = await database.fetch(

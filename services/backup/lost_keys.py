@@ -16,11 +16,7 @@ WHERE u.tenant_id = %(tenant_id)s AND m.content <> '' ORDER BY u.external_id, m.
 
 
 async def users_without_their_words(database: Database) -> list[str]:
-    """Return the names of the users of all tenants whose messages cannot be opened; none without encryption.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
-    """
+    """Return the names of the users of all tenants whose messages cannot be opened; none without encryption."""
     lost: list[str] = []
     for tenant_id in await database.tenants() if database.vault is not None else ():
         said = await database.fetch(tenant_id, _SAID, {"tenant_id": tenant_id}, tuple_row)

@@ -97,11 +97,7 @@ class Experiments:
         self._database = database
 
     async def page(self, tenant_id: UUID, *, after: str | None = None, limit: int) -> list[Experiment]:
-        """Experiments by name, behind the name `after`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Experiments by name, behind the name `after`."""
         values = {"tenant_id": tenant_id, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(Experiment))
 
@@ -110,7 +106,6 @@ class Experiments:
 
         Raises:
             NotFound: the tenant has none of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "name": name}
         found = await self._database.fetch(tenant_id, _GET, values, class_row(Experiment))
@@ -124,7 +119,6 @@ class Experiments:
         Raises:
             InvalidInput: variants share a name, or there is no such expert.
             Conflict: there is an experiment of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {
             **vars(new),
@@ -153,7 +147,6 @@ class Experiments:
             NotFound: the tenant has none of this name.
             InvalidInput: variants share a name, or there is no such expert.
             Conflict: it was started before, or another one that runs varies the same setting.
-            DatabaseUnavailable: the database does not answer.
         """
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(_LOCK, {"tenant_id": tenant_id})
@@ -180,7 +173,6 @@ class Experiments:
         Raises:
             NotFound: the tenant has none of this name.
             Conflict: it runs.
-            DatabaseUnavailable: the database does not answer.
         """
         statement: LiteralString = """
             DELETE FROM experiments WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND status <> 'running'

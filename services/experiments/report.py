@@ -110,7 +110,6 @@ class ExperimentReports:
 
         Raises:
             NotFound: the tenant has none of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         experiment = await self._experiments.get(tenant_id, name)
         values = {"tenant_id": tenant_id, "experiment_id": str(experiment.id)}

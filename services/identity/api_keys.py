@@ -133,7 +133,6 @@ class ApiKeys:
 
         Raises:
             Unauthenticated: it is unknown or revoked.
-            DatabaseUnavailable: the database does not answer.
         """
         if (match := _FORM.fullmatch(key)) is None:
             raise Unauthenticated(_REFUSAL)

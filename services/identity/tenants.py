@@ -112,7 +112,6 @@ async def user_id_of(database: Database, tenant_id: UUID, user: str) -> UUID:
 
     Raises:
         NotFound: the tenant has no such user.
-        DatabaseUnavailable: the database does not answer.
     """
     found = await database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
     if not found:

@@ -240,11 +240,7 @@ class JobQueue:
                 await self.defer(connection, task_name, tenant_id=job.tenant_id, delay_s=delay_s, **ids)
 
     async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
-        """Remove the records of a frequent periodic task's earlier runs.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Remove the records of a frequent periodic task's earlier runs."""
         await self.records.remove_older(name, _id_of(context))
 
     def start_worker(self) -> None:

@@ -167,11 +167,7 @@ class JobRecords:
         self._clock = ClockWatch(settles_s=settles_s)
 
     async def state(self) -> QueueState:
-        """Return the state of the queue.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the state of the queue."""
         async with (
             self._connection() as connection,
             connection.cursor(row_factory=class_row(QueueState)) as cursor,
@@ -181,11 +177,7 @@ class JobRecords:
         return found
 
     async def count_failure(self, job_id: int, reason: str) -> int | None:
-        """Record a failure; return the number of the job's failures, None if the job no longer exists.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Record a failure; return the number of the job's failures, None if the job no longer exists."""
         async with self._connection() as connection:
             cursor = await connection.execute(_COUNT_FAILURE, {"job_id": job_id, "reason": reason})
             row = await cursor.fetchone()
@@ -202,9 +194,6 @@ class JobRecords:
 
         Returns:
             The names of their tasks.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         names: list[str] = []
         async with self._connection() as connection:
@@ -222,31 +211,19 @@ class JobRecords:
         return names
 
     async def bring_forward(self, *, longest_delay_s: float) -> None:
-        """Let jobs run now that would wait longer than any is delayed, as the clock was set back.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Let jobs run now that would wait longer than any is delayed, as the clock was set back."""
         async with self._connection() as connection:
             await connection.execute(_BRING_FORWARD, {"longest_delay_s": longest_delay_s})
 
     async def remove_older(self, task: str, job_id: int) -> None:
-        """Remove the task's succeeded jobs that are older than this one.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Remove the task's succeeded jobs that are older than this one."""
         async with self._connection() as connection:
             await connection.execute(_REMOVE_OLDER, {"task": task, "job_id": job_id})
 
     async def page(
         self, tenant_id: UUID, *, status: JobStatus | None, after: int | None, limit: int
     ) -> list[StoredJob]:
-        """Return jobs of the tenant, newest first; those without a tenant belong to the default tenant.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return jobs of the tenant, newest first; those without a tenant belong to the default tenant."""
         values = {"tenant_id": tenant_id, "status": status, "after": after, "limit": limit, "job_id": None}
         return await self._database.fetch(tenant_id, _JOBS, values, class_row(StoredJob))
 
@@ -256,7 +233,6 @@ class JobRecords:
         Raises:
             NotFound: the tenant has no such job.
             Conflict: it has not failed, or an equal one is waiting already.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "job_id": job_id}
         try:

@@ -36,11 +36,7 @@ class RunningJob:
     _database: Database = field(repr=False)
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
-        """Open a transaction that sees only the job's tenant; commit at the end.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
-        """
+        """Open a transaction that sees only the job's tenant; commit at the end."""
         return self._database.tenant(self.tenant_id, statement_s=UNHURRIED_S)
 
 

@@ -80,11 +80,7 @@ class KnowledgeBases:
         self._jobs = jobs
 
     async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Base]:
-        """Bases of the tenant in the order of their prefixes, after the prefix `after`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Bases of the tenant in the order of their prefixes, after the prefix `after`."""
         values = {"tenant_id": tenant_id, "prefix": None, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
 
@@ -93,7 +89,6 @@ class KnowledgeBases:
 
         Raises:
             NotFound: the tenant has none of this prefix.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "prefix": prefix, "after": None, "limit": 1}
         return only(prefix, await self._database.fetch(tenant_id, _BASES, values, class_row(Base)))
@@ -104,7 +99,6 @@ class KnowledgeBases:
         Raises:
             InvalidInput: the prefix is none, the system prompt is too long, or there is no such handler.
             Conflict: the tenant has one of this prefix.
-            DatabaseUnavailable: the database does not answer.
         """
         if not _PREFIX.fullmatch(new.prefix):
             raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
@@ -128,7 +122,6 @@ class KnowledgeBases:
         Raises:
             InvalidInput: the system prompt is too long, or there is no such handler.
             NotFound: the tenant has none of this prefix.
-            DatabaseUnavailable: the database does not answer.
         """
         _check_system_prompt(change.get("system_prompt", ""))
         _check_handler(change.get("handler"))
@@ -151,7 +144,6 @@ class KnowledgeBases:
 
         Raises:
             NotFound: the tenant has none of this prefix.
-            DatabaseUnavailable: the database does not answer.
         """
         async with self._database.tenant(tenant_id) as connection:
             values = {"tenant_id": tenant_id, "prefix": prefix}

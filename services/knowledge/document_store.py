@@ -82,11 +82,7 @@ class DocumentStore:
         self._jobs = jobs
 
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID | None:
-        """Return the id of a base, or None if the tenant has none with this prefix.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer. The others of this class raise it, too.
-        """
+        """Return the id of a base, or None if the tenant has none with this prefix."""
         values = {"tenant_id": tenant_id, "prefix": prefix}
         rows = await self._database.fetch(tenant_id, _BASE, values, tuple_row)
         return rows[0][0] if rows else None

@@ -42,7 +42,6 @@ class Documents:
 
         Raises:
             NotFound: the tenant has none of this prefix.
-            DatabaseUnavailable: the database does not answer. The others of this class raise it, too.
         """
         if (base_id := await self._store.base_id(tenant_id, prefix)) is None:
             raise NotFound(f"There is no knowledge base {prefix!r}.")

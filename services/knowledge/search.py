@@ -154,9 +154,6 @@ class KnowledgeSearch:
             vector: its embedding, if that is known already.
             agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
             limit: how many passages at the most.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         about = {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix or "all"}
         with span(f"retrieval {prefix or 'of all bases'}", about) as current:

@@ -99,7 +99,6 @@ class Reflection:
         conversation was retracted meanwhile.
 
         Raises:
-            DatabaseUnavailable: the database does not answer.
             ModelFailed: the model did not answer.
             Unavailable: it is left alone for a moment.
         """

@@ -121,7 +121,6 @@ class Store:
 
         Raises:
             InvalidInput: a namespace, a key, a value or a filter is not accepted; nothing was done.
-            DatabaseUnavailable: the database does not answer.
         """
         writes = {
             (joined(each.namespace), checked_key(each.key)): each for each in operations if isinstance(each, Put)

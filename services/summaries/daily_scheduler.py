@@ -91,9 +91,6 @@ class DailyScheduler:
         """Defer jobs for every day whose summary is due, of all tenants; return how many days.
 
         While another process does the same there is nothing to do.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         async with self._database.only_one(DAILY_ROUND) as alone:
             tenants = await self._database.tenants() if alone else []
@@ -103,9 +100,6 @@ class DailyScheduler:
         """The newest days with messages, oldest first, with summaries as fresh as possible.
 
         Those of a few days that are missing or stale are made now, if it does not take long; the others by a job.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         days = (await self._daily.days(owner, start, end, timezone))[-newest:]
         missing = [day for day in days if day.fresh is None]
@@ -120,11 +114,7 @@ class DailyScheduler:
         return days
 
     async def summarise_later(self, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
-        """Defer a job that summarises the days of these visits, unless one is waiting already.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Defer a job that summarises the days of these visits, unless one is waiting already."""
         if visit_ids and self.is_on:
             async with self._database.tenant(tenant_id) as connection:
                 await defer_days(self._jobs, connection, tenant_id, visit_ids)

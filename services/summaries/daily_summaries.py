@@ -55,11 +55,7 @@ class DailySummaries:
         self._writer = writer
 
     async def days(self, owner: Owner, start: date, end: date, timezone: str) -> list[Day]:
-        """The days from `start` to `end`, in that zone, on which a visit began, oldest first; one round trip.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """The days from `start` to `end`, in that zone, on which a visit began, oldest first; one round trip."""
         stored, visits = await self.store.days(owner, start, end, *bounds(start, end, timezone))
         by_date: Mapping[date, StoredDay] = {day.date: day for day in stored}
         by_day: dict[date, list[DayVisit]] = defaultdict(list)
@@ -68,11 +64,7 @@ class DailySummaries:
         return [Day(day, found, by_date.get(day)) for day, found in sorted(by_day.items())]
 
     async def past_days(self, tenant_id: UUID, now: datetime) -> list[tuple[Owner, date, str]]:
-        """Every day of a tenant's users that is over and on which a visit began, with the user's zone.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Every day of a tenant's users that is over and on which a visit began, with the user's zone."""
         found = []
         for owner, timezone in await self.store.owners(tenant_id):
             today = local_day(now, timezone)
@@ -90,7 +82,6 @@ class DailySummaries:
             ModelFailed: the model did not answer; the day stays as it was.
             BadModelOutput: what it answered is no summary, twice; the day stays as it was.
             Conflict: something said on it was retracted again and again meanwhile; the day stays as it was.
-            DatabaseUnavailable: the database does not answer.
         """
         with authoring():
             for _ in range(RETRIES):

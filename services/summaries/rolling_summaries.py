@@ -70,7 +70,6 @@ class RollingSummaries:
             ModelFailed: the model did not answer; the summary stays as it was.
             BadModelOutput: the model answered no summary, twice; the summary stays as it was.
             Conflict: others changed the conversation, or its summary, again and again.
-            DatabaseUnavailable: the database does not answer.
         """
         conversation = _Conversation(tenant_id, conversation_id)
         for attempt in range(_RETRIES + 1):

@@ -104,7 +104,6 @@ class TopicArchive:
             ModelFailed: the model did not answer; nothing was archived.
             BadModelOutput: the model's answer is wrong, twice; nothing was archived.
             Conflict: something in the conversation was retracted again and again meanwhile.
-            DatabaseUnavailable: the database does not answer.
         """
         with authoring():
             for _ in range(_RETRIES):

@@ -38,7 +38,6 @@ class VisitSummaries:
             Conflict: something in its conversation was retracted meanwhile; what it was about is not to be told.
             ModelFailed: the model did not answer.
             BadModelOutput: what it answered is no summary, twice.
-            DatabaseUnavailable: the database does not answer.
         """
         if visit.is_summarised and visit.summary:
             return WrittenSummary.model_construct(summary=visit.summary, key_topics=visit.key_topics)
@@ -68,7 +67,6 @@ class VisitSummaries:
             Conflict: something in its conversation was retracted again and again meanwhile.
             ModelFailed: the model did not answer.
             BadModelOutput: what it answered is no summary, twice.
-            DatabaseUnavailable: the database does not answer.
         """
         for left in reversed(range(RETRIES + 1)):
             visit = await self._store.visit(tenant_id, visit_id)

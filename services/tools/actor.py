@@ -38,7 +38,6 @@ async def note_search(
     """Log that the turn searched, unless it is temporary.
 
     Raises:
-        DatabaseUnavailable: the database does not answer.
         NotFound: the user, or the conversation, was erased.
     """
     if not runtime.context.temporary:

@@ -29,9 +29,6 @@ async def proposed(
     """Make a change a proposal unless the user's own words ask for it; return the note for the model, or nothing.
 
     `removes` are the texts of the memories that would go.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
     """
     context = runtime.context
     read = Read(context.said, context.foreign, context.remembered)

@@ -31,7 +31,6 @@ class Exporter:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         user = await self._store.user(tenant_id, name)
         if user is None:
@@ -43,7 +42,6 @@ class Exporter:
 
         Raises:
             NotFound: there is none of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         if not await self._store.has_space(tenant_id, user.id, space):
             raise NotFound(f"The user {user.name!r} has no space {space!r}.")

@@ -163,9 +163,6 @@ class UsageLedger:
             by: what it is split by; empty = one sum.
             user: external id of the only user who counts; None = all.
             limit: rows at the most.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
         """
         chosen = [sql.SQL("{} AS {}").format(sql.SQL(_COLUMNS[each]), sql.Identifier(each)) for each in by]
         if by:
@@ -183,11 +180,7 @@ class UsageLedger:
         return [each for each in found if each.calls is not None]
 
     async def spent_on(self, day: date, tenant_id: UUID, user: str) -> tuple[int, int]:
-        """Tokens, in and out, of a day: the tenant's and the user's.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Tokens, in and out, of a day: the tenant's and the user's."""
         values = {"tenant_id": tenant_id, "user": user, "day": day}
         ((of_tenant, of_user),) = await self._database.fetch(tenant_id, _SPENT, values, tuple_row)
         return of_tenant, of_user

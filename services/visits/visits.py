@@ -115,7 +115,6 @@ class Visits:
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user}
         async with self._database.tenant(tenant_id) as connection:
@@ -133,11 +132,7 @@ class Visits:
         return [row[0] for row in rows]
 
     async def find_all(self, tenant_id: UUID, conversation_id: UUID) -> bool:
-        """Rebuild a conversation's visits from its messages; return whether any was missing or wrong.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Rebuild a conversation's visits from its messages; return whether any was missing or wrong."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         async with self._database.tenant(tenant_id) as connection:
             row = await (await connection.execute(_FIRST_AND_LAST, values)).fetchone()
@@ -147,11 +142,7 @@ class Visits:
             return await grouping.group(conversation_id, row[0], row[1]) > 0
 
     async def end_idle(self, now: datetime) -> int:
-        """End every visit in which nothing was said for too long, of all tenants; return how many.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """End every visit in which nothing was said for too long, of all tenants; return how many."""
         return sum([await self._end_idle_of(tenant_id, now) for tenant_id in await self._database.tenants()])
 
     async def _end_idle_of(self, tenant_id: UUID, now: datetime) -> int:

@@ -68,91 +68,6 @@ async def test_a_value_comes_back_as_it_was_given(client: httpx.AsyncClient) -> 
         assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(item["updated_at"])
 
 
-async def test_a_batch_reads_first_and_the_last_write_counts(client: httpx.AsyncClient) -> None:
-    assert await batch(client, put("a", {"n": 1}), get("a"), put("a", {"n": 2})) == [None, None, None]
-    [before, _, missing] = await batch(client, get("a"), put("a", None), get("b"))
-    assert before["value"] == {"n": 2}
-    assert missing is None
-    assert await batch(client, get("a"), put("never", None)) == [None, None]
-
-
-async def test_created_once_and_updated_each_time(client: httpx.AsyncClient) -> None:
-    await batch(client, put("a", {"n": 1}))
-    [first] = await batch(client, get("a"))
-    await batch(client, put("a", {"n": 2}))
-    [second] = await batch(client, get("a"))
-    assert second["created_at"] == first["created_at"]
-    assert second["updated_at"] > first["updated_at"]
-
-
-async def test_a_search_below_a_prefix(client: httpx.AsyncClient) -> None:
-    await batch(client, put("a", {"n": 1}, "docs"), put("b", {"n": 2}, "docs", "x"), put("c", {"n": 3}, "docsx"))
-    [found] = await batch(client, search("docs"))
-    assert {each["key"] for each in found} == {"a", "b"}
-    [page, rest, everything, none] = await batch(
-        client, search(limit=1), search(limit=1, offset=1), search(), search("do")
-    )
-    assert len(page) == len(rest) == 1
-    assert page != rest
-    assert len(everything) == 3
-    assert none == []
-    await batch(client, put("a", {"n": 9}, "docs"))
-    [newest] = await batch(client, search(limit=1))
-    assert newest[0]["key"] == "a"
-
-
-FILTERS: list[tuple[dict[str, Any], str]] = [
-    ({"kind": "a"}, "123"),
-    ({"kind": "a", "n": 2}, "2"),
-    ({"n": {"$gt": 1}}, "235"),
-    ({"n": {"$gte": 1, "$lt": 3}}, "12"),
-    ({"n": {"$lte": 1}}, "1"),
-    ({"kind": {"$ne": "a"}}, "45"),
-    ({"kind": {"$eq": "b"}}, "4"),
-    ({"in": {"at": "x"}}, "1"),
-    ({"in": {"at": {"$gt": "w"}}}, "1"),
-    ({"tags": ["p", "q"]}, "2"),
-    ({"n": True}, ""),
-    ({"none": None}, "12345"),
-]
-
-
-async def test_filters(client: httpx.AsyncClient) -> None:
-    await batch(
-        client,
-        put("1", {"kind": "a", "n": 1, "in": {"at": "x"}}),
-        put("2", {"kind": "a", "n": 2, "tags": ["p", "q"]}),
-        put("3", {"kind": "a", "n": 3.5}),
-        put("4", {"kind": "b", "n": "many"}),
-        put("5", {"n": 5}),
-    )
-    results = await batch(client, *(search(filter=wanted) for wanted, _ in FILTERS))
-    found = ["".join(sorted(each["key"] for each in items)) for items in results]
-    assert found == [keys for _, keys in FILTERS]
-
-
-async def test_a_query_finds_what_is_meant_and_what_was_just_written(client: httpx.AsyncClient) -> None:
-    await batch(
-        client,
-        put("pet", {"text": "My dog is called Bruno."}),
-        put("work", {"text": "I work as a nurse in Leeds."}),
-        put("zh", {"text": "我对花生过敏。"}),
-        put("hidden", {"text": "My dog is called Bruno."}, index=False),
-        put("titled", {"title": "Taxes", "text": "My dog is called Bruno."}, index=["title"]),
-    )
-    [found] = await batch(client, search(query="what is the name of the dog?"))
-    assert found[0]["key"] == "pet"
-    assert found[0]["score"] > 0.3
-    assert [each["key"] for each in found if each["score"] is None] == ["hidden"]
-    [zh] = await batch(client, search(query="花生能吃吗", limit=1))
-    assert zh[0]["key"] == "zh"
-    await batch(client, put("pet", {"text": "The car is a red van."}))
-    [car] = await batch(client, search(query="which vehicle?", filter={"text": "The car is a red van."}))
-    assert [each["key"] for each in car] == ["pet"]
-    [again] = await batch(client, search(query="what colour is the van?", limit=1, offset=0))
-    assert again[0]["key"] == "pet"
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"embedding_api": "openai", "embedding_model": "m", "embedding_dim": 8}],
@@ -181,56 +96,6 @@ async def test_a_search_reads_no_more_than_it_may(services: Services) -> None:
     assert len(await found(query="x")) == 2
     assert len(await found(query="x")) == 4, "of those that were searched before, vectors are enough"
     assert len(await found()) == 4
-
-
-async def test_namespaces(client: httpx.AsyncClient) -> None:
-    for labels in (("a", "b", "c"), ("a", "b", "d"), ("a", "x"), ("z", "b", "c")):
-        await batch(client, put("k", {}, *labels))
-    names = {"op": "list_namespaces"}
-    [every, below, ending, wild, short, page] = await batch(
-        client,
-        names,
-        {**names, "prefix": ["a"]},
-        {**names, "suffix": ["c"]},
-        {**names, "prefix": ["*", "b"]},
-        {**names, "max_depth": 2},
-        {**names, "limit": 1, "offset": 1},
-    )
-    assert every == [["a", "b", "c"], ["a", "b", "d"], ["a", "x"], ["z", "b", "c"]]
-    assert below == every[:3]
-    assert ending == [["a", "b", "c"], ["z", "b", "c"]]
-    assert wild == [every[0], every[1], every[3]]
-    assert short == [["a", "b"], ["a", "x"], ["z", "b"]]
-    assert page == [every[1]]
-
-
-async def test_time_to_live(client: httpx.AsyncClient, services: Services) -> None:
-    await batch(client, put("short", {"n": 1}, ttl=0.01), put("long", {"n": 2}, ttl=60), put("stays", {"n": 3}))
-    await asyncio.sleep(0.65)
-    [short, long, found] = await batch(client, get("short"), get("long", refresh_ttl=False), search())
-    assert short is None
-    assert long["value"] == {"n": 2}
-    assert {each["key"] for each in found} == {"long", "stays"}
-    await services.store.sweep()
-    rows = await services.database.fetch(DEFAULT_TENANT, "SELECT key FROM store_items", {}, tuple_row)
-    assert {row[0] for row in rows} == {"long", "stays"}
-
-
-async def test_a_use_lets_the_time_begin_again(client: httpx.AsyncClient, services: Services) -> None:
-    async def expires() -> datetime:
-        statement = "SELECT expires_at FROM store_items"
-        at: datetime = (await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))[0][0]
-        return at
-
-    await batch(client, put("a", {"n": 1}, ttl=5))
-    begun = await expires()
-    for use in (get("a"), search(), search(filter={"n": 1})):
-        await batch(client, {**use, "refresh_ttl": False})
-        assert await expires() == begun
-        await batch(client, use)
-        again = await expires()
-        assert again > begun
-        begun = again
 
 
 WRONG = [
@@ -407,7 +272,7 @@ async def test_vectors_that_are_held_are_those_of_now(client: httpx.AsyncClient,
     assert "soon" not in await found("taxes")
     assert services.store._held._held
     assert (await client.delete("/api/v1/users/u-1")).status_code == 200
-    for _ in range(100):
+    for _ in range(1200):
         if not services.store._held._held:
             break
         await asyncio.sleep(0.05)
