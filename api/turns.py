@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Header
-from sse_starlette import EventSourceResponse
+from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
 from api.explanation_schemas import ExplanationView, shown_item_view
@@ -101,7 +101,7 @@ async def replay(
 
 @router.get(
     "/{turn_id}/stream",
-    response_class=EventSourceResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}},
 )
 async def turn_stream(
@@ -112,7 +112,7 @@ async def turn_stream(
     last_event_id: Annotated[
         str, Header(description="Number of the last event seen; 0 = from the first on.")
     ] = "0",
-) -> EventSourceResponse:
+) -> EventStream:
     """The events that a reader has missed, and the rest as they come; any process of the service can answer.
 
     If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.
