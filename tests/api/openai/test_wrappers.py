@@ -2,9 +2,8 @@
 
 import pytest
 
-from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages
-from api.openai.utility_requests import is_utility
-from api.openai.wrappers import unwrap
+from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages, unwrap
+from api.openai.utilities import is_utility
 from services.llm.tokens import count_tokens
 
 RAG = """### Task:
