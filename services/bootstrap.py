@@ -61,8 +61,7 @@ from services.removal_wiring import make_removal
 from services.store.store import Store
 from services.summaries.daily_scheduler import DailyScheduler
 from services.summaries.daily_summaries import DailySummaries
-from services.summaries.past_days import PastDays
-from services.summaries.past_transcript import PastTranscript
+from services.summaries.past_days import PastDays, PastTranscript
 from services.summaries.rolling_summaries import RollingSummaries
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.topics import TopicArchive
@@ -75,8 +74,7 @@ from services.tools.registry import ToolRegistry
 from services.tools.wiring import make_tools
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
-from services.transfer.importer import Importer
-from services.transfer.wiring import make_importer
+from services.transfer.importer import Importer, make_importer
 from services.usage.budgets import Budgets
 from services.usage.ledger import UsageLedger
 from services.visits.visit import visit_schedule

@@ -23,8 +23,8 @@ from api.cli.shell import (
     quiet_settings,
     told,
 )
+from services.backup.after_restore import users_without_their_words
 from services.backup.archive import Archive, Manifest
-from services.backup.lost_keys import users_without_their_words
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
 from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
@@ -120,7 +120,7 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
 
 
 async def _rebuild(settings: Settings) -> tuple[int, int]:
-    from services.backup.caches import forget_core_memory  # noqa: PLC0415 — a fifth of a second
+    from services.backup.after_restore import forget_core_memory  # noqa: PLC0415 — a fifth of a second
 
     async with open_all_services(settings) as services:
         if lost := await users_without_their_words(services.database):

@@ -27,7 +27,7 @@ from services.conversations.experts import NewExpert
 from services.conversations.turn import OpenTurn
 from services.errors import Conflict, NotFound, Unavailable
 from services.experiments.experiments import NewExperiment
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from services.llm.chat_models import ChatModels
 from services.llm.message_form import OnText
 from services.memory.blocks import Owner

@@ -20,10 +20,8 @@ from procrastinate.job_context import AbortReason
 from psycopg.types.json import Jsonb
 
 from services.errors import DatabaseUnavailable, Unavailable
-from services.jobs.connector import QueueConnector
-from services.jobs.outcomes import Outcomes
+from services.jobs.library import Outcomes, QueueConnector, ScheduledWorker
 from services.jobs.records import JobRecords
-from services.jobs.schedule import ScheduledWorker
 from services.jobs.tasks import (
     LONGEST_S,
     RETRIES,

@@ -23,12 +23,10 @@ from services.time_reference.normalisation import (
     lowered,
 )
 from services.time_reference.parse import parse
-from services.time_reference.part_of_day import hours_named
-from services.time_reference.plain_questions import is_plain
-from services.time_reference.question_rules import Rules
+from services.time_reference.question_rules import Rules, is_plain
 from services.time_reference.question_rules_chinese import chinese
 from services.time_reference.question_rules_english import english
-from services.time_reference.undated_phrases import PAST, undated
+from services.time_reference.undated_phrases import PAST, hours_named, undated
 from services.time_reference.zones import time_zone
 from state.prompt import TimeReference
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 from services.errors import InvalidInput
 from services.names import is_id
 from services.transfer.report import MOST_ERRORS
-from services.transfer.vendors import chatgpt, claude, librechat, mem0, openwebui
+from services.transfer.vendors import chatgpt, claude, librechat, openwebui
 from services.transfer.vendors.archive import Archive
 from services.transfer.vendors.records import (
     NOT_REMEMBERED,
@@ -29,7 +29,23 @@ from services.transfer.vendors.records import (
     VendorConversation,
     VendorMemory,
     mapping,
+    moment,
+    named,
+    optional,
 )
+
+
+def mem0_memory(record: Mapping[str, Any], exported_at: datetime) -> VendorMemory:
+    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    created_at = moment(record.get("updated_at"), "updated_at") or moment(record.get("created_at"), "created_at")
+    created_at = created_at or exported_at
+    text = named(record, "memory", "text", "data").strip()
+    return VendorMemory(named(record, "id"), text, created_at, optional(record, "user_id"))
+
 
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
@@ -47,7 +63,7 @@ _READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], Record]] = {
     "claude": claude.conversation,
     "openwebui": openwebui.conversation,
     "librechat": librechat.conversation,
-    "mem0": mem0.memory,
+    "mem0": mem0_memory,
 }
 _MEMBERS: Mapping[Vendor, str] = {
     "chatgpt": r"(^|/)conversations(-\d+)?\.json$",

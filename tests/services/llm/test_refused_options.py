@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.plain_messages import without_tool_messages
-from services.llm.refusals import Refusals
+from services.llm.message_form import without_tool_messages
+from services.llm.options import Refusals
 from services.llm.tokens import count_tokens
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
