@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from api.cli.shell import (
-    FAILED,
-    WRONG_USE,
-    AsJson,
-    Named,
-    command_group,
-    fail,
-    open_services_on_postgres,
-    progress_bar,
-    quiet_settings,
-)
+from api.cli import shell
 from api.cli.tenants import named_or_all
 from services.errors import AnamnesisError, DatabaseUnavailable
 from services.identity.tenants import Tenant, Tenants
@@ -66,7 +56,7 @@ async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
     Raises:
         DatabaseUnavailable: the database does not answer; what was made stays.
     """
-    with progress_bar() as progress:
+    with shell.progress_bar() as progress:
         bar = progress.add_task("made", total=len(pieces))
         waiting = iter(pieces)
         works = (_one_after_another(waiting, outcome, lambda: progress.advance(bar)) for _ in range(_AT_ONCE))
@@ -88,7 +78,7 @@ def report(outcome: Outcome, *, as_json: bool) -> None:
             typer.echo(f"{failure.tenant}: {failure.item} failed: {failure.reason}", err=True)
         typer.echo(f"{outcome.made} made, {outcome.up_to_date} already up to date, {len(outcome.failed)} failed.")
     if outcome.failed:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 async def _one_after_another(
@@ -109,7 +99,7 @@ async def _one_after_another(
     return None
 
 
-app = command_group("Generate summaries, visits and daily summaries for existing conversations.")
+app = shell.command_group("Generate summaries, visits and daily summaries for existing conversations.")
 
 _Find = Callable[["Services", Tenant], Awaitable[list[Piece]]]
 
@@ -120,37 +110,37 @@ def backfill() -> None:
 
 
 @app.command()
-def summaries(tenant: Named = None, as_json: AsJson = False) -> None:
+def summaries(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Generate the rolling summaries that are due. Safe to re-run after an interruption.
 
     Example: `anamnesis backfill summaries --tenant web-shop`
     """
-    settings = quiet_settings()
+    settings = shell.quiet_settings()
     if not settings.memory_summaries:
-        fail("ANAMNESIS_MEMORY_SUMMARIES is off: there are no summaries", WRONG_USE)
+        shell.fail("ANAMNESIS_MEMORY_SUMMARIES is off: there are no summaries", shell.WRONG_USE)
     _run(settings, tenant, "summaries", _conversations_to_summarise, as_json=as_json)
 
 
 @app.command()
-def visits(tenant: Named = None, as_json: AsJson = False) -> None:
+def visits(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Find the visits of existing conversations, without a language model. Safe to re-run after an interruption.
 
     Example: `anamnesis backfill visits`
     """
-    _run(quiet_settings(), tenant, "conversations' visits", _conversations_to_group, as_json=as_json)
+    _run(shell.quiet_settings(), tenant, "conversations' visits", _conversations_to_group, as_json=as_json)
 
 
 @app.command()
-def daily(tenant: Named = None, as_json: AsJson = False) -> None:
+def daily(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Generate missing and stale daily summaries of past days. Safe to re-run after an interruption.
 
     Conversations without visits need `anamnesis backfill visits` first.
 
     Example: `anamnesis backfill daily --tenant shop`
     """
-    settings = quiet_settings()
+    settings = shell.quiet_settings()
     if not settings.memory_visits:
-        fail("ANAMNESIS_MEMORY_VISITS is off: there are no daily summaries", WRONG_USE)
+        shell.fail("ANAMNESIS_MEMORY_VISITS is off: there are no daily summaries", shell.WRONG_USE)
     _run(settings, tenant, "daily summaries", _days_to_summarise, as_json=as_json)
 
 
@@ -180,14 +170,14 @@ def _run(settings: Settings, tenant: str | None, what: str, find: _Find, *, as_j
     try:
         asyncio.run(_backfill(settings, tenant, find, outcome))
     except AnamnesisError as error:
-        fail(error.message)
+        shell.fail(error.message)
     except KeyboardInterrupt:
-        fail(f"stopped; {outcome.made} {what} are done, run the command again for the rest")
+        shell.fail(f"stopped; {outcome.made} {what} are done, run the command again for the rest")
     report(outcome, as_json=as_json)
 
 
 async def _backfill(settings: Settings, tenant: str | None, find: _Find, outcome: Outcome) -> None:
-    async with open_services_on_postgres(settings) as services:
+    async with shell.open_services_on_postgres(settings) as services:
         tenants = await named_or_all(Tenants(services.database), tenant)
         found = [piece for each in tenants for piece in await find(services, each)]
         await work_through(found, outcome)

@@ -11,19 +11,8 @@ from typing import Annotated, BinaryIO
 import typer
 
 from anamnesis_client import Anamnesis, ImportReport
+from api.cli import shell
 from api.cli.service import AtUrl, WithKey, connected, over_http
-from api.cli.shell import (
-    FAILED,
-    WRONG_USE,
-    AsJson,
-    InSpace,
-    OfUser,
-    as_counts,
-    fail,
-    print_json,
-    progress_bar,
-    told,
-)
 from services.errors import InvalidInput
 from services.names import RULE, is_id
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
@@ -54,7 +43,7 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --from: count what would be imported, and import nothing.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
     url: AtUrl = None,
     key: WithKey = None,
 ) -> None:
@@ -71,22 +60,24 @@ def import_(
         import_vendor(file, vendor, user, expert, url, key, dry_run=dry_run, as_json=as_json)
         return
     if user or expert or dry_run:
-        fail("--user, --expert and --dry-run need --from; lines name their users themselves", WRONG_USE)
+        shell.fail(
+            "--user, --expert and --dry-run need --from; lines name their users themselves", shell.WRONG_USE
+        )
     with _opened(file) as source, connected(url, key, after_failure=_KEPT) as service:
         report = service.import_lines(_chunks(source))
     _show(report, as_json=as_json)
     if report.refused:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 @over_http
 def export(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; without it, the standard output.")
     ] = None,
-    space: InSpace = None,
+    space: shell.InSpace = None,
 ) -> None:
     """Export everything stored for a user, or for one space, as JSON Lines that `anamnesis import` accepts.
 
@@ -95,9 +86,9 @@ def export(
     try:
         count = _export_to(service, user, space, output)
     except OSError as error:
-        fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
+        shell.fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
     except KeyboardInterrupt:
-        fail("stopped; the export is incomplete")
+        shell.fail("stopped; the export is incomplete")
     if output is not None:
         typer.echo(f"{count} lines are in {output}.", err=True)
 
@@ -108,11 +99,11 @@ def _opened(file: Path) -> BinaryIO:
     try:
         return file.open("rb")
     except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror}", WRONG_USE)
+        shell.fail(f"{file} cannot be read: {error.strerror}", shell.WRONG_USE)
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    with progress_bar(in_bytes=True) as progress:
+    with shell.progress_bar(in_bytes=True) as progress:
         bar = progress.add_task("import", total=_size(source))
         while chunk := source.read(_CHUNK):
             yield chunk
@@ -133,7 +124,7 @@ def _show(report: ImportReport, *, as_json: bool) -> None:
     if report.refused > len(report.errors):
         typer.echo(f"… and {report.refused - len(report.errors)} more", err=True)
     if as_json:
-        print_json(report)
+        shell.print_json(report)
     else:
         typer.echo(f"{report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
 
@@ -156,7 +147,7 @@ def _export(service: Anamnesis, user: str, space: str | None, target: BinaryIO) 
     first = next(lines, None)  # what can be refused is refused before anything is shown
     if first is None:
         return 0
-    with progress_bar() as progress:
+    with shell.progress_bar() as progress:
         bar = progress.add_task("export", total=None)
         for count, line in enumerate(chain([first], lines), 1):
             target.write(f"{line}\n".encode())
@@ -181,9 +172,9 @@ def import_vendor(
 ) -> None:
     """Import a vendor's export, or count its contents; an error ends the program with one line."""
     if user is not None and not is_id(user):
-        fail(f"--user {RULE}", WRONG_USE)
+        shell.fail(f"--user {RULE}", shell.WRONG_USE)
     if str(file) == "-":
-        fail("--from reads a file, not the standard input", WRONG_USE)
+        shell.fail("--from reads a file, not the standard input", shell.WRONG_USE)
     read, report = Conversion(), None
     try:
         export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
@@ -192,19 +183,19 @@ def import_vendor(
             for _ in lines:
                 pass
     except InvalidInput as error:
-        fail(told(error), WRONG_USE)
+        shell.fail(shell.told(error), shell.WRONG_USE)
     except KeyboardInterrupt:
-        fail("stopped.")
+        shell.fail("stopped.")
     if not dry_run:
         with connected(url, key, after_failure=_KEPT_OF_EXPORT) as service:
             report = service.import_lines(lines)
     _show_export(read, report, export.other_files(), as_json=as_json)
     if read.unread or (report and report.refused):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 def _converted(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]:
-    with progress_bar(in_bytes=True) as progress:
+    with shell.progress_bar(in_bytes=True) as progress:
         bar = progress.add_task("import", total=size)
         yield from export.lines(read, lambda count: progress.advance(bar, count))
 
@@ -220,9 +211,9 @@ def _show_export(read: Conversion, report: ImportReport | None, others: Sequence
         found = {**counts, "left_out": read.left_out, "other_files": others, "unread": read.unread}
         found["errors"] = errors
         lines = {name: value for name, value in asdict(report).items() if name != "errors"} if report else None
-        print_json({**found, "lines": lines})
+        shell.print_json({**found, "lines": lines})
         return
-    typer.echo(f"{as_counts(counts)} in the export.")
+    typer.echo(f"{shell.as_counts(counts)} in the export.")
     if read.left_out:
         typer.echo(
             "Left out: " + ", ".join(f"{count} {kind}" for kind, count in read.left_out.most_common()) + "."

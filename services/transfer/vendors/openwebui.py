@@ -6,70 +6,64 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from services.transfer.vendors.records import (
-    FILES,
-    VendorConversation,
-    VendorMessage,
-    attached_to,
-    mapping,
-    moment,
-    named,
-    optional,
-    parts_of,
-    path_to,
-    rows,
-)
+from services.transfer.vendors import records
 
 _FOLDED = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
 """Thoughts and tool calls, which the page folds away."""
 
 
-def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.VendorConversation:
     """Read a chat; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
     """
-    chat = mapping(record.get("chat", record), "chat")
+    chat = records.mapping(record.get("chat", record), "chat")
     by_id, leaf = _messages(chat)
-    path = path_to(leaf, {key: optional(each, "parentId") for key, each in by_id.items()})
+    path = records.path_to(leaf, {key: records.optional(each, "parentId") for key, each in by_id.items()})
     left_out = Counter({"other branches": len(by_id) - len(path)})
     messages = []
     for key in path:
         each = by_id[key]
         role, content = each.get("role"), each.get("content")
-        texts, others = parts_of(content)
+        texts, others = records.parts_of(content)
         told = content if isinstance(content, str) else "\n".join(str(part.get("text") or "") for part in texts)
-        attached = attached_to(each, "files")
+        attached = records.attached_to(each, "files")
         text = attached.after(_FOLDED.sub("", told).strip())
         left_out += others
         if files := attached.others:
-            left_out[FILES] += files
+            left_out[records.FILES] += files
         if role not in {"user", "assistant"}:
             left_out["tool" if role == "tool" else "system"] += 1
         elif not text:
             left_out["empty"] += not (others or files)
         else:
-            messages.append(VendorMessage(role, text, key, moment(each.get("timestamp"), "timestamp")))
-    created_at = moment(record.get("created_at"), "created_at") or moment(chat.get("timestamp"), "timestamp")
+            messages.append(
+                records.VendorMessage(role, text, key, records.moment(each.get("timestamp"), "timestamp"))
+            )
+    created_at = records.moment(record.get("created_at"), "created_at") or records.moment(
+        chat.get("timestamp"), "timestamp"
+    )
     created_at = created_at or next((each.at for each in messages if each.at), exported_at)
-    title = optional(record, "title") or optional(chat, "title") or ""
-    chat_id = optional(record, "id") or named(chat, "id")
-    return VendorConversation(chat_id, title, created_at, messages, +left_out, optional(record, "user_id"))
+    title = records.optional(record, "title") or records.optional(chat, "title") or ""
+    chat_id = records.optional(record, "id") or records.named(chat, "id")
+    return records.VendorConversation(
+        chat_id, title, created_at, messages, +left_out, records.optional(record, "user_id")
+    )
 
 
 def _messages(chat: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], str | None]:
     """All messages by id, and the current one."""
     history = chat.get("history")
     if isinstance(history, Mapping) and history.get("messages"):
-        found = mapping(history["messages"], "chat.history.messages")
-        by_id = {key: mapping(each, f"chat.history.messages.{key}") for key, each in found.items()}
-        leaf = optional(history, "currentId")
+        found = records.mapping(history["messages"], "chat.history.messages")
+        by_id = {key: records.mapping(each, f"chat.history.messages.{key}") for key, each in found.items()}
+        leaf = records.optional(history, "currentId")
         return by_id, leaf if leaf in by_id else _newest(by_id)
-    listed = rows(chat.get("messages"), "chat.messages")
+    listed = records.rows(chat.get("messages"), "chat.messages")
     by_id, before = {}, None
     for number, each in enumerate(listed):
-        key = optional(each, "id") or str(number)
+        key = records.optional(each, "id") or str(number)
         by_id[key], before = {**each, "parentId": before}, key
     return by_id, before
 
