@@ -79,8 +79,9 @@ class ChatRequest(StrictModel):
     expert: values.Id | None = Field(None, description="Expert of a new conversation.")
     space: values.SpaceName | None = Field(
         None,
-        description=f"Space (a project, a folder) of a new conversation, 1 to {values.MAX_SPACE_CHARACTERS} characters: "
-        "what is said stays in it. A conversation that has begun keeps its space.",
+        description="Space (a project, a folder) of a new conversation, 1 to "
+        f"{values.MAX_SPACE_CHARACTERS} characters: what is said stays in it. A conversation that has begun keeps its "
+        "space.",
     )
     temporary: bool = Field(
         False,
