@@ -231,7 +231,12 @@ async def services(settings: Settings, engines: Engines) -> AsyncIterator[Servic
 
 
 @pytest.fixture(scope="session")
-def milvus_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+async def _one_loop(anyio_backend: str) -> None:
+    """Keep one event loop: gRPC tells one loop what comes for another, and fails if a test has closed that."""
+
+
+@pytest.fixture(scope="session")
+def milvus_uri(_one_loop: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Milvus Lite; each test's users are new, and find nothing of the others'."""
     with asyncio.Runner() as runner:
         server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
@@ -242,7 +247,7 @@ def milvus_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def milvus_server(tmp_path: Path) -> Iterator["MilvusServer"]:
+def milvus_server(_one_loop: None, tmp_path: Path) -> Iterator["MilvusServer"]:
     """A Milvus Lite of the test's own, to be broken."""
     from tests.support.milvus_server import MilvusServer
 

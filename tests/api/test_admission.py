@@ -27,7 +27,7 @@ def _body(session: str) -> dict[str, str]:
 
 
 async def _until(runner: TurnRunner, *, busy: bool) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while runner.busy is not busy:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -45,8 +45,7 @@ async def _as_many_as_may(
     model_server.script(*[Reply(["one ", "two"], gap_s=60)] * MOST)
     running = [asyncio.create_task(client.post("/api/v1/chat", json=_body(f"s-{n}"))) for n in range(MOST)]
     await _until(runner, busy=True)
-    while len(model_server.requests) < MOST:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await model_server.asked(times=MOST)
     yield
     for task in running:
         task.cancel()
@@ -75,7 +74,7 @@ async def test_requests_beyond_the_limit_are_refused_and_nothing_is_stored(
 async def test_a_body_is_not_read_and_openai_clients_are_refused_in_their_own_form(
     client: httpx.AsyncClient, runner: TurnRunner, model_server: ModelServer
 ) -> None:
-    async with _as_many_as_may(client, runner, model_server), asyncio.timeout(20):
+    async with _as_many_as_may(client, runner, model_server), asyncio.timeout(60):
         for path in ("/v1/chat/completions", "/v1/responses"):
             reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
             head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -91,7 +90,7 @@ async def test_of_many_at_once_no_more_are_opened_than_may_run(
 ) -> None:
     model_server.default = Reply(["one ", "two"], gap_s=60)
     asked = {asyncio.create_task(client.post("/api/v1/chat", json=_body(f"s-{n}"))) for n in range(12)}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while sum(task.done() for task in asked) < 12 - MOST or len(model_server.requests) < MOST:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert {task.result().status_code for task in asked if task.done()} == {503}

@@ -22,7 +22,7 @@ async def _stream(client: httpx.AsyncClient, **values: Any) -> list[Any]:
 
 
 async def _ended(client: httpx.AsyncClient, turn_id: str) -> Any:
-    for _ in range(200):
+    for _ in range(1200):
         if (turn := (await client.get(f"/api/v1/turns/{turn_id}")).json())["status"] != "running":
             return turn
         await asyncio.sleep(0.05)

@@ -53,11 +53,13 @@ class DeafProxy:
         self._listening.close()
 
 
-def _dependencies(url: str, patience_s: float = 20) -> dict[str, str]:
+def _dependencies(url: str, patience_s: float = 60) -> dict[str, str]:
     """The states once Milvus is up, which the service does not wait for."""
     end = time.monotonic() + patience_s
     while True:
-        found = {each["name"]: each["state"] for each in httpx.get(f"{url}/readyz").json()["dependencies"]}
+        found = {
+            each["name"]: each["state"] for each in httpx.get(f"{url}/readyz", timeout=60).json()["dependencies"]
+        }
         if found["milvus"] == "ok" or time.monotonic() > end:
             return found
         time.sleep(0.1)
@@ -112,7 +114,7 @@ def test_an_embedding_model_that_is_set_after_having_talked_is_taken_over_while_
     service = ServiceProcess(data_dir, free_port()).start()
     answer_of(chat(service.url, "My dog is called Bruno."))
     assert _dependencies(service.url)["milvus"] == "ok"
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not _indexed(data_dir):
         assert time.monotonic() < end
         time.sleep(0.05)

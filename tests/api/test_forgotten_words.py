@@ -116,10 +116,7 @@ async def test_partial_answer_of_a_turn_that_forgetting_stops_is_dropped(
 ) -> None:
     model_server.script(Reply(["Your code ", "is qzvault", *[" and"] * 400], gap_s=0.02))
     asking = asyncio.create_task(_stream(client, "What is the code of my locker?"))
-    for _ in range(200):
-        if model_server.requests and "What is the code" in json.dumps(model_server.requests[-1].body):
-            break
-        await asyncio.sleep(0.01)
+    await model_server.asked("What is the code")
     await asyncio.sleep(0.2)
 
     await _forget(client, delete=True)

@@ -221,7 +221,7 @@ async def test_a_server_that_ends_comes_back(
     died = await _say(ready, model_server, "desk_die", {})
     assert "desk" in _result(died)["error"]
     (server,) = services.mcp_servers.servers
-    for _ in range(100):
+    for _ in range(600):
         if server.reason is None and services.tools.get("desk_read_notes"):
             break
         await asyncio.sleep(0.1)

@@ -75,13 +75,13 @@ def only(service: ServiceProcess, worker: psutil.Process) -> Iterator[None]:
 
 
 def metric(url: str, name: str) -> float:
-    families = text_string_to_metric_families(httpx.get(f"{url}/metrics").raise_for_status().text)
+    families = text_string_to_metric_families(httpx.get(f"{url}/metrics", timeout=60).raise_for_status().text)
     return sum(sample.value for family in families for sample in family.samples if sample.name == name)
 
 
 def answered_by(service: ServiceProcess, turn_id: str) -> str:
     line = re.compile(rf"process='(worker \d)'.*turn_id={turn_id}")
-    assert wait_until(lambda: line.search(service.text) is not None, seconds=10)
+    assert wait_until(lambda: line.search(service.text) is not None, seconds=60)
     return str(line.findall(service.text)[-1])
 
 
@@ -105,7 +105,7 @@ def test_workers_share_what_each_of_them_writes(service: ServiceProcess, model_s
     by = {answered_by(service, each[-1][2]["turn_id"]) for each in (first, last)}
     assert by == {"worker 1", "worker 2"}
 
-    assert httpx.get(f"{service.url}/readyz").json()["state"] == "ok"
+    assert httpx.get(f"{service.url}/readyz", timeout=60).json()["state"] == "ok"
 
 
 @pytest.mark.parametrize("service", ["without"], indirect=True)
@@ -162,12 +162,11 @@ def test_what_dies_is_replaced_and_a_signal_ends_everything(
     stores = children(service)[0]
     stores.kill()
     assert wait_until(lambda: len(children(service)) == 3 and stores not in children(service), seconds=60)
-    assert wait_until(lambda: service.text.count("process ended") == 4, seconds=40), (
-        service.text
-    )  # at another port
+    # The stores are at another port; a worker that begins before they answer is started once more.
+    assert wait_until(lambda: service.text.count("process ended") >= 4, seconds=60), service.text
     assert wait_until(
-        lambda: httpx.get(f"{service.url}/readyz", timeout=30).json()["state"] == "ok", seconds=20
-    ), httpx.get(f"{service.url}/readyz").text
+        lambda: httpx.get(f"{service.url}/readyz", timeout=60).json()["state"] == "ok", seconds=60
+    ), service.text
     assert answer_of(chat(service.url, "Hello.", session_id="t-1", user_id="u-2"))
 
     refused = subprocess.run(
@@ -191,5 +190,5 @@ def test_what_dies_is_replaced_and_a_signal_ends_everything(
     events.extend(running)
     assert answer_of(events) == "It takes a little time."
     assert service.wait() == 0
-    assert wait_until(lambda: not any(each.is_running() for each in left), seconds=5)
+    assert wait_until(lambda: not any(each.is_running() for each in left), seconds=60)
     assert service.text.count("Anamnesis is ready at") == 1

@@ -36,7 +36,7 @@ def test_it_says_what_it_runs_on_and_how_to_try_it(shared_service: ServiceProces
     assert "PostgreSQL, Milvus Lite, in-process Redis" in shared_service.text
     assert "scripted" in shared_service.text
     assert f"curl -N {shared_service.url}/api/v1/chat/stream" in shared_service.text
-    ready = httpx.get(f"{shared_service.url}/readyz", timeout=10).json()
+    ready = httpx.get(f"{shared_service.url}/readyz", timeout=60).json()
     assert ready["state"] == "ok"
     assert {d["name"]: d["state"] for d in ready["dependencies"]}["milvus"] in {"ok", "not_asked"}
 
@@ -83,8 +83,10 @@ def test_killed_in_mid_stream_it_keeps_the_message_and_goes_on(
         superuser.execute("UPDATE turns SET lease_expires_at = now() WHERE id = %s", [opened["turn_id"]])
     answer_of(chat(service.url, "After."))
     assert child_process.wait_until(
-        lambda: httpx.get(f"{service.url}/api/v1/turns/{opened['turn_id']}").json()["status"] == "failed",
-        seconds=30,
+        lambda: (
+            httpx.get(f"{service.url}/api/v1/turns/{opened['turn_id']}", timeout=60).json()["status"] == "failed"
+        ),
+        seconds=60,
     )
 
 
@@ -92,7 +94,7 @@ def test_milvus_is_started_with_the_first_memory_and_a_conversation_survives_a_r
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
     def milvus() -> dict[str, object]:
-        found = httpx.get(f"{service.url}/readyz").raise_for_status().json()
+        found = httpx.get(f"{service.url}/readyz", timeout=60).raise_for_status().json()
         assert found["state"] == "ok"
         return next(each for each in found["dependencies"] if each["name"] == "milvus")
 
@@ -104,7 +106,7 @@ def test_milvus_is_started_with_the_first_memory_and_a_conversation_survives_a_r
     }
     assert not [each for each in _children(service) if "server" in each.cmdline()]
     answer_of(chat(service.url, "My dog is called Bruno."))
-    assert child_process.wait_until(lambda: milvus()["state"] == "ok", seconds=30)
+    assert child_process.wait_until(lambda: milvus()["state"] == "ok", seconds=60)
     assert [each for each in _children(service) if "server" in each.cmdline()]
     assert "Milvus is needed and is started" in service.text
     service.stop()

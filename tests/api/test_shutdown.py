@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from services.platform.child_process import wait_until
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import Event, ServiceProcess, answer_of, messages_of, stream
 
@@ -31,10 +32,18 @@ class _Client(threading.Thread):
 
     def until(self, status: str) -> None:
         """Wait until an event of this status has come."""
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + 60
         while all(event[1] != status for event in self.events):
             assert time.monotonic() < ends, self.events
             time.sleep(0.02)
+
+
+def _lets_in(url: str) -> bool:
+    try:
+        httpx.get(f"{url}/healthz", timeout=60)
+    except httpx.ConnectError:
+        return False
+    return True
 
 
 def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
@@ -45,18 +54,16 @@ def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
     running.start()
     running.until("token")
     waiting.start()
-    with httpx.Client(base_url=service.url) as kept_open:
+    with httpx.Client(base_url=service.url, timeout=60) as kept_open:
         kept_open.get("/healthz")
         waiting.until("turn")
         assert service.process
         service.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{service.url}/healthz")
+        assert wait_until(lambda: not _lets_in(service.url), seconds=60)
         last = kept_open.get("/healthz")
         assert (last.status_code, last.headers["connection"]) == (200, "close")
-    running.join(20)
-    waiting.join(20)
+    running.join(60)
+    waiting.join(60)
     assert answer_of(running.events) == "It is late now."
     assert answer_of(waiting.events) == "Second."
     assert service.wait() == 0
@@ -74,7 +81,7 @@ def test_a_second_signal_ends_at_once_with_a_proper_event(
     time.sleep(0.5)
     assert service.process.poll() is None
     assert service.stop(signal.SIGTERM) == 0
-    client.join(5)
+    client.join(60)
     last = client.events[-1]
     assert (last[1], last[2]["code"], last[2]["answer"]) == ("error", "interrupted", "It ")
 
@@ -89,21 +96,17 @@ def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
     waiting.start()
     waiting.until("turn")
     assert service.stop(signal.SIGINT) == 0
-    running.join(5)
-    waiting.join(5)
+    running.join(60)
+    waiting.join(60)
     for each in (running, waiting):
         status, content = each.events[-1][1:]
         assert (status, content["code"]) == ("error", "interrupted")
     conversation = running.events[0][2]["conversation_id"]
     service.start()
-    stored = httpx.get(f"{service.url}/api/v1/turns/{running.events[-1][2]['turn_id']}").json()
+    stored = httpx.get(f"{service.url}/api/v1/turns/{running.events[-1][2]['turn_id']}", timeout=60).json()
     assert (stored["status"], stored["answer"]) == ("partial", "It ")
-    for _ in range(100):
-        messages = messages_of(service.url, conversation)
-        if len(messages) == 4:
-            break
-        time.sleep(0.1)
-    assert messages == [
+    assert wait_until(lambda: len(messages_of(service.url, conversation)) == 4, seconds=60)
+    assert messages_of(service.url, conversation) == [
         ("user", "one", True),
         ("assistant", "It ", False),
         ("user", "two", True),

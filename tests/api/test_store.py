@@ -407,7 +407,7 @@ async def test_vectors_that_are_held_are_those_of_now(client: httpx.AsyncClient,
     assert "soon" not in await found("taxes")
     assert services.store._held._held
     assert (await client.delete("/api/v1/users/u-1")).status_code == 200
-    for _ in range(100):
+    for _ in range(1200):
         if not services.store._held._held:
             break
         await asyncio.sleep(0.05)

@@ -318,5 +318,5 @@ async def test_a_nul_in_a_header_is_refused(url: str) -> None:
     port = httpx.URL(url).port
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /api/v1/conversations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\x00b\r\n\r\n")
-    assert (await asyncio.wait_for(reader.read(100), 5)).startswith(b"HTTP/1.1 400 ")
+    assert (await asyncio.wait_for(reader.read(100), 60)).startswith(b"HTTP/1.1 400 ")
     writer.close()

@@ -118,7 +118,7 @@ async def _connect(client: httpx.AsyncClient, user: str = "u-1") -> None:
 @asynccontextmanager
 async def _offered(services: Services) -> AsyncIterator[None]:
     """Wait until the tools of the server are offered."""
-    for _ in range(100):
+    for _ in range(1200):
         if services.tools.get("desk_whoami"):
             break
         await asyncio.sleep(0.05)

@@ -36,7 +36,7 @@ async def test_a_model_is_connected_without_a_file_edited(
         await seen.ask("Good morning")
         await expect(seen.page.locator(".prose").last).to_contain_text("Good day from the model.")
         seen.expect_faults("ERR_", "503")  # while it starts again
-    async with httpx.AsyncClient(base_url=unconnected.url) as client:
+    async with httpx.AsyncClient(base_url=unconnected.url, timeout=60) as client:
         shown = (await client.get("/api/v1/model")).json()
     assert (shown["source"], shown["model"], shown["restarts"]) == ("console", "scripted", True)
     assert unconnected.text.count("Anamnesis is ready") == 2

@@ -85,7 +85,7 @@ def test_it_installs_into_an_empty_environment_and_serves(wheel: Path, tmp_path:
     service = ServiceProcess(tmp_path / "data", free_port(), program=(str(environment / "bin" / "anamnesis"),))
     service.start()
     try:
-        assert httpx.get(f"{service.url}/readyz").raise_for_status().json()["state"] == "ok"
+        assert httpx.get(f"{service.url}/readyz", timeout=60).raise_for_status().json()["state"] == "ok"
         assert answer_of(chat(service.url, "My dog is called Bruno."))
     finally:
         assert service.stop() == 0

@@ -155,6 +155,12 @@ class ModelServer:
         """How many replies that were scripted for `model` nobody has asked for."""
         return len(self._script_of.get(model, ()))
 
+    async def asked(self, words: str = "", times: int = 1) -> None:
+        """Wait until so many requests with these words have come."""
+        async with asyncio.timeout(60):
+            while sum(words in json.dumps(each.body, ensure_ascii=False) for each in self.requests) < times:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
     def reset(self) -> None:
         """Forget the script and what was received."""
         self._script.clear()

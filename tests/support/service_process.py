@@ -182,5 +182,7 @@ def answer_of(events: list[Event]) -> str:
 
 def messages_of(url: str, conversation_id: str) -> list[tuple[str, str, bool]]:
     """Role, content and completeness of a conversation's messages."""
-    found = httpx.get(f"{url}/api/v1/conversations/{conversation_id}/messages").raise_for_status().json()
+    found = (
+        httpx.get(f"{url}/api/v1/conversations/{conversation_id}/messages", timeout=60).raise_for_status().json()
+    )
     return [(item["role"], item["content"], item["completed"]) for item in found["items"]]

@@ -42,6 +42,13 @@ async def _stored(process: Process, turn_id: UUID) -> StoredTurn:
     return await process[0].turns.get(DEFAULT_TENANT, turn_id)
 
 
+async def _written(process: Process, turn_id: UUID, events: list[TurnEvent]) -> None:
+    """Wait until Redis has the events of a turn, which are written behind it."""
+    async with asyncio.timeout(60):
+        while await process[0].events.read(turn_id, 0) != events:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 def _tokens(events: list[TurnEvent]) -> str:
     return "".join(event.content for event in events if event.status == "token")
 
@@ -137,7 +144,7 @@ async def test_after_the_end_the_events_are_still_there_and_then_the_stored_turn
 ) -> None:
     turn = await here[1].start(_request())
     events = await events_of(here[1], turn)
-    await asyncio.sleep(0.2)
+    await _written(here, turn, events)
     assert await events_of(there[1], turn) == events
     assert await events_of(here[1], turn, 3) == events[3:]
     assert [event.status for event in await events_of(there[1], turn, len(events))] == ["done"]
@@ -151,8 +158,7 @@ async def test_after_the_end_the_events_are_still_there_and_then_the_stored_turn
 
 async def test_events_expire(here: Process, redis_server: str) -> None:
     turn = await here[1].start(_request())
-    await events_of(here[1], turn)
-    await asyncio.sleep(0.2)
+    await _written(here, turn, await events_of(here[1], turn))
     async with Redis.from_url(redis_server) as redis:
         assert 500 < await redis.ttl(f"turn:{turn}:events") <= 600
 
@@ -163,8 +169,8 @@ async def test_a_gap_in_the_events_is_never_papered_over(
     model_server.script(SLOW)
     turn = await here[1].start(_request())
     await first_token(here[1], turn)
-    await asyncio.sleep(0.1)
-    await here[0].events.delete([turn])  # Redis has been restarted
+    while not await here[0].events.delete([turn]):  # noqa: ASYNC110 — as if Redis had been restarted
+        await asyncio.sleep(0.01)
     events = await events_of(there[1], turn)
     assert [event.status for event in events] == ["done"]
     assert events[0].content["answer"] == "It is late now."
@@ -230,9 +236,7 @@ async def test_closing_hands_waiting_turns_to_another_process(
     await here[1].start(_request("one"))
     waiting = await here[1].start(_request("two"))
     elsewhere = asyncio.create_task(events_of(there[1], waiting))
-    async with asyncio.timeout(20):
-        while not model_server.requests:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await model_server.asked()
     mine = asyncio.create_task(events_of(here[1], waiting))
     await asyncio.sleep(0)
     await here[1].close(0.1)
@@ -260,14 +264,13 @@ async def test_a_redis_that_hangs_costs_a_turn_nothing_and_is_found_again(
         assert min(took) < 1, "the writer waits for Redis, a second each time, and no turn does"
         assert last.content["degraded"] == ["redis"]
         own_redis.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while services.events.failing:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         turn = await runner.start(_request("after"))
         events = await events_of(runner, turn)
         assert events[-1].content["degraded"] == []
-        await asyncio.sleep(0.2)
-        assert await services.events.read(turn, 0) == events
+        await _written((services, runner), turn, events)
 
 
 @pytest.fixture

@@ -76,14 +76,14 @@ async def test_the_worker_runs_what_is_deferred(services: Services) -> None:
     jobs.start_worker()
     assert jobs.worker_state == "running"
     turn = await exchange(Turns(services.database, jobs), "Hello", "Hi", jobs=["look_at_conversation"])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await seen.get() == str(turn.conversation_id)
     await jobs.close()
 
 
 async def test_finished_jobs_are_removed_in_the_course_of_time(services: Services) -> None:
     job_id = await services.jobs.app.configure_task("remove_finished_jobs").defer_async(timestamp=0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await services.jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
     # By its id: shortly after a quarter past four the schedule adds another.
     async with services.database.pool.connection() as connection:

@@ -40,7 +40,7 @@ async def test_a_stop_puts_a_running_job_back_with_all_its_tries(database: Datab
 
         await defer(database, jobs, "look")
         jobs.start_worker()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await started.wait()
     assert await statuses(database, "look") == ["todo"]
     assert (await jobs.records.state()).running == 0
@@ -69,7 +69,7 @@ async def test_a_job_that_can_end_within_the_grace_ends(database: Database) -> N
 
         await defer(database, jobs, "look")
         jobs.start_worker()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await started.wait()
     assert await statuses(database, "look") == ["succeeded"]
 
@@ -226,7 +226,7 @@ async def test_a_stop_ends_though_the_database_is_away(database: Database) -> No
         jobs.start_worker()
         await until(lambda: _beats(jobs))
         await database.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await jobs.close()
     assert jobs.worker_state == "stopped"
 

@@ -1,6 +1,7 @@
 """Core memory in Redis: never a value that is older than what the turn was opened with, and never needed."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -74,7 +75,7 @@ async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
     slow = SlowReader(engines.database_url)
     await slow.open()
     reading = asyncio.create_task(_core(slow, cache).for_turn(owner, 1))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await slow.has_read.wait()
     await writer.update(owner, "human", {"name": "Li"}, AGENT)
     slow.may_go_on.set()
@@ -154,8 +155,12 @@ async def test_a_redis_that_hangs_is_not_waited_for(services: Services) -> None:
     hanging = redis.connect(SecretStr(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     core = _core(services.database, hanging)
     await core.update(owner, "human", {"name": "Wang"}, AGENT)
-    async with asyncio.timeout(0.9):  # a client of ours waits for a whole second
+    took = []
+    for _ in range(2):  # of a machine under load, the faster one
+        begun = time.monotonic()
         assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Wang"}}
+        took.append(time.monotonic() - begun)
+    assert min(took) < 0.9, "a client of ours waits for a whole second"
     await hanging.aclose()
     server.close()
     await server.wait_closed()

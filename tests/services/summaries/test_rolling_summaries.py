@@ -1,6 +1,7 @@
 """At every moment each completed message is in the summary or behind its point; nothing goes back or is lost."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +20,7 @@ from services.summaries.schedule import SUMMARISE
 from services.summaries.store import NewSummary
 from state.prompt import Epoch
 from tests.support.jobs import statuses
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.prompts import shown_conversation
 from tests.support.transcripts import completed, say
 from tests.support.turns import exchange, new_turn
@@ -171,11 +172,18 @@ async def test_two_at_once_lose_nothing(services: Services, model_server: ModelS
 async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
     services: Services, model_server: ModelServer
 ) -> None:
-    model_server.default = Reply(["They talk."], delay_s=0.3)
+    is_stored = threading.Event()
+
+    def answer_when_it_is_stored(_: Received) -> Reply:
+        is_stored.wait(60)
+        return Reply(["They talk."])
+
+    model_server.default = answer_when_it_is_stored
     turn = await _talk(services, 5)
     update = asyncio.create_task(services.summaries.update(DEFAULT_TENANT, turn.conversation_id))
-    await asyncio.sleep(0.15)
+    await model_server.asked()
     await say(services.database, turn, "from an import", START)
+    is_stored.set()
     assert await update
     assert await _covered(services, turn) == 5
     assert "from an import" in model_server.requests[-1].prompt[1][1]

@@ -1,10 +1,11 @@
 """What refers to past conversation, and what only has a time word in it."""
 
 import json
+import time
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.time_reference.detect import detect
@@ -326,14 +327,15 @@ messages = st.one_of(
 )
 
 
-@settings(deadline=timedelta(milliseconds=500))
 @given(
     message=messages,
     zone=st.sampled_from([ZONE, "America/New_York", "+14:00", "-12:00"]),
     now=st.datetimes(datetime(1999, 1, 1), datetime(2100, 1, 1)),
 )
 def test_no_text_is_too_strange_and_no_day_is_ahead(message: str, zone: str, now: datetime) -> None:
+    begun = time.process_time()
     found = detect(message, zone, now.replace(tzinfo=UTC))
+    assert time.process_time() - begun < 0.5
     if found is None:
         return
     assert found["matched_text"] in message
