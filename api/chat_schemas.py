@@ -80,8 +80,8 @@ class ChatRequest(StrictModel):
     space: values.SpaceName | None = Field(
         None,
         description="Space (a project, a folder) of a new conversation, 1 to "
-        f"{values.MAX_SPACE_CHARACTERS} characters: what is said stays in it. A conversation that has begun keeps its "
-        "space.",
+        f"{values.MAX_SPACE_CHARACTERS} characters: what is said stays in it. A conversation that has begun keeps "
+        "its space.",
     )
     temporary: bool = Field(
         False,
