@@ -18,28 +18,16 @@ def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.Ve
     """
     said = records.rows(record.get("chat_messages"), "chat_messages")
     on_path = _active(record, said)
-    left_out = Counter({"other branches": len(said) - len(on_path)})
-    messages = []
+    talk = records.Talk(other_branches=len(said) - len(on_path))
     for each in on_path:
-        role = _ROLES.get(str(each.get("sender")))
-        text, others = _text(each)
-        attached = records.attached_to(each, "attachments", "files")
-        text = attached.after(text)
-        left_out += others
-        if files := attached.others:
-            left_out[records.FILES] += files
-        if role is None:
-            left_out["system"] += 1
-        elif not text:
-            left_out["empty"] += not (others or files)  # else these are counted
-        else:
-            at = records.moment(each.get("created_at"), "created_at")
-            messages.append(records.VendorMessage(role, text, records.optional(each, "uuid"), at))  # type: ignore[arg-type]
-    created_at = records.moment(record.get("created_at"), "created_at")
-    created_at = created_at or next((each.at for each in messages if each.at), None)
+        role, key = _ROLES.get(str(each.get("sender")), "system"), records.optional(each, "uuid")
+        talk.add(each, role, _text(each), id=key, time="created_at", files=("attachments", "files"))
+    created_at = records.moment(record.get("created_at"), "created_at") or talk.began
     created_at = created_at or records.moment(record.get("updated_at"), "updated_at") or exported_at
     title = records.optional(record, "name", "title") or ""
-    return records.VendorConversation(records.named(record, "uuid"), title, created_at, messages, +left_out)
+    return records.VendorConversation(
+        records.named(record, "uuid"), title, created_at, talk.messages, +talk.left_out
+    )
 
 
 def _active(record: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -57,7 +45,7 @@ def _active(record: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> lis
 
 def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
     """The text said, and the number of thoughts, tool calls and the like."""
-    texts, others = records.parts_of(message.get("content"))
-    if texts or others:
-        return "\n".join(str(each.get("text") or "") for each in texts).strip(), others
+    text, others = records.text_in(message.get("content"))
+    if text or others:
+        return text, others
     return (records.optional(message, "text") or "").strip(), others
