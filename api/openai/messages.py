@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit, no_nul
 from services.errors import InvalidInput
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from state.conversation import EarlierMessage
 
 # Documents may contain the marks, so that a wrapper goes on to the last closing one.

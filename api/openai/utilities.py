@@ -16,7 +16,7 @@ from api.openai.turn_request import NOBODY, StartedTurn
 from api.streams import TurnEvents
 from services.bootstrap import Services
 from services.llm.chat_models import BACKGROUND_TEMPERATURE
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.metrics import UTILITY_REQUESTS
 from services.platform.tracing import confidential
 from state.conversation import Sampling

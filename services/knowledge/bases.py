@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from services.context.sources.knowledge import HANDLERS
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database, Row
 from services.search.vector_index import FORGET_PASSAGES

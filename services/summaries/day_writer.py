@@ -12,7 +12,7 @@ from services.conversations.values import no_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.threads import Result, beside_the_loop
 from services.summaries import prompts
 from services.summaries.prompts import Said

@@ -11,7 +11,7 @@ from services.conversations.messages import without_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.summaries import prompts
 from services.summaries.prompts import Said
 from services.text.language import Language, language_of

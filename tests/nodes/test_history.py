@@ -13,7 +13,7 @@ from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
