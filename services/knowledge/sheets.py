@@ -19,7 +19,7 @@ from services.knowledge.encodings import decoded
 from services.knowledge.screening import screen_xlsx, too_long
 from services.text.storable import storable
 
-_MOST_TABLE_COLUMNS = 200
+_MOST_COLUMNS = 200
 _MOST_SPAN = 1_000
 _LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
 
@@ -32,8 +32,8 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
             continue
         width = max(len(row), len(header or ()))
         cells = [
-            *map(_table_cell, row[:_MOST_TABLE_COLUMNS]),
-            *[""] * (min(width, _MOST_TABLE_COLUMNS) - len(row)),
+            *map(_table_cell, row[:_MOST_COLUMNS]),
+            *[""] * (min(width, _MOST_COLUMNS) - len(row)),
         ]
         yield f"| {' | '.join(cells)} |"
         if header is None:
@@ -72,8 +72,8 @@ def _unmerge(table: Any) -> None:
         placed: list[Any] = []
         for cell in row.find_all(["td", "th"], recursive=False):
             _fill(placed, waiting)
-            columns, rows = _span(cell, "colspan", _MOST_TABLE_COLUMNS), _span(cell, "rowspan", _MOST_SPAN)
-            for number in range(min(columns, _MOST_TABLE_COLUMNS - len(placed))):
+            columns, rows = _span(cell, "colspan", _MOST_COLUMNS), _span(cell, "rowspan", _MOST_SPAN)
+            for number in range(min(columns, _MOST_COLUMNS - len(placed))):
                 if rows > 1:
                     waiting[len(placed)] = (rows - 1, cell)
                 placed.append(cell if number == 0 else copy(cell))
@@ -100,8 +100,7 @@ def _span(cell: Any, name: str, most: int) -> int:
 _DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 20
 _LONGEST_FIELD = 1_000_000
-_MOST_COLUMNS = 200
-_MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})\"")
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
 _MOST_MERGED = 10_000
 
 
@@ -163,24 +162,19 @@ def _sheets(book: Any, archive: zipfile.ZipFile) -> Iterator[str]:
 
 def _merged(archive: zipfile.ZipFile, path: str) -> dict[tuple[int, int], tuple[int, int]]:
     """The cell whose value a merged cell shows, by row and column, both from 1."""
+    from openpyxl.utils import range_boundaries  # noqa: PLC0415 — as above
+
     if path not in archive.namelist():
         return {}
     shown: dict[tuple[int, int], tuple[int, int]] = {}
     for found in islice(_MERGED.finditer(archive.read(path)), _MOST_MERGED):
-        left, top, right, bottom = _column(found[1]), int(found[2]), _column(found[3]), int(found[4])
+        left, top, right, bottom = range_boundaries(found[1].decode())
         for row in range(top, min(bottom, top + _MOST_MERGED) + 1):
             for column in range(left, min(right, _MOST_COLUMNS) + 1):
                 shown[row, column] = (top, left)
         if len(shown) > _MOST_MERGED * 10:
             break
     return shown
-
-
-def _column(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + letter - ord("A") + 1
-    return number
 
 
 def _rows(sheet: Any, merged: dict[tuple[int, int], tuple[int, int]]) -> Iterator[Sequence[str]]:
