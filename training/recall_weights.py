@@ -183,7 +183,10 @@ def observe(asked: Asked, heads: Heads) -> Observation:
         asked.query,
         {kind: each.features for kind, each in found.items()},
         {kind: each.places.tolist() for kind, each in found.items()},
-        {kind: asked.units.kinds()[2][each.places].astype(np.float64) for kind, each in found.items()},
+        {
+            kind: asked.units.overview().states_nothing[each.places].astype(np.float64)
+            for kind, each in found.items()
+        },
         int(asked.mask.sum()),
         asked.relevant,
         {"meaning": choice_in(asked.vectors, heads), "words": 0.0},

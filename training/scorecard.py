@@ -73,7 +73,7 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
     mask = units.within(until=question.until)
     vectors = encode(list(query.texts))
     ours = score(query, vectors, units, mask, _HEADS)
-    words, _ = units.by_words(terms(query.text), mask)
+    [words], _ = units.by_words([terms(query.text)], mask)
     [meaning] = units.by_meaning(np.asarray(vectors[:1], dtype=np.float32))
     by_words, by_meaning = _order(words, mask), _order(meaning, mask)
     fused = np.zeros(len(mask))

@@ -88,7 +88,7 @@ def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: se
     for ranked in found.ranking.results:
         unit, rest = ranked.unit, texts.get(ranked.unit.message_id or "", ranked.unit.text)
         if rest is not None and unit.episode_id not in episodes:
-            kept.append(ranked if rest == unit.text else replace(ranked, unit=replace(unit, text=rest)))
+            kept.append(ranked._replace(unit=unit._replace(text=rest)))
     units = {name: _unit_left(unit, texts) for name, unit in found.units.items()}
     return replace(found, ranking=replace(found.ranking, results=tuple(kept)), units=units)
 

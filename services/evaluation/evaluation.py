@@ -124,10 +124,9 @@ class Evaluation:
         by_words, by_meaning = await self._memory.index.search(scope, [terms(text)], vectors, _DEPTH)
         words, meaning = by_words[0], by_meaning[0]
         ranked = [_ids(words), _ids(meaning), _fused(words, meaning)]
-        units = await self._memory.episodes.found(
-            scope, {(hit.unit_id, hit.episode_id) for hit in (*words, *meaning)}
-        )
-        return [[units[each].external_id or "" for each in order if each in units] for order in ranked]
+        ids = {(str(hit.unit_id), str(hit.episode_id)) for hit in (*words, *meaning)}
+        units = await self._memory.episodes.found(scope, ids)
+        return [[found.external_id or "" for each in order if (found := units.get(str(each)))] for order in ranked]
 
 
 def _ids(hits: Sequence[UnitHit]) -> list[UUID]:

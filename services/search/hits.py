@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """One message, or one memory, that was found.
 
     Attributes:
@@ -24,8 +24,7 @@ class Unit:
     sources: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A unit at its place (from 1).
 
     Attributes:
@@ -45,8 +44,7 @@ class Ranked:
     ranks: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(NamedTuple):
     """A unit that was left out, and why."""
 
     unit_id: str

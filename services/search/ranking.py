@@ -66,42 +66,52 @@ SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Who stands beside whom.
+class Overview:
+    """What is known of each unit of a user, and who stands beside whom.
 
     Attributes:
+        size: How many units there are; a removed one keeps its place for a while.
         previous: The place of the message before each in its conversation; -1 if there is none.
         following: The same of the message after it.
+        answering: The places of answers of the assistant that follow a question.
         visit: A number for the hours in which it was said.
+        visits: How many of these there are.
         coherence: How much neighbours are about the same, 0 to 1.
+        lengths: How many terms each unit has.
+        by_assistant: Which the assistant said.
+        asks: Which ask something.
+        states_nothing: Which only ask, order or acknowledge.
+        written: Which were written as memories.
     """
 
+    size: int
     previous: Places
     following: Places
+    answering: Places
     visit: Places
+    visits: int
     coherence: float
+    lengths: Values
+    by_assistant: Mask
+    asks: Mask
+    states_nothing: Mask
+    written: Mask
 
 
 class Searched(Protocol):
     """All units of a user as arrays; a unit keeps its place."""
 
-    def by_words(self, asked: Sequence[str], mask: Mask) -> tuple[Values, float]:
-        """Return the BM25 score of each unit, and the highest possible one."""
+    def by_words(self, texts: Sequence[Sequence[str]], mask: Mask) -> tuple[Values, Values]:
+        """Return the BM25 score of each unit for the terms of each text (row), and the highest possible ones."""
+
+    def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], mask: Mask) -> Values:
+        """Return for each of some units (row) the share of its rare terms that each unit has."""
 
     def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
 
-    def neighbours(self) -> Neighbours:
-        """Return who stands beside whom."""
-
-    def rare_terms(self, place: int, without: frozenset[str]) -> list[str]:
-        """Return the terms of a unit that some others have, but few."""
-
-    def lengths(self, places: Places) -> Places:
-        """Return how many terms the units at some places have."""
-
-    def kinds(self) -> tuple[Mask, Mask, Mask, Mask]:
-        """Return which units the assistant said, which ask, which state nothing, and which were written."""
+    def overview(self) -> Overview:
+        """Return what is known of each unit, and who stands beside whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,54 +154,48 @@ def score(
         heads: those of the encoder, if there are any.
     """
     asked = terms(query.text)
-    by_assistant, asking, nothing, written = units.kinds()
+    known = units.overview()
     words, full = _by_words(query, asked, units, mask)
     cosines, average, spread, likeness = _by_meaning(query, vectors, units, mask, heads)
-    questions = (words / full * _FULL_MATCH, (cosines - average) / spread / _SPREAD)
+    answers = _answers(known, words / full * _FULL_MATCH, (cosines - average) / spread / _SPREAD)
     if query.asks:  # what only asks the same matches best of all, and answers nothing
-        words = np.where(nothing, _ECHO * words, words)
-        cosines = np.where(nothing, average + _ECHO * (cosines - average), cosines)
-    relative, known = _relative(words), ~np.isnan(cosines)
-    meaning = np.where(known & mask, cosines, average)
-    near = units.neighbours()
+        words = np.where(known.states_nothing, _ECHO * words, words)
+        cosines = np.where(known.states_nothing, average + _ECHO * (cosines - average), cosines)
+    relative = _relative(words)
+    meaning = np.where(mask & ~np.isnan(cosines), cosines, average)
     total = 0.5 * relative + 0.5 * _relative(meaning.clip(min=0)) * bool(vectors)
-    before, after = (np.append(relative, 0.0)[places] for places in (near.previous, near.following))
-    answers = _answers(by_assistant, asking, near.previous, *questions)
+    with_none = np.append(relative, 0.0)
+    before, after = with_none[known.previous], with_none[known.following]
     choice = choice_in(vectors, heads)
-    around = _AROUND * (before + after) * near.coherence
-    chosen = np.where(mask, total + around + answers, -1.0)
-    places = _best(chosen, CANDIDATES)
+    around = _AROUND * (before + after) * known.coherence
+    places = _best(np.where(mask, total + around + answers, -1.0), CANDIDATES)
     places = places[mask[places]]
-    of_visit = np.zeros(int(near.visit.max()) + 1 if len(near.visit) else 1)
-    np.maximum.at(of_visit, near.visit, np.where(mask, total, 0.0))
-    columns = {
-        "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
-        "meaning": (meaning[places] - average) / spread / _SPREAD,
-        "likeness": likeness[places],
-        "association": _association(units, _best(np.where(mask, total, -1.0), _SEEDS), frozenset(asked), mask)[
-            places
-        ],
-        "words_before": before[places] * near.coherence,
-        "words_after": after[places] * near.coherence,
-        "visit": of_visit[near.visit[places]] * near.coherence,
-        "answers": answers[places],
-        "by_assistant": by_assistant[places] & (not query.of_assistant),
-        "asks": asking[places] * (1 - choice),
-        "length": np.minimum(np.log1p(units.lengths(places)) / _LONG, 1.0) * near.coherence,
-        "written": written[places],
-    }
-    features = np.column_stack([columns[name].astype(np.float64) for name in FEATURES])
-    scores, probability = weighed(query, features, int(mask.sum()), choice=choice, with_meaning=bool(vectors))
+    total = np.where(mask, total, -1.0)
+    of_visit = np.zeros(known.visits)
+    np.maximum.at(of_visit, known.visit, total)
+    seeds = [seed for seed in _best(total, _SEEDS).tolist() if mask[seed]]
+    shared = units.by_rare_terms(seeds, asked, mask).max(axis=0, initial=0.0)
+    features = np.empty((len(places), len(FEATURES)))
+    features.T[:] = (
+        np.minimum(words[places] / full * _FULL_MATCH, 1.0),
+        (meaning[places] - average) / spread / _SPREAD,
+        likeness[places],
+        shared[places],
+        before[places] * known.coherence,
+        after[places] * known.coherence,
+        of_visit[known.visit[places]] * known.coherence,
+        answers[places],
+        known.by_assistant[places] & (not query.of_assistant),
+        known.asks[places] * (1 - choice),
+        np.minimum(np.log1p(known.lengths[places]) / _LONG, 1.0) * known.coherence,
+        known.written[places],
+    )
+    found = int(mask.sum())
+    scores, probability = weighed(query, features, found, choice=choice, with_meaning=bool(vectors))
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
-        places,
-        scores[order],
-        probability[order],
-        features[order],
-        relative[places],
-        cosines[places],
-        int(mask.sum()),
+        places, scores[order], probability[order], features[order], relative[places], cosines[places], found
     )
 
 
@@ -220,19 +224,13 @@ def weighed(
 
 def shown_features(query: Query, features: Values, scores: Values, found: int, choice: float) -> Values:
     """Return `SHOWN` (columns) of each row, and a column of ones; `found` units were looked at."""
-    size = len(scores)
-    few = max(0.0, 1 - np.log1p(max(found, _FEW)) / np.log1p(_MANY))
-    of_message = (query.asks, query.of_oneself, query.wants_work, few)
-    return np.column_stack(
-        [
-            scores - scores.sum() / (size + _OTHERS),
-            features[:, FEATURES.index("words")],
-            features[:, FEATURES.index("meaning")],
-            *(np.full(size, float(each)) for each in of_message),
-            np.full(size, choice),
-            np.ones(size),
-        ]
-    )
+    rows = np.empty((len(scores), len(SHOWN) + 1))
+    rows[:, 0] = scores - scores.sum() / (len(scores) + _OTHERS)
+    rows[:, 1] = features[:, FEATURES.index("words")]
+    rows[:, 2] = features[:, FEATURES.index("meaning")]
+    few = max(0.0, 1 - math.log1p(max(found, _FEW)) / math.log1p(_MANY))
+    rows[:, 3:] = (query.asks, query.of_oneself, query.wants_work, few, choice, 1.0)
+    return rows
 
 
 @cache
@@ -245,27 +243,29 @@ def _weights(kind: str, part: str, names: Sequence[str]) -> Values:
 
 def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -> tuple[Values, float]:
     """The scores of the message, or of its best part: what it says besides must not hide that."""
-    words, full = units.by_words(asked, mask)
+    found, possible = units.by_words([asked, *map(terms, query.parts)], mask)
+    words, full = found[0], float(possible[0])
     if query.context:
-        more, fuller = units.by_words(terms(query.context), mask)
+        [more], [fuller] = units.by_words([terms(query.context)], mask)
         own = 1 - query.context_share
         words = (
             full
             * (own * _relative(words) + query.context_share * _relative(more))
             * _top(words, full, more, fuller)
         )
-    parts = [units.by_words(terms(part), mask) for part in query.parts]
-    heaviest = max((possible for _, possible in parts), default=full)
-    for found, possible in parts:
-        words = np.maximum(words, full * found / possible * min(1.0, 2 * possible / heaviest))
+    if query.parts:
+        parts = possible[1:]
+        counts = full / parts * np.minimum(1.0, 2 * parts / parts.max())
+        words = np.maximum(words, (found[1:] * counts[:, np.newaxis]).max(axis=0))
     return words, full
 
 
-def _answers(by_assistant: Mask, asking: Mask, previous: Places, words: Values, meaning: Values) -> Values:
+def _answers(known: Overview, words: Values, meaning: Values) -> Values:
     """For answers of the assistant, how well the question matches, by its words and its meaning."""
-    matches = (np.minimum(words, 1.0) + np.nan_to_num(meaning).clip(0)) / 2
-    answering = by_assistant & (previous >= 0) & asking[previous]
-    return np.where(answering, matches[previous], 0.0)
+    found = np.zeros(len(words))
+    asked = known.previous[known.answering]
+    found[known.answering] = (np.minimum(words[asked], 1.0) + np.nan_to_num(meaning[asked]).clip(0)) / 2
+    return found
 
 
 def choice_in(vectors: Sequence[Sequence[float]], heads: Heads | None) -> float:
@@ -324,18 +324,6 @@ def _of_length_1(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 def _relative(values: Values) -> Values:
     most = float(values.max()) if len(values) else 0.0
     return values / most if most > 0 else values
-
-
-def _association(units: Searched, seeds: Places, asked: frozenset[str], mask: Mask) -> Values:
-    found = np.zeros(len(mask))
-    for seed in seeds.tolist():
-        if not mask[seed]:
-            continue
-        shared, full = units.by_words(units.rare_terms(seed, asked), mask)
-        shared = shared / full
-        shared[seed] = 0.0
-        found = np.maximum(found, shared)
-    return found
 
 
 def _best(values: Values, most: int) -> Places:

@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from services.search.hits import Excluded, Ranked, Ranking
+from services.search.hits import Excluded, Ranked, Ranking, Unit
 from services.search.queries import Query
 from services.search.versions import newer_versions
-from services.text.compare import compare
+from services.text.compare import folded
 
 SHOWN_IN_WINDOW = "shown in the window"
 BELOW_FLOOR = "not likely enough"
@@ -90,7 +90,7 @@ def newest_first(results: Sequence[Ranked], asked: Collection[str]) -> tuple[Ran
     """Let the newest of several versions of a fact change places with the best of them.
 
     Args:
-        results: the best of a ranking, in order.
+        results: the best of a ranking, in the order of their positions.
         asked: the terms of the message.
     """
     order = list(range(len(results)))
@@ -100,9 +100,10 @@ def newest_first(results: Sequence[Ranked], asked: Collection[str]) -> tuple[Ran
         if at < other:
             order[at], order[other] = newer, older
             old, new = ordered[at], ordered[other]
-            ordered[at] = replace(new, score=old.score, likelihood=max(old.likelihood, new.likelihood))
-            ordered[other] = replace(old, score=new.score)
-    return tuple(replace(ranked, position=place) for place, ranked in enumerate(ordered, start=1))
+            likelihood = max(old.likelihood, new.likelihood)
+            ordered[at] = new._replace(position=at + 1, score=old.score, likelihood=likelihood)
+            ordered[other] = old._replace(position=other + 1, score=new.score)
+    return tuple(ordered)
 
 
 def select(
@@ -129,37 +130,38 @@ def select(
         if ranked.likelihood >= floor.likelihood
         for source in ranked.unit.sources
     }
-    highest = max((ranked.likelihood for ranked in best if _unfit(ranked, shown, ()) is None), default=0.0)
+    unfit = [_unfit(ranked.unit, shown) for ranked in best]
+    highest = max((each.likelihood for each, reason in zip(best, unfit, strict=True) if not reason), default=0.0)
     least = max(floor.likelihood, CLOSE * highest)
-    for ranked in best:
+    better: dict[str, str] = {}
+    for ranked, about in zip(best, unfit, strict=True):
+        unit = ranked.unit
         admitted = ranked.likelihood >= least if highest >= floor.likelihood else floor.admits_by_time(ranked)
-        reason = _unfit(ranked, shown, fit) or (None if admitted else BELOW_FLOOR)
-        if reason is None and (memory := covered.get(ranked.unit.message_id or "")) is not None:
+        reason = about or (None if admitted else BELOW_FLOOR)
+        if reason is None and (same := better.get(folded(unit.text))) is not None:
+            reason = f"repeats {same}"
+        if reason is None and (memory := covered.get(unit.message_id or "")) is not None:
             reason = f"in the memory {memory.unit.id}"
         if reason:
-            excluded.append(Excluded(ranked.unit.id, reason))
+            excluded.append(Excluded(unit.id, reason))
         else:
+            better[folded(unit.text)] = unit.id
             fit.append(ranked)
     chosen: list[Recalled] = []
     left = max_tokens
     for recalled in _gathered(fit):
-        fitting = _fitting(recalled, left, count_tokens) if len(chosen) < max_items else None
-        kept = fitting.units if fitting else ()
+        kept, tokens = _fitting(recalled, left, count_tokens) if len(chosen) < max_items else ((), 0)
         excluded.extend(Excluded(ranked.unit.id, OVER_BUDGET) for ranked in recalled.units if ranked not in kept)
-        if fitting:
-            chosen.append(fitting)
-            left -= sum(count_tokens(ranked.unit.text) for ranked in fitting.units)
+        if kept:
+            chosen.append(Recalled(recalled.episode_id, recalled.best, kept))
+            left -= tokens
     return Selection(tuple(chosen), tuple(excluded))
 
 
-def _unfit(ranked: Ranked, shown: Collection[str], better: Sequence[Ranked]) -> str | None:
-    unit = ranked.unit
+def _unfit(unit: Unit, shown: Collection[str]) -> str | None:
     if unit.message_id in shown:
         return SHOWN_IN_WINDOW
-    if unit.message_id and not unit.states:
-        return STATES_NOTHING
-    same = next((other.unit.id for other in better if compare(other.unit.text, unit.text) == "same"), None)
-    return f"repeats {same}" if same else None
+    return STATES_NOTHING if unit.message_id and not unit.states else None
 
 
 def _gathered(results: Sequence[Ranked]) -> tuple[Recalled, ...]:
@@ -172,9 +174,10 @@ def _gathered(results: Sequence[Ranked]) -> tuple[Recalled, ...]:
     )
 
 
-def _fitting(recalled: Recalled, tokens: int, count_tokens: Callable[[str], int]) -> Recalled | None:
-    if sum(count_tokens(ranked.unit.text) for ranked in recalled.units) <= tokens:
-        return recalled
-    if count_tokens(recalled.best.unit.text) <= tokens:
-        return Recalled(recalled.episode_id, recalled.best, (recalled.best,))
-    return None
+def _fitting(recalled: Recalled, most: int, count_tokens: Callable[[str], int]) -> tuple[tuple[Ranked, ...], int]:
+    """The units of an episode that fit in, all or the best, and their tokens."""
+    for units in (recalled.units, (recalled.best,)):
+        tokens = sum(count_tokens(ranked.unit.text) for ranked in units)
+        if tokens <= most:
+            return units, tokens
+    return (), 0

@@ -7,6 +7,7 @@ about, and not where they differ.
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import cache
@@ -32,24 +33,26 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
         units: the best of a ranking.
         asked: the terms of the question.
     """
-    written = [_tokens(unit.text) for unit in units]
+    written = [() if unit.by_assistant else _tokens(unit.text) for unit in units]
     wanted = frozenset(asked)
+    begins: defaultdict[str, set[int]] = defaultdict(set)
+    ends: defaultdict[str, set[int]] = defaultdict(set)
+    for place, tokens in enumerate(written):
+        if tokens:
+            begins[tokens[0]].add(place)
+            ends[tokens[-1]].add(place)
 
     @cache
     def bears_on_it(place: int) -> bool:
         return not wanted.isdisjoint(terms(units[place].text))
 
     newest: dict[int, int] = {}
-    for place, older in enumerate(units):
-        if not written[place] or older.by_assistant:
-            continue
+    for place, tokens in enumerate(written):
         versions = [
             other
-            for other, newer in enumerate(units)
-            if newer.created_at > older.created_at
-            and written[other]
-            and not newer.by_assistant
-            and _differ_in_one_place(written[place], written[other], wanted)
+            for other in (begins[tokens[0]] | ends[tokens[-1]] if tokens else ())
+            if units[other].created_at > units[place].created_at
+            and _differ_in_one_place(tokens, written[other], wanted)
             and bears_on_it(place)  # last: most differ anyway, and terms take longest
             and bears_on_it(other)
         ]
@@ -72,11 +75,12 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 
 def _differ_in_one_place(one: Sequence[str], other: Sequence[str], asked: frozenset[str]) -> bool:
-    if one[0] != other[0] and one[-1] != other[-1]:
-        return False
     shortest = min(len(one), len(other))
-    begins = next((at for at in range(shortest) if one[at] != other[at]), shortest)
-    ends = next((at for at in range(shortest - begins) if one[-1 - at] != other[-1 - at]), shortest - begins)
+    begins = ends = 0
+    while begins < shortest and one[begins] == other[begins]:
+        begins += 1
+    while ends < shortest - begins and one[-1 - ends] == other[-1 - ends]:
+        ends += 1
     mine, theirs = one[begins : len(one) - ends], other[begins : len(other) - ends]
     if not mine or not theirs or max(len(mine), len(theirs)) > _MOST_DIFFERENT:
         return False

@@ -1,7 +1,6 @@
 """Earlier conversations in the prompt: what was recalled, is relevant, and is not shown elsewhere."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -155,12 +154,12 @@ class RecallSource(Source[RecallResult]):
         """
         assert found.query is not None  # noqa: S101 — otherwise nothing was recalled
         best = found.ranking.results[:_DEPTH]
-        excluded = _excluded([found.units[ranked.unit.id] for ranked in best], not_here, not_now)
+        excluded = _excluded(best, found.units, not_here, not_now) if not_here or not_now else {}
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
         asked = set(terms(found.query.text))
         floor = found.floor
         short = [
-            _shortened(ranked, asked, tokens)
+            ranked._replace(unit=ranked.unit._replace(text=excerpt(ranked.unit.text, asked, tokens)))
             if ranked.likelihood >= floor.likelihood or floor.admits_by_time(ranked)
             else ranked  # it will not be shown
             for ranked in usable
@@ -186,12 +185,14 @@ def _asks_for_last_visit(reference: TimeReference | None) -> bool:
     return reference is not None and reference["plain"] and reference["kind"] == "last_visit"
 
 
-def _excluded(units: Sequence[StoredUnit], not_here: Collection[str], not_now: Collection[str]) -> dict[str, str]:
+def _excluded(
+    best: Sequence[Ranked], units: Mapping[str, StoredUnit], not_here: Collection[str], not_now: Collection[str]
+) -> dict[str, str]:
     """Return why each of the units that the user excluded is left out, by unit id."""
     return {
-        str(unit.unit_id): NEVER_USED_HERE if is_excluded(unit, not_here) else LEFT_OUT_ONCE
-        for unit in units
-        if is_excluded(unit, not_here) or is_excluded(unit, not_now)
+        unit_id: NEVER_USED_HERE if is_excluded(units[unit_id], not_here) else LEFT_OUT_ONCE
+        for unit_id in (ranked.unit.id for ranked in best)
+        if is_excluded(units[unit_id], not_here) or is_excluded(units[unit_id], not_now)
     }
 
 
@@ -213,11 +214,6 @@ def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int
     while tokens.count(cut) > most:
         cut = cut[: int(len(cut) * 0.8)]
     return f"{'…' if first else ''}{cut}{'…' if last + 1 < len(pieces) or cut not in text[-len(cut) :] else ''}"
-
-
-def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -> Ranked:
-    text = excerpt(ranked.unit.text, asked, tokens)
-    return ranked if text == ranked.unit.text else replace(ranked, unit=replace(ranked.unit, text=text))
 
 
 def _shown(

@@ -17,16 +17,12 @@ class GrowableArray:
         """Take the type of a row: one value, or `width` of them."""
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.width = width
-        self._size = 0
         self._room: NDArray[Any] = self._empty(0)
+        self.values: NDArray[Any] = self._room
+        """A view of all rows."""
 
     def __len__(self) -> int:
-        return self._size
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """A view of all rows."""
-        return self._room[: self._size]
+        return len(self.values)
 
     @property
     def nbytes(self) -> int:
@@ -36,18 +32,18 @@ class GrowableArray:
     def append(self, rows: ArrayLike) -> None:
         """Add rows at the end."""
         more = np.asarray(rows, dtype=self.dtype)
-        needed = self._size + len(more)
+        size = len(self.values)
+        needed = size + len(more)
         if needed > len(self._room):
-            room = self._empty(needed + int(_SPARE * self._size))
-            room[: self._size] = self.values
+            room = self._empty(needed + int(_SPARE * size))
+            room[:size] = self.values
             self._room = room
-        self._room[self._size : needed] = more
-        self._size = needed
+        self._room[size:needed] = more
+        self.values = self._room[:needed]
 
     def become(self, rows: NDArray[Any]) -> None:
         """Replace all rows by these."""
-        self._room = np.array(rows, dtype=self.dtype)
-        self._size = len(rows)
+        self._room = self.values = np.array(rows, dtype=self.dtype)
 
     def _empty(self, rows: int) -> NDArray[Any]:
         return np.empty(rows if self.width is None else (rows, self.width), dtype=self.dtype)
@@ -95,6 +91,11 @@ class GrowableRows:
         last = int(self.bounds[-1])
         self._values.append(values)
         self._bounds.append(last + np.cumsum(np.asarray(lengths, dtype=np.intp)))
+
+    def row(self, place: int) -> NDArray[Any]:
+        """A view of the values of one row."""
+        bounds = self.bounds
+        return self.values[bounds[place] : bounds[place + 1]]
 
     def indexes(self, places: Places) -> tuple[Places, Places]:
         """Return the indexes of some rows in `values`, consecutively, and where each row begins among them."""

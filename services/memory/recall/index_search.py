@@ -43,8 +43,10 @@ class IndexSearch:
         pairs = {unit_id: episode_id for each in found for unit_id, episode_id in each.items()}
         indexed = await self._indexed(sought, list(pairs))
         waiting = await self._episodes.unindexed(sought.scope)
-        stored = await self._episodes.found(sought.scope, pairs.items())
-        stored |= {unit.unit_id: unit for unit in waiting if unit.unit_id not in stored}
+        stored = {str(unit.unit_id): unit for unit in waiting}
+        stored |= await self._episodes.found(
+            sought.scope, [(str(unit), str(each)) for unit, each in pairs.items()]
+        )
         if not stored:
             return SearchResult(Ranking(()), {}, degraded)
         # Their text may be another by now.
@@ -84,7 +86,7 @@ class IndexSearch:
         return rows
 
     def _ranked(
-        self, sought: SearchRequest, stored: dict[UUID, StoredUnit], known: Mapping[UUID, Found]
+        self, sought: SearchRequest, stored: dict[str, StoredUnit], known: Mapping[UUID, Found]
     ) -> SearchResult:
         def kept(unit: StoredUnit) -> KeptUnit:
             found, vector = known.get(unit.unit_id, ("", None))

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.memory.episodes.episode import StoredUnit, said_by_assistant
+from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
 from services.search.heads import Heads
-from services.search.hits import Ranking, Unit
+from services.search.hits import Ranking
 from services.search.queries import Query
-from services.text.speech import states_something
 
 
 @dataclass(frozen=True)
@@ -43,19 +42,3 @@ class SearchResult:
     """By their ids, as they are stored."""
     degraded: Sequence[str] = ()
     """Sources that did not answer."""
-
-
-def unit_of(stored: StoredUnit) -> Unit:
-    """Return a unit in the form used by selection."""
-    by_assistant = said_by_assistant(stored.role, stored.speaker)
-    return Unit(
-        id=str(stored.unit_id),
-        episode_id=str(stored.episode_id),
-        created_at=stored.created_at,
-        text=stored.text,
-        message_id=str(stored.message_id) if stored.message_id else None,
-        episode_type=stored.episode_type,
-        by_assistant=by_assistant,
-        states=by_assistant or stored.message_id is None or states_something(stored.text),
-        sources=frozenset() if stored.message_id else frozenset(map(str, stored.source_message_ids)),
-    )

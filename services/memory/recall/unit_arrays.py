@@ -4,6 +4,7 @@ The texts stay in PostgreSQL; here a unit has its terms as numbers, its embeddin
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 
 from services.memory.recall.growable_array import GrowableArray, GrowableRows
 from services.memory.recall.postings import Postings
-from services.search.ranking import Mask, Neighbours
+from services.search.ranking import Mask, Overview
+from services.search.sequences import Places
 
 BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING = (1 << bit for bit in range(5))
 """Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
 written as a memory, it is not indexed yet."""
 
 _LARGEST = 127
+_MOST_COUNTED = 65_535
 _HALF = 64
 _LOW = (1 << _HALF) - 1
 _BYTES_OF_A_TERM = 130
@@ -74,11 +77,17 @@ class UnitArrays:
         self._units = GrowableArray(np.uint64, 2)
         self._episodes = GrowableArray(np.uint64, 2)
         self._terms = GrowableRows(np.int32)
+        """The different terms of each unit."""
+        self._counts = GrowableArray(np.uint16)
+        """How often each of them occurs in it."""
+        self._held = GrowableArray(np.int32)
+        """The number of living units that contain each term."""
         self._columns = GrowableArray(
             [
                 ("said_at", np.float64),
                 ("text_hash", np.int64),
                 ("conversation", np.int32),
+                ("length", np.int32),
                 ("kinds", np.uint8),
                 ("type", np.uint8),
                 ("living", np.bool_),
@@ -88,7 +97,7 @@ class UnitArrays:
         self._vectors = GrowableArray(np.int8, dimension)
         self._scales = GrowableArray(np.float32)
         self._postings = Postings()
-        self._neighbours: Neighbours | None = None
+        self._overview: Overview | None = None
         self.in_use = asyncio.Lock()
         """Held while it changes, and while a thread searches it."""
 
@@ -99,7 +108,8 @@ class UnitArrays:
     def nbytes(self) -> int:
         """Approximate size in bytes."""
         arrays = (
-            self._units, self._episodes, self._terms, self._columns, self._vectors, self._scales, self._postings,
+            self._units, self._episodes, self._terms, self._counts, self._held, self._columns, self._vectors,
+            self._scales, self._postings,
         )  # fmt: skip
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._names)
 
@@ -116,8 +126,9 @@ class UnitArrays:
                     self._note([place], [wanted.pop(unit.unit_id)])
                 else:
                     self._column("living")[place] = False
+                    self._held.values[self._terms.row(place)] -= 1
         self._append([unit for unit in wanted.values() if unit.content is not None])
-        self._neighbours = None
+        self._overview = None
         gone = len(self._columns) - len(self)
         if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
             self._compact()
@@ -130,7 +141,7 @@ class UnitArrays:
         places = {self.unit_id(place): place for place in near.tolist()}
         if known := places.keys() & vectors.keys():
             self._embed([places[unit_id] for unit_id in known], [vectors[unit_id] for unit_id in known])
-            self._neighbours = None
+            self._overview = None
 
     def knows(self, unit_id: UUID, text_hash: int) -> bool:
         """Whether it has the unit with that text."""
@@ -146,9 +157,13 @@ class UnitArrays:
         """The unit at a place."""
         return _uuid(self._units.values[place])
 
-    def episode_id(self, place: int) -> UUID:
-        """The episode of the unit at a place."""
-        return _uuid(self._episodes.values[place])
+    def unit_ids(self, places: Places) -> list[str]:
+        """The ids of the units at some places."""
+        return _written(self._units.values[places])
+
+    def episode_ids(self, places: Places) -> list[str]:
+        """The ids of their episodes."""
+        return _written(self._episodes.values[places])
 
     def place_of(self, unit_id: UUID) -> int | None:
         """Return the place of a unit; None if it is not in the set."""
@@ -180,16 +195,19 @@ class UnitArrays:
         if not contents:
             return
         begin = len(self._columns)
-        self._terms.append(
-            [self._number(term) for content in contents for term in content.terms],
-            [len(content.terms) for content in contents],
-        )
+        counted = [Counter(content.terms) for content in contents]
+        numbers = [self._number(term) for each in counted for term in each]
+        self._terms.append(numbers, [len(each) for each in counted])
+        self._counts.append([min(count, _MOST_COUNTED) for each in counted for count in each.values()])
+        self._held.append(np.zeros(len(self._names) - len(self._held), dtype=self._held.dtype))
+        np.add.at(self._held.values, np.array(numbers, dtype=np.intp), 1)
         self._units.append([_halves(unit.unit_id) for unit in units])
         self._episodes.append([_halves(unit.episode_id) for unit in units])
         self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
         self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
         self._scales.append(np.zeros(len(units), dtype=np.float32))
         self._columns.values[begin:]["kinds"] = [content.kinds for content in contents]
+        self._columns.values[begin:]["length"] = [len(content.terms) for content in contents]
         self._note(slice(begin, None), units)
 
     def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
@@ -234,15 +252,17 @@ class UnitArrays:
     def _compact(self) -> None:
         """Release the places of removed units, and renumber the terms still in use."""
         kept = self._living.nonzero()[0]
+        self._counts.become(self._counts.values[self._terms.indexes(kept)[0]])
         self._terms.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)
         self._terms.values[:] = renumbered
+        self._held.become(self._held.values[used])
         self._names = [self._names[number] for number in used.tolist()]
         self._vocabulary = {name: number for number, name in enumerate(self._names)}
         for each in (self._units, self._episodes, self._columns, self._vectors, self._scales):
             each.become(each.values[kept])
-        self._postings.make(self._terms, len(self._names))
-        self._neighbours = None
+        self._postings.make(self._terms, self._counts.values, len(self._names))
+        self._overview = None
 
 
 def _halves(unit_id: UUID) -> tuple[int, int]:
@@ -251,3 +271,13 @@ def _halves(unit_id: UUID) -> tuple[int, int]:
 
 def _uuid(halves: NDArray[np.uint64]) -> UUID:
     return UUID(int=int(halves[0]) << _HALF | int(halves[1]))
+
+
+def _written(halves: NDArray[np.uint64]) -> list[str]:
+    # Without an object for each id: a search needs many.
+    digits = halves.astype(">u8").tobytes().hex()
+    return [
+        f"{digits[at : at + 8]}-{digits[at + 8 : at + 12]}-{digits[at + 12 : at + 16]}-"
+        f"{digits[at + 16 : at + 20]}-{digits[at + 20 : at + 32]}"
+        for at in range(0, len(digits), 32)
+    ]

@@ -1,7 +1,7 @@
 """All memories of one user with one expert as arrays, as ranking searches them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, STATES_NOTHING, WRITTEN, UnitArrays
 from services.search.parameters import BM25_B, BM25_K1
-from services.search.ranking import Mask, Neighbours, Values
+from services.search.ranking import Mask, Overview, Values
 from services.search.sequences import Places
 
 _VISIT_S = 3 * 3600
@@ -27,6 +27,9 @@ _MOST_RARE = 40
 
 class WorkingSet(UnitArrays):
     """Matches units with words and embeddings."""
+
+    _dampening: Values
+    """What BM25 adds to how often a term occurs in each unit: more in a longer one. Made with the overview."""
 
     def within(
         self,
@@ -48,28 +51,70 @@ class WorkingSet(UnitArrays):
             mask &= self._column("said_at") < until.timestamp()
         return mask
 
-    def by_words(self, asked: Sequence[str], mask: Mask) -> tuple[Values, float]:
-        """Return the BM25 score of each unit, and the highest possible one; unknown words count as rare."""
-        counted = Counter(asked)
-        size = int(self._living.sum())
-        names = [term for term in counted if term in self._vocabulary]
-        unknown = len(counted) - len(names)
-        scores = np.zeros(len(mask))
-        possible = unknown * np.log(1 + (size + 0.5) / 0.5) / 2
-        if names and size:
-            numbers = np.array([self._vocabulary[term] for term in names], dtype=np.intp)
-            places, at, counts = self._postings.of(numbers, self._terms, len(self._names))
-            held = self._living[places]
-            places, at, counts = places[held], at[held], counts[held]
-            found = np.bincount(at, minlength=len(numbers))
-            repeated = np.array([min(counted[term], 2) for term in names])
-            weights = np.log(1 + (size - found + 0.5) / (found + 0.5)) * repeated
-            lengths = self._terms.lengths
-            relative = lengths[places] / max(float(lengths[self._living].mean()), 1.0)
-            matched = counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * relative))
-            scores = np.bincount(places, weights[at] * matched, minlength=len(mask)).astype(np.float64) * mask
-            possible += float(weights.sum())
-        return scores, max(possible * (BM25_K1 + 1), 1e-6)
+    def by_words(self, texts: Sequence[Sequence[str]], mask: Mask) -> tuple[Values, Values]:
+        """Return the BM25 score of each unit for each text (row), and the highest possible ones.
+
+        Args:
+            texts: the terms of each; unknown ones count as rare.
+            mask: the units that are looked at.
+        """
+        rows: list[dict[int, int]] = []
+        unknown: list[int] = []
+        for terms in texts:
+            counted = Counter(terms)
+            rows.append(
+                {
+                    number: count
+                    for term, count in counted.items()
+                    if (number := self._vocabulary.get(term)) is not None
+                }
+            )
+            unknown.append(len(counted) - len(rows[-1]))
+        scores, possible = self._matches(rows, mask)
+        size = self.overview().size
+        possible += np.array(unknown) * np.log(1 + (size + 0.5) / 0.5) / 2
+        return scores, np.maximum(possible * (BM25_K1 + 1), 1e-6)
+
+    def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], mask: Mask) -> Values:
+        """Return for each of some units (row) the share of its rare terms that each unit has.
+
+        Args:
+            seeds: the places of those units.
+            without: terms that do not count.
+            mask: the units that are looked at.
+        """
+        most = _RARE * self.overview().size + _LEAST_RARE
+        passed = {self._vocabulary.get(term) for term in without}
+        rows: list[dict[int, int]] = []
+        for seed in seeds:
+            numbers = np.sort(self._terms.row(seed))
+            held = self._held.values[numbers]
+            few = ((held > 1) & (held <= most)).nonzero()[0]
+            rarest = numbers[few[np.argsort(held[few], kind="stable")]][:_MOST_RARE].tolist()
+            rows.append({number: 1 for number in rarest if number not in passed})
+        scores, possible = self._matches(rows, mask)
+        scores /= np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]
+        scores[np.arange(len(rows)), seeds] = 0.0
+        return scores
+
+    def _matches(self, rows: Sequence[Mapping[int, int]], mask: Mask) -> tuple[Values, Values]:
+        """Score units (columns) for rows of terms, with how often each is asked for; and weigh the rows."""
+        index: dict[int, int] = {}
+        weights = np.zeros((len(rows), sum(map(len, rows))))
+        for row, asked in enumerate(rows):
+            for number, count in asked.items():
+                weights[row, index.setdefault(number, len(index))] = min(count, 2)
+        numbers = np.fromiter(index, dtype=np.intp, count=len(index))
+        held, size = self._held.values[numbers], self.overview().size
+        weights = weights[:, : len(index)] * np.log(1 + (size - held + 0.5) / (held + 0.5))
+        scores = np.zeros((len(rows), len(mask)))
+        if index:
+            places, at, counts = self._postings.of(numbers, self._terms, self._counts.values, len(self._names))
+            matched = counts * (BM25_K1 + 1) / (counts + self._dampening[places])
+            for row, weight in enumerate(weights):
+                scores[row] = np.bincount(places, weight[at] * matched, minlength=len(mask))
+            scores *= mask
+        return scores, weights.sum(axis=1)
 
     def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
@@ -78,44 +123,48 @@ class WorkingSet(UnitArrays):
             part = slice(begin, begin + BLOCK)
             found[:, part] = vectors @ self._vectors.values[part].astype(np.float32).T
         found *= self._scales.values
-        found[:, ~self._column("embedded")] = np.nan
+        if not (embedded := self._column("embedded")).all():
+            found[:, ~embedded] = np.nan
         return found.astype(np.float64)
 
-    def neighbours(self) -> Neighbours:
-        """Return who stands beside whom."""
-        if self._neighbours is None:
-            size = len(self._columns)
-            said_at, conversation = self._column("said_at"), self._column("conversation")
-            living = self._living.nonzero()[0]
-            ids = self._units.values[living]
-            order = living[np.lexsort((ids[:, 1], ids[:, 0], said_at[living]))]
-            visit = np.zeros(size, dtype=np.intp)
-            visit[order[1:]] = np.cumsum(np.diff(said_at[order]) > _VISIT_S)
-            said = order[~self._are(WRITTEN)[order]]
-            said = said[np.argsort(conversation[said], kind="stable")]
-            same = (conversation[said[1:]] == conversation[said[:-1]]).nonzero()[0]
-            previous, following = np.full(size, -1, dtype=np.intp), np.full(size, -1, dtype=np.intp)
-            previous[said[same + 1]], following[said[same]] = said[same], said[same + 1]
-            self._neighbours = Neighbours(previous, following, visit, self._coherence(said[same], said[same + 1]))
-        return self._neighbours
+    def overview(self) -> Overview:
+        """Return what is known of each unit, and who stands beside whom."""
+        if self._overview is None:
+            self._overview = self._looked_over()
+        return self._overview
 
-    def rare_terms(self, place: int, without: frozenset[str]) -> list[str]:
-        """Return the terms of a unit that some others have, but few."""
-        bounds = self._terms.bounds
-        numbers = np.unique(self._terms.values[bounds[place] : bounds[place + 1]]).astype(np.intp)
-        places, at, _ = self._postings.of(numbers, self._terms, len(self._names))
-        held = np.bincount(at[self._living[places]], minlength=len(numbers))
-        few = (held > 1) & (held <= _RARE * len(self) + _LEAST_RARE)
-        rarest = numbers[few][np.argsort(held[few], kind="stable")][:_MOST_RARE]
-        return [name for number in rarest.tolist() if (name := self._names[number]) not in without]
-
-    def lengths(self, places: Places) -> Places:
-        """Return how many terms the units at some places have."""
-        return self._terms.lengths[places]
-
-    def kinds(self) -> tuple[Mask, Mask, Mask, Mask]:
-        """Return which units the assistant said, which ask, which state nothing, and which were written."""
-        return self._are(BY_ASSISTANT), self._are(ASKS), self._are(STATES_NOTHING), self._are(WRITTEN)
+    def _looked_over(self) -> Overview:
+        size = len(self._columns)
+        said_at, conversation = self._column("said_at"), self._column("conversation")
+        living = self._living.nonzero()[0]
+        ids = self._units.values[living]
+        order = living[np.lexsort((ids[:, 1], ids[:, 0], said_at[living]))]
+        visit = np.zeros(size, dtype=np.intp)
+        visit[order[1:]] = np.cumsum(np.diff(said_at[order]) > _VISIT_S)
+        by_assistant, asks, nothing, written = map(self._are, (BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN))
+        said = order[~written[order]]
+        said = said[np.argsort(conversation[said], kind="stable")]
+        same = (conversation[said[1:]] == conversation[said[:-1]]).nonzero()[0]
+        previous, following = np.full(size, -1, dtype=np.intp), np.full(size, -1, dtype=np.intp)
+        previous[said[same + 1]], following[said[same]] = said[same], said[same + 1]
+        answering = (by_assistant & (previous >= 0) & asks[previous]).nonzero()[0]
+        lengths = self._column("length").astype(np.float64)
+        usual = max(float(lengths[living].mean()), 1.0) if len(living) else 1.0
+        self._dampening = BM25_K1 * (1 - BM25_B + BM25_B * (lengths / usual))
+        return Overview(
+            size=len(living),
+            previous=previous,
+            following=following,
+            answering=answering,
+            visit=visit,
+            visits=int(visit.max()) + 1 if size else 0,
+            coherence=self._coherence(said[same], said[same + 1]),
+            lengths=lengths,
+            by_assistant=by_assistant,
+            asks=asks,
+            states_nothing=nothing,
+            written=written,
+        )
 
     def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
         """Return which of the units at the places were said in a period; `until` is exclusive."""

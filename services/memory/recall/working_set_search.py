@@ -1,17 +1,17 @@
 """Search in a working set; only the best units are read from PostgreSQL."""
 
 import asyncio
-from typing import Any
-from uuid import UUID
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
-from services.memory.recall.request import SearchRequest, SearchResult, unit_of
+from services.memory.recall.request import SearchRequest, SearchResult
 from services.memory.recall.working_set import WorkingSet
-from services.search.hits import Ranked, Ranking
+from services.search.hits import Ranked, Ranking, Unit
 from services.search.ranking import Scored, Values, score
 from services.search.selection import newest_first
 from services.search.sequences import Places
@@ -23,7 +23,15 @@ _MANY_UNITS = 20_000
 _PREFERRED = 2.0
 """Added to the score of what was said in the time that a message refers to: people err about days."""
 
-Wanted = list[tuple[UUID, UUID]]
+
+class Wanted(NamedTuple):
+    """A unit to read."""
+
+    unit_id: str
+    episode_id: str
+    by_assistant: bool
+    states: bool
+    """Whether it states something."""
 
 
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
@@ -35,12 +43,12 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
         scored, wanted = best_of(units, sought)
     if not wanted:
         return SearchResult(Ranking((), scored.found))
-    stored = await episodes.found(sought.scope, wanted)
+    stored = await episodes.found(sought.scope, [(each.unit_id, each.episode_id) for each in wanted])
     return ranked(scored, wanted, stored, sought)
 
 
-def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, Wanted]:
-    """The best units, by score and place, with the ids to read.
+def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Wanted]]:
+    """The best units, by score and place, and those of them to read.
 
     All that is needed of the set is taken: it may change once somebody else runs.
     """
@@ -54,37 +62,49 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, Wanted]:
         said_then = units.said_between(scored.places, then.since, then.until)
         scores = scored.scores + np.where(said_then, _PREFERRED, 0.0)
         scored = _taken(scored, np.argsort(-scores, kind="stable"), scores)
-    places = scored.places[: sought.depth].tolist()
-    return scored, [(units.unit_id(place), units.episode_id(place)) for place in places]
+    places = scored.places[: sought.depth]
+    known = units.overview()
+    by_assistant, states = known.by_assistant[places].tolist(), (~known.states_nothing[places]).tolist()
+    return scored, list(map(Wanted, units.unit_ids(places), units.episode_ids(places), by_assistant, states))
 
 
 def ranked(
-    scored: Scored, wanted: Wanted, stored: "dict[UUID, StoredUnit]", sought: SearchRequest
+    scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit], sought: SearchRequest
 ) -> SearchResult:
     """Return the units that are still there, best first, of several versions of a fact the newest."""
     cosines = np.nan_to_num(scored.cosines, nan=-1.0)
-    by_words, by_meaning = _places_in(scored.words), _places_in(cosines)
+    by_words, by_meaning = _places_in(scored.words).tolist(), _places_in(cosines).tolist()
+    scores, likelihoods = scored.scores.tolist(), scored.probability.tolist()
+    matches, alike = scored.words.tolist(), cosines.tolist()
     results: list[Ranked] = []
-    for at, (unit_id, _) in enumerate(wanted):
-        if unit_id not in stored:
+    for at, each in enumerate(wanted):
+        unit = stored.get(each.unit_id)
+        if unit is None:
             continue
-        ranks = {"words": int(by_words[at])} if scored.words[at] > 0 else {}
-        if cosines[at] > -1:
-            ranks["meaning"] = int(by_meaning[at])
+        ranks = {"words": by_words[at]} if matches[at] > 0 else {}
+        if alike[at] > -1:
+            ranks["meaning"] = by_meaning[at]
+        cosine = alike[at] if alike[at] > -1 else None
         results.append(
-            Ranked(
-                unit=unit_of(stored[unit_id]),
-                position=len(results) + 1,
-                score=float(scored.scores[at]),
-                likelihood=float(scored.probability[at]),
-                words=float(scored.words[at]),
-                cosine=float(cosines[at]) if cosines[at] > -1 else None,
-                ranks=ranks,
-            )
+            Ranked(_unit(unit, each), len(results) + 1, scores[at], likelihoods[at], matches[at], cosine, ranks)
         )
     # Where a time is asked for, what was said then holds.
     ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
-    return SearchResult(Ranking(ordered, scored.found), {str(unit_id): unit for unit_id, unit in stored.items()})
+    return SearchResult(Ranking(ordered, scored.found), stored)
+
+
+def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
+    return Unit(
+        id=wanted.unit_id,
+        episode_id=wanted.episode_id,
+        created_at=stored.created_at,
+        text=stored.text,
+        message_id=str(stored.message_id) if stored.message_id else None,
+        episode_type=stored.episode_type,
+        by_assistant=wanted.by_assistant,
+        states=wanted.states,
+        sources=frozenset() if stored.message_id else frozenset(map(str, stored.source_message_ids)),
+    )
 
 
 def _places_in(values: Values) -> Places:

@@ -16,7 +16,7 @@ from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.streams.families import CHAT as FAMILIES
 from tests.services.llm.streams.families import chunk, frames, said
-from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.model_server import ModelServer, Received, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -252,16 +252,6 @@ def _schema_of(request: Received) -> dict[str, Any] | None:
         return described and described["json_schema"]
     text: dict[str, Any] | None = request.body.get("text")
     return text and text["format"]
-
-
-async def test_a_model_that_calls_tools_answers_with_calls(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
-    models = make(model_server.base_url, api)
-    model_server.script(Reply(tool_calls=[ToolCall("timetable", {"station": "West"})]))
-    answer = await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
-    assert [call["name"] for call in answer.tool_calls] == ["timetable"]
-    assert models.takes_tools()
 
 
 @pytest.mark.parametrize(

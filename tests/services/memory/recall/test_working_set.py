@@ -55,9 +55,9 @@ def embedding(seed: int) -> list[float]:
 def ranked(units: WorkingSet, question: str) -> list[tuple[UUID, float, float, UUID | None, UUID | None]]:
     """What ranking reads of each unit: its scores and its neighbours."""
     mask = units.within()
-    words, _ = units.by_words(terms(question), mask)
+    [words], _ = units.by_words([terms(question)], mask)
     [cosines] = units.by_meaning(np.array([embedding(1)], dtype=np.float32))
-    near = units.neighbours()
+    near = units.overview()
 
     def unit(place: int) -> UUID | None:
         return units.unit_id(place) if place >= 0 else None
@@ -168,5 +168,5 @@ def test_a_unit_takes_about_a_kilobyte() -> None:
         for number in range(2000)
     ]
     units.replace({unit.episode_id for unit in every}, every)
-    units.by_words(["dog"], units.within())
+    units.by_words([["dog"]], units.within())
     assert units.nbytes / len(units) < 1200
