@@ -1,23 +1,13 @@
 """`anamnesis backup` beside the busy service, and `anamnesis restore` into an empty place."""
 
-import itertools
 import json
 import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg import sql
 
-from services.engines import Engines
-from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.command import run_command
-from tests.support.milvus_server import MilvusServer
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
 pytestmark = [pytest.mark.slow, pytest.mark.traced]
@@ -96,88 +86,3 @@ def test_a_running_service_is_not_restored_into(service: ServiceProcess, data_di
     refused = run_command("restore", str(file), "--replace", "--yes", variables=here)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "Stop the service, and restore again." in refused.stderr
-
-
-@pytest.fixture
-def empty_database(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """Name of a database without any table."""
-    name = f"empty_{uuid4().hex}"
-    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        identifier = sql.Identifier(name)
-        connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(identifier, sql.Identifier(OWNER_ROLE)))
-        yield name
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
-
-
-@pytest.mark.soak
-def test_a_backup_of_busy_external_stores_is_restored_into_empty_ones(
-    engines: Engines,
-    postgres: EmbeddedPostgres,
-    empty_database: str,
-    redis_server: str,
-    milvus_server: MilvusServer,
-    tmp_path: Path,
-) -> None:
-    other_milvus = MilvusServer(tmp_path / "other-milvus")
-    here: dict[str, Any] = {
-        "database_url": engines.database_url,
-        "redis_url": redis_server,
-        "milvus_uri": milvus_server.uri,
-    }
-    there: dict[str, Any] = {
-        "database_url": postgres.url(SERVICE_ROLE, empty_database),
-        "redis_url": redis_server.removesuffix("0") + "1",
-        "milvus_uri": other_milvus.uri,
-    }
-    process = ServiceProcess(tmp_path / "data", free_port(), **here)
-    said: list[str] = []
-    enough, ended = threading.Event(), threading.Event()
-
-    def talk(number: int) -> None:
-        for count in itertools.count():
-            if ended.is_set():
-                return
-            message = f"My locker {number}-{count} holds a violin."
-            answer_of(chat(process.url, message, user_id=f"u-{number}", session_id="s"))
-            said.append(message)
-            if len(said) >= 12:
-                enough.set()
-
-    file = tmp_path / "backup.zip"
-    process.start()
-    with ThreadPoolExecutor(4) as pool:
-        talking = [pool.submit(talk, number) for number in range(4)]
-        assert enough.wait(60)
-        before = list(said)
-        made = run_command("backup", str(file), variables=_settings(here))
-        ended.set()
-        for each in talking:
-            each.result()
-    process.stop()
-    assert made.returncode == 0, made.stderr
-    assert len(said) > len(before)  # it was busy
-
-    other_milvus.start()
-    owner = postgres.url(OWNER_ROLE, empty_database)
-    variables = _settings({**there, "migration_database_url": owner})
-    restored = run_command("restore", str(file), variables=variables)
-    assert restored.returncode == 0, restored.stderr
-    with psycopg.connect(postgres.url("postgres", empty_database)) as connection:
-        kept = {row[0] for row in connection.execute("SELECT content FROM messages WHERE role = 'user'")}
-        halves = connection.execute(
-            "SELECT count(*) FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id"
-            " WHERE t.status = 'completed' AND m.id IS NULL"
-        ).fetchone()
-    assert set(before) <= kept
-    assert halves == (0,)
-    again = ServiceProcess(tmp_path / "again", free_port(), **there).start()
-    answer_of(chat(again.url, "What does locker 1-0 hold?", user_id="u-1", session_id="new"))
-    found = run_command("memory", "search", "u-1", "locker 1-0", "--json", "--url", again.url, variables={})
-    again.stop()
-    other_milvus.stop()
-    answer = json.loads(found.stdout)
-    assert ("1-0" in answer["items"][0]["content"], answer["degraded"]) == (True, [])
-
-
-def _settings(values: Mapping[str, Any]) -> dict[str, str]:
-    return {f"ANAMNESIS_{name.upper()}": value for name, value in values.items()}

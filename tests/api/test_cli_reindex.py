@@ -1,10 +1,7 @@
 """`anamnesis reindex` as a process beside a service that answers, and starts over an index of another model."""
 
 import asyncio
-import signal
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,11 +15,10 @@ from services.memory.episodes.scope import Scope
 from services.platform.settings import Settings
 from tests.conftest import free_port
 from tests.support.archiving import with_embeddings
-from tests.support.command import run_command, start_command
-from tests.support.fork_server import ForkedProcess
+from tests.support.command import run_command
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user
-from tests.support.model_server import EmbeddingsScript, ModelServer
+from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
@@ -41,10 +37,6 @@ def settings(model_server: ModelServer) -> Settings:
 def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
     """With a Milvus of the test's own."""
     return replace(engines, milvus_uri=milvus_server.uri)
-
-
-def _start(command: str, engines: Engines, server: ModelServer, **variables: str) -> ForkedProcess:
-    return start_command(command, variables=_variables(engines, server, **variables))
 
 
 def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:
@@ -89,25 +81,6 @@ def _units(turns: list[OpenTurn]) -> dict[Any, int]:
     return {message: 1 for turn in turns for message in (turn.user_message_id, turn.answer_message_id)}
 
 
-@asynccontextmanager
-async def _searched_meanwhile(services: Services, turn: OpenTurn, fewest: int) -> AsyncIterator[list[int]]:
-    """Search all the time; every search has to answer in full."""
-    counts: list[int] = []
-    stop = asyncio.Event()
-
-    async def search() -> None:
-        while not stop.is_set():
-            degraded, units = await _search(services, turn, QUESTIONS[0])
-            assert degraded == []
-            assert len(units) >= fewest
-            counts.append(len(units))
-
-    searching = asyncio.create_task(search())
-    yield counts
-    stop.set()
-    await searching
-
-
 @pytest.mark.soak
 async def test_after_its_folder_was_deleted_the_index_answers_as_before(
     services: Services, engines: Engines, milvus_server: MilvusServer, model_server: ModelServer
@@ -130,39 +103,3 @@ async def test_after_its_folder_was_deleted_the_index_answers_as_before(
 
     await until(answers)  # its connection to the server that was has to be noticed as broken
     assert await _answers(services, turns[0]) == before
-
-
-@pytest.mark.soak
-async def test_while_it_runs_every_search_finds_as_much_as_before_and_broken_off_it_is_run_again(
-    services: Services, engines: Engines, milvus_server: MilvusServer, model_server: ModelServer
-) -> None:
-    turns = await _said(services)
-    before = await _answers(services, turns[0])
-    fewest = len(before[0])
-    for how in (signal.SIGINT, signal.SIGKILL):
-        model_server.embeddings = EmbeddingsScript(delay_s=60, from_texts=len(turns))
-        model_server.requests.clear()
-        async with _searched_meanwhile(services, turns[0], fewest) as counts:
-            process = _start("reindex", engines, model_server)
-
-            async def begun() -> bool:
-                return any(len(request.body.get("input", "")) >= len(turns) for request in model_server.requests)
-
-            await until(begun, seconds=60)
-            assert len(collections(milvus_server.uri)) > 1
-            process.send_signal(how)
-            _, err = await asyncio.to_thread(process.communicate, timeout=60)
-            assert process.returncode != 0
-            assert "Traceback" not in err
-            if how is signal.SIGINT:
-                assert "run the command again" in err
-        assert counts
-        assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
-    model_server.embeddings = EmbeddingsScript()
-    async with _searched_meanwhile(services, turns[0], fewest) as counts:
-        done = await _run("reindex", engines, model_server)
-        assert done.returncode == 0, done.stderr
-    assert len(counts) > 1
-    assert await _answers(services, turns[0]) == before
-    assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
-    assert len(collections(milvus_server.uri)) == 1

@@ -162,22 +162,6 @@ async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.
     assert "7741" not in await _found(client, "PIN 7741")
 
 
-async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
-    _calls(model_server, "remember", text="Flies to Oslo on Thursday.", replaces="flight to Oslo on Tuesday")
-    await say(client, "Sorry, I meant Thursday.", "s-1")
-    assert "Corrected in memory: Flies to Oslo on Thursday." in str(model_server.requests[-1].body)
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"facts": ["Flies to Oslo on Thursday"]}
-    assert "Tuesday" not in await _found(client, "flight to Oslo")
-    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
-    change = next(each for each in operations if each["type"] == "memory_command")
-    assert (await _undo(client, change["id"])).status_code == 200
-    assert "Tuesday" in await _found(client, "flight to Oslo")
-
-
 @pytest.mark.parametrize("message", ["Sorry, I meant Thursday.", "No, not Tuesday, it is on Thursday."])
 async def test_without_the_models_call_nothing_is_corrected(client: httpx.AsyncClient, message: str) -> None:
     await say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
@@ -222,28 +206,6 @@ async def test_what_cannot_be_undone_says_why(client: httpx.AsyncClient, service
     assert missing.status_code == 404
 
 
-async def test_a_change_of_core_memory_is_undone_item_by_item(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    await say(client, "Hello.", "s-1")
-    await _core(services, allergies=["peanuts"])
-    await _core(services, allergies=["cats"])
-    await _core(services, home="Porto")
-    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
-    cats = next(
-        each for each in operations if "cats" in str(each["new_value"]) and "home" not in each["new_value"]
-    )
-    assert (await _undo(client, cats["id"])).status_code == 200
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"allergies": ["peanuts"], "home": "Porto"}
-
-
-async def test_a_mention_is_no_command(client: httpx.AsyncClient) -> None:
-    mentions = ("I forgot my umbrella.", "别忘了带伞。", "Do you remember my name?", "从现在起的三天里天气如何？")
-    for number, message in enumerate(mentions):
-        assert (await say(client, message, f"s-{number}"))["memory_changes"] == [], message
-
-
 async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:
     await say(client, "My PIN is 7741.", "s-1")
     await say(client, "Forget what I just said.", "s-1")
@@ -257,24 +219,6 @@ async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.A
     assert "7741" not in await _found(client, "PIN 7741")
 
 
-async def test_what_cannot_be_told_apart_goes_as_a_whole_and_is_told(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    await say(client, "I'm allergic to peanuts and cats. I live in Porto.", "s-1")
-    await _core(services, allergies=["peanuts", "cats"])
-    (change,) = (await say(client, "Forget about the cats.", "s-1"))["memory_changes"]
-    assert "I'm allergic to peanuts and cats" in change["summary"]
-    found = await _found(client, "allergic to peanuts, lives in Porto")
-    assert "peanuts" not in found
-    assert "Porto" in found
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"allergies": ["peanuts"]}
-    assert (await _undo(client, change["operation_id"])).status_code == 200
-    assert "peanuts and cats" in await _found(client, "allergic to peanuts")
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert sorted(core["allergies"]) == ["cats", "peanuts"]
-
-
 @pytest.mark.parametrize("item", ["虾", "对虾过敏"])
 async def test_an_item_is_found_by_its_field_and_its_characters(
     client: httpx.AsyncClient, services: Services, item: str
@@ -286,12 +230,3 @@ async def test_an_item_is_found_by_its_field_and_its_characters(
     assert change["items"] == ["我对虾过敏", item]
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"allergies": ["花生"], "hobbies": ["钓虾"]}
-
-
-async def test_what_does_not_hold_today_stays_known(client: httpx.AsyncClient, services: Services) -> None:
-    await say(client, "I live in London.", "s-1")
-    await _core(services, home="London")
-    assert (await say(client, "I'm not in London this week, what should I pack for Oslo?", "s-1"))[
-        "memory_changes"
-    ] == []
-    assert "London" in str((await client.get(f"{USER}/core-memory")).json())

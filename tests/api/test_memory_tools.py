@@ -332,26 +332,6 @@ async def test_a_result_of_a_tool_says_nothing_for_the_user(talk: Talk) -> None:
     assert len(await talk.waiting()) == 2
 
 
-async def test_what_waits_is_carried_out_after_a_yes_and_closed_after_a_no(talk: Talk) -> None:
-    talk.calls(("remember", {"text": "Banks with Zenith Trust."}), ("remember", {"text": "Owns a lighthouse."}))
-    await talk.say("What does this screenshot say?", images=[IMAGE])
-    listed = (await talk.http.get(f"{USER}/memory-proposals")).json()["items"]
-    texts = {each["id"]: each["text"] for each in listed}
-    assert set(texts.values()) == {"Banks with Zenith Trust.", "Owns a lighthouse."}
-    await talk.say("I see.")
-    asked = next(each for each in texts if each in str(talk.model.requests[-1].body))
-    talk.calls(("remember", {"confirm": asked}))
-    (change,) = (await talk.say("Yes, that is right."))["memory_changes"]
-    assert change["kind"] == "remember"
-    assert "Saved" in talk.result, talk.result
-    known = texts.pop(asked).rstrip(".")
-    assert (await talk.core())["facts"] == [known]
-    talk.calls(("forget", {"ids": list(texts)}))
-    await talk.say("No, the other is nonsense!")
-    assert await talk.waiting() == []
-    assert (await talk.core())["facts"] == [known]
-
-
 @pytest.mark.parametrize(
     ("order", "says"),
     [
@@ -376,36 +356,6 @@ async def test_what_is_to_be_remembered_is_kept_whatever_the_model_does(
     assert "penicillin" in fact or "青霉素" in fact
     await talk.say("Hello again.", "s-3")
     assert fact in str(talk.model.requests[-1].body)
-
-
-_CONFESSIONS = (
-    ("妹妹陈萱2026年12月来杭州", "就是我老忘事，忘了她生日。她生日是11月12号"),
-    ("妹妹陈萱2026年12月来杭州", "？删什么了，我没让你删啊"),
-    ("面试过了！！！Amsterdam给offer了！！", "今晚。之前off record的可以记了，我要去Amsterdam"),
-    ("面试过了！！！Amsterdam给offer了！！", "？？我让你记，不是删！offer的事"),
-    ("This one matters: the boiler code is 4471.", "don't you forget that"),
-    ("We elope in May.", "You can remember it now, it's not a secret any more."),
-    ("We elope in May.", "you deleted the wrong thing, I wanted you to keep it"),
-    ("门禁密码是4471。", "这个可千万别忘了"),
-    ("门禁密码是4471。", "别删，留着"),
-    ("Tom's birthday is 2 December.", "can you remember Tom's birthday is 2nd December"),
-)
-"""What was told, and what is said of it later."""
-
-
-@pytest.mark.parametrize("model", [None, Reply(["哦。"])], ids=["usual", "terse"])
-async def test_confessions_permissions_and_complaints_remove_nothing(talk: Talk, model: Reply | None) -> None:
-    if model is not None:
-        talk.model.default = model
-    for number, (told, confession) in enumerate(_CONFESSIONS):
-        await talk.say(told, f"told-{number}")
-        kept = await talk.found(told)
-        answer = await talk.say(confession, f"told-{number}")
-        assert answer["memory_changes"] == [], confession
-        assert kept
-        still = await talk.found(told)
-        assert all(word in still for word in kept.split()[:3]), confession
-    assert await talk.core() == KNOWN
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,9 @@ def answered_by(service: ServiceProcess, turn_id: str) -> str:
     return str(line.findall(service.text)[-1])
 
 
-def test_workers_share_what_each_of_them_writes(service: ServiceProcess, model_server: ModelServer) -> None:
-    service.start()
-    assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
+def each_reads_what_the_other_writes(service: ServiceProcess, model_server: ModelServer) -> None:
+    """Say five things, to one worker and the other."""
     one, other = workers(service)
-
     with only(service, one):
         first = chat(service.url, "My dog is called Bruno.", session_id="s-1")
     with only(service, other):  # it fills its working set
@@ -104,16 +102,16 @@ def test_workers_share_what_each_of_them_writes(service: ServiceProcess, model_s
     assert "My cat is called Minka." in model_server.requests[-1].said
     by = {answered_by(service, each[-1][2]["turn_id"]) for each in (first, last)}
     assert by == {"worker 1", "worker 2"}
-
     assert httpx.get(f"{service.url}/readyz", timeout=60).json()["state"] == "ok"
 
 
 @pytest.mark.parametrize("service", ["without"], indirect=True)
-def test_another_worker_takes_a_stream_up_and_cancels_it(
+def test_workers_share_memory_and_take_up_and_cancel_each_others_streams(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
     service.start()
     assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
+    each_reads_what_the_other_writes(service, model_server)
     one, other = workers(service)
 
     def begun() -> tuple[Iterator[Event], list[Event]]:
@@ -147,15 +145,14 @@ def test_what_dies_is_replaced_and_a_signal_ends_everything(
 ) -> None:
     service.start()
     assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
-    for number in range(3):
-        assert answer_of(chat(service.url, "Hello.", session_id=f"s-{number}"))
-    assert metric(service.url, "anamnesis_turns_total") == 3
+    each_reads_what_the_other_writes(service, model_server)
+    assert metric(service.url, "anamnesis_turns_total") == 5
     assert metric(service.url, "anamnesis_turns_running") == 0
 
     killed = workers(service)[0]
     killed.kill()
     assert answer_of(chat(service.url, "Hello.", session_id="t-0", user_id="u-2"))
-    assert metric(service.url, "anamnesis_turns_total") == 4
+    assert metric(service.url, "anamnesis_turns_total") == 6
     assert wait_until(lambda: len(workers(service)) == 2 and killed not in workers(service), seconds=60)
     assert re.search(r"process ended and is started again.*exit_code=-9.*process='worker \d'", service.text)
 

@@ -81,20 +81,6 @@ async def test_what_the_conversation_shows_is_not_shown_twice(
     assert "shown in the window" in reasons
 
 
-async def test_the_tail_stands_before_the_message_and_the_beginning_stays(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await _say(client, "s-1", "My sister Alma lives in Porto.")
-    await _say(client, "s-2", "Hello there, good to see you.")
-    beginning = model_server.requests[-1].prompt[:1]
-    await _say(client, "s-2", "Where does my sister live?")
-    prompt = model_server.requests[-1].prompt
-    assert prompt[:1] == beginning
-    assert "Porto" in prompt[-2][1]
-    assert prompt[-1] == ("user", "Where does my sister live?")
-    assert "<memory>" in prompt[-2][1]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "asked", "old", "new"),
     [

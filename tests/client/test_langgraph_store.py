@@ -281,6 +281,9 @@ async def test_filters(store: Used) -> None:
         ({"color": {"$ne": "red"}}, {"doc3", "doc4"}),
         ({"tags": ["a", "b"]}, {"doc1"}),
         ({"in": {"stock": True}}, {"doc1"}),
+        ({"in": {"stock": {"$eq": True}}}, {"doc1"}),
+        ({"nothing": None}, set(FRUIT)),
+        ({"score": True}, set()),
         ({"name": "O'Brien"}, {"doc4"}),
         ({"color": "red' OR '1'='1"}, set()),
         ({"color": "red\x00' --"}, set()),
@@ -398,6 +401,8 @@ async def test_what_has_expired_is_nowhere(opened: Opened, services: Services) -
     await store.put(("page",), "gone", {"n": 2})
     assert (await store.get(("page",), "gone")).value == {"n": 2}
     await services.store.sweep()
+    kept = await services.database.fetch(DEFAULT_TENANT, "SELECT key FROM store_items", {}, tuple_row)
+    assert {row[0] for row in kept} == {"a", "b", "c", "stays", "gone"}
     assert {each.namespace for each in await store.search((), limit=100)} == {("page",)}
 
 

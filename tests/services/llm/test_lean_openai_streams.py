@@ -231,8 +231,8 @@ async def test_usage_that_follows_a_little_later_is_waited_for(
 async def test_read_time_out_after_the_complete_answer_is_no_error(
     api: str, model_server: ModelServer, http: httpx2.AsyncClient
 ) -> None:
-    model_server.script(Reply(raw=BODIES[api]["english"], linger_s=1.0))
-    model = lean(model_server, http, api, timeout=0.05)
+    model_server.script(Reply(raw=BODIES[api]["english"], linger_s=1.5))
+    model = lean(model_server, http, api, timeout=0.5)
 
     message = await model.ainvoke("Hello", on_text=lambda _: None)
 

@@ -9,14 +9,14 @@ from structlog.testing import capture_logs
 
 from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.plain_messages import without_tool_messages
-from services.llm.refusals import Refusals
-from services.llm.tokens import count_tokens
+from services.llm.message_form import without_tool_messages
+from services.llm.options import Refusals
+from services.llm.token_estimates import count_tokens
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.streams.families import CHAT as FAMILIES
 from tests.services.llm.streams.families import chunk, frames, said
-from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.model_server import ModelServer, Received, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -252,16 +252,6 @@ def _schema_of(request: Received) -> dict[str, Any] | None:
         return described and described["json_schema"]
     text: dict[str, Any] | None = request.body.get("text")
     return text and text["format"]
-
-
-async def test_a_model_that_calls_tools_answers_with_calls(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
-    models = make(model_server.base_url, api)
-    model_server.script(Reply(tool_calls=[ToolCall("timetable", {"station": "West"})]))
-    answer = await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
-    assert [call["name"] for call in answer.tool_calls] == ["timetable"]
-    assert models.takes_tools()
 
 
 @pytest.mark.parametrize(

@@ -288,21 +288,6 @@ async def test_what_replaces_nothing_is_kept_all_the_same(services: Services) ->
     assert await rig.core() == {"facts": ["I live in Bath"]}
 
 
-async def test_of_parallel_corrections_one_value_is_left(services: Services) -> None:
-    count = 20
-    rig = await Rig.of(services)
-    await rig.changes.remember(rig.request, "My locker is number 100.")
-
-    async def correct(number: int) -> MemoryChange:
-        request = ChangeRequest.outside_of_turns(rig.owner, Trigger("user"))
-        return await rig.changes.correct(request, "my locker is number", f"My locker is number {number}.")
-
-    made = await asyncio.gather(*(correct(200 + number) for number in range(count)))
-    [left] = (await rig.core())["facts"]
-    assert left in {f"My locker is number {200 + number}" for number in range(count)}
-    assert all(each["operation_id"] for each in made)
-
-
 async def test_of_parallel_corrections_by_two_processes_one_value_is_left(
     services: Services, settings: Settings, engines: Engines
 ) -> None:
@@ -377,40 +362,10 @@ _TWO_FACTS = (
         "that my dog is called Bruno",
         "my sister Ada lives in Oslo.",
     ),
-    (
-        "My son is called Otto and my daughter plays the cello.",
-        "my daughter plays the cello",
-        "My son is called Otto.",
-    ),
-    (
-        "My car is a Volvo and my brother Sam lives in Bath.",
-        "my car is a Volvo",
-        "my brother Sam lives in Bath.",
-    ),
-    (
-        "My cousin plays the tuba, and I keep a spare key under the mat.",
-        "that I keep a spare key under the mat",
-        "My cousin plays the tuba.",
-    ),
     ("My dog is called Bruno, and I am allergic to peanuts.", "about the peanuts", "My dog is called Bruno."),
-    (
-        "My dog is called Bruno, and I am allergic to peanuts.",
-        "I am allergic to peanuts",
-        "My dog is called Bruno.",
-    ),
-    ("I play chess on Mondays and train for a marathon.", "train for a marathon", "I play chess on Mondays."),
     ("I live in Leipzig and work as a nurse.", "that I work as a nurse", "I live in Leipzig."),
-    ("I have two cats and drive a Volvo.", "that I drive a Volvo", "I have two cats."),
-    (
-        "My sister Ada lives in Leeds and I am allergic to walnuts.",
-        "the walnuts",
-        "My sister Ada lives in Leeds.",
-    ),
     ("My flat is on Mill Lane but I work in Leith.", "that I work in Leith", "My flat is on Mill Lane."),
-    ("I'm vegetarian and my husband hates mushrooms.", "my husband hates mushrooms", "I'm vegetarian."),
     ("我姐姐住在成都，我对花生过敏。", "我对花生过敏这件事", "我姐姐住在成都。"),
-    ("我老婆是兽医，我们儿子叫乐乐。", "我老婆是兽医", "我们儿子叫乐乐。"),
-    ("我住在上海，是一名护士。", "我是一名护士", "我住在上海。"),
     ("我周一下象棋，还在练马拉松。", "我在练马拉松", "我周一下象棋。"),
     ("我養了一隻貓，我先生在台積電上班。", "我养了一只猫", "我先生在台積電上班。"),
     ("我对青霉素过敏。我下夜班常骑车回家。", "青霉素过敏", "我下夜班常骑车回家。"),

@@ -79,29 +79,6 @@ async def test_twenty_updates_at_once_are_all_there(services: Services) -> None:
     assert all(newer.old == older.new for newer, older in pairwise(history))
 
 
-async def test_a_rollback_restores_any_version_as_a_new_one(services: Services) -> None:
-    owner, core = await _owner(services), services.memory.core
-    for name in ("Wang", "Li", "Zhao"):
-        await core.update(owner, "human", {"name": name}, AGENT)
-    block = await core.rollback(owner, "human", 1, USER)
-    assert (block.version, block.content) == (4, {"name": "Wang"})
-    newest = (await core.history(owner, "human", limit=1))[0]
-    assert (newest.old, newest.new, newest.actor) == ({"name": "Zhao"}, {"name": "Wang"}, "user")
-    for section, version in (("human", 5), ("persona", 1)):
-        with pytest.raises(NotFound):
-            await core.rollback(owner, section, version, USER)
-
-
-async def test_a_section_is_replaced_only_at_the_version_that_was_expected(services: Services) -> None:
-    owner, core = await _owner(services), services.memory.core
-    await core.replace(owner, "human", {"likes": ["tea"]}, USER, expected_version=0)
-    for wrong in (0, 2):
-        with pytest.raises(Conflict, match="is at version 1"):
-            await core.replace(owner, "human", {}, USER, expected_version=wrong)
-    block = await core.replace(owner, "human", {"likes": ["coffee"]}, USER, expected_version=1)
-    assert (block.version, block.content) == (2, {"likes": ["coffee"]})
-
-
 async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
     for section in ("human", "notes"):

@@ -8,7 +8,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from services.bootstrap import Services
 from services.errors import ConfigurationError
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.tools.aliases import ALIASES
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -69,17 +69,6 @@ async def test_other_names_of_the_tools_mean_the_same(services: Services) -> Non
 
 async def test_the_three_tools_cost_few_tokens(services: Services) -> None:
     assert count_tokens(services.tools.described) <= 410
-
-
-async def test_what_is_forgotten_is_returned_and_gone_from_search(services: Services) -> None:
-    await exchange(services.turns, "My sister Ines breeds alpacas.", "How nice.", session_key="s-1")
-    context = await _context(services)
-    (found,) = await _call(services, context, ("search_memory", {"query": "alpacas"}))
-    assert "user: My sister Ines breeds alpacas." in found.text
-    (forgotten,) = await _call(services, context, ("forget", {"what": "my sister Ines and her alpacas"}))
-    assert "Ines" in forgotten.text
-    (gone,) = await _call(services, context, ("search_memory", {"query": "alpacas"}))
-    assert gone.text == "Nothing in memory matches."
 
 
 async def test_results_are_in_the_users_language(services: Services) -> None:
