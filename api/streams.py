@@ -1,20 +1,48 @@
-"""A turn's events as a server-sent event stream, and as its one last event."""
+"""A turn's events as the protocols send them: frames, a stream of server-sent events, and the one last event."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
+import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from api.frames import sse_frames
 from state.events import TurnEvent
 
 _HEARTBEAT_S = 15.0
 _HEADERS = {"Cache-Control": "no-cache", "Connection": "keep-alive", "X-Accel-Buffering": "no"}
 
 TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
+
+
+def sse_frames(events: Iterable[TurnEvent]) -> bytes:
+    """Events as server-sent events: `id`, `event`, and `data` with status and content."""
+    return b"".join(
+        b"id: %d\nevent: %s\ndata: %s\n\n"
+        % (
+            event.sequence,
+            event.status.encode(),
+            orjson.dumps({"status": event.status, "content": event.content}),
+        )
+        for event in events
+    )
+
+
+def ws_frame(event: TurnEvent, turn_id: UUID | None, request_id: str | None = None) -> str:
+    """Return an event as a JSON text frame; `turn_id`, or the caller's `request_id`, identifies the turn."""
+    frame: dict[str, Any] = {
+        "id": event.sequence,
+        "status": event.status,
+        "content": event.content,
+        "turn_id": str(turn_id) if turn_id else None,
+    }
+    if request_id is not None:
+        frame["request_id"] = request_id
+    return orjson.dumps(frame).decode()
 
 
 class EventStream(Response):
