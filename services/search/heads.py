@@ -7,6 +7,7 @@ that documents answer from small talk with the same words.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +36,7 @@ class Head:
     def logit(self, vector: Sequence[float] | NDArray[np.float32]) -> float:
         """Return the logit for an embedding."""
         found = np.asarray(vector, dtype=np.float32)
-        cosine = float(found @ self.direction) / max(float(found @ found) ** 0.5, 1e-9)
+        cosine = float(found @ self.direction) / max(math.sqrt(found @ found), 1e-9)
         return self.scale * cosine + self.constant
 
 
