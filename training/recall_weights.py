@@ -169,7 +169,9 @@ def ask(
     if query is None:
         return None
     mask = units.within(until=until)
-    return Asked(family, source, units, query, encode(list(query.texts)), mask, frozenset(relevant))
+    return Asked(
+        family, source, units, query, query.vectors(encode(list(query.embedded))), mask, frozenset(relevant)
+    )
 
 
 def observe(asked: Asked, heads: Heads) -> Observation:

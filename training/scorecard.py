@@ -71,7 +71,7 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
     if query is None:
         return {}
     mask = units.within(until=question.until)
-    vectors = encode(list(query.texts))
+    vectors = query.vectors(encode(list(query.embedded)))
     ours = score(query, vectors, units, mask, _HEADS)
     [words], _ = units.by_words([terms(query.text)], mask)
     [meaning] = units.by_meaning(np.asarray(vectors[:1], dtype=np.float32))

@@ -12,6 +12,7 @@ from opentelemetry.trace import SpanKind
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
+from services.llm.embedding_batch import EmbeddingBatch
 from services.llm.embedding_roles import Roles, roles_of
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
@@ -131,6 +132,7 @@ class Embedder:
         """Whether it has made embeddings since the start."""
         self._embeddings = embeddings
         self._builtin = builtin
+        self._together = EmbeddingBatch(builtin.encode_again) if builtin else None
         self._roles = roles
         self.model = roles.identity(model)
         """The model's name as an index keeps it, with the prefixes of its roles."""
@@ -199,6 +201,8 @@ class Embedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the vectors of texts that are sought; raises as `embed_query`."""
+        if self._together and self._builtin and self._builtin.loaded and sum(map(len, texts)) <= _SHORT:
+            return await self._together.of(list(texts))
         return await self._embed_all([self._roles.query + text for text in texts], again=True)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:

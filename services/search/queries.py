@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
 from services.text.sentences import SEMICOLONS, sentences
-from services.text.tokenizer import indexed_text, informative_terms, simplified_text
+from services.text.tokenizer import embedded_text, indexed_text, informative_terms, simplified_text
 from services.text.work_requests import asks_for_work
 
 _RECENT_MESSAGES = 5
@@ -60,8 +62,21 @@ class Query:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is embedded: the message, what was said before it, and its parts."""
+        """What is sought: the message, what was said before it, and its parts."""
         return (self.text, *self.recent, *self.parts)
+
+    @property
+    def embedded(self) -> tuple[str, ...]:
+        """What is embedded: `texts`, without a message that is embedded part by part."""
+        return (*self.recent, *self.parts) if self.parts else (self.text, *self.recent)
+
+    def vectors(self, embeddings: list[list[float]]) -> list[list[float]]:
+        """Return the embeddings of `texts`, from those of `embedded`; a message lies amid its parts."""
+        if not self.parts or not embeddings:
+            return embeddings
+        parts = np.array(embeddings[len(self.recent) :])
+        message = (parts / np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1e-9)).mean(axis=0)
+        return [message.tolist(), *embeddings]
 
 
 def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str = "") -> Query | None:
@@ -77,7 +92,10 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         return None
     language = language_of([said])
     question = asks(said, language)
-    last = [indexed_text(each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]]
+    # As they are indexed, so that most are embedded already
+    last = [
+        embedded_text(each.role, each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]
+    ]
     share = _context_share(said, question=question) if recent else 0.0
     parts = [part for each in sentences(said, SEMICOLONS) if informative_terms(part := each.text.strip())]
     return Query(

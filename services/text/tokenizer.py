@@ -44,6 +44,9 @@ _CHINESE_STOP_WORDS = """
 非常 是不是
 """
 _STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split()])
+_OF_AN_ANSWER = 240
+"""Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its
+subject stands there, and the encoder's time grows with the text."""
 _LONGEST_TERM = 64
 _LONGEST_RUN = 64
 _SHORT = 500
@@ -83,6 +86,13 @@ def english_words(text: str) -> list[str]:
 def indexed_text(speaker: str, text: str) -> str:
     """`Speaker: text`: what is embedded and split into terms; the text alone where nobody is named."""
     return f"{speaker}: {text}" if speaker else text
+
+
+def embedded_text(role: str, speaker: str | None, text: str) -> str:
+    """Return what of a message is embedded: of an answer whose author has no name, the beginning."""
+    if role == "assistant" and not speaker:
+        return text[:_OF_AN_ANSWER].encode()[:_OF_AN_ANSWER].decode(errors="ignore")
+    return indexed_text(speaker or "", text)
 
 
 def terms(text: str) -> list[str]:

@@ -7,11 +7,6 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from services.search.collection import terms_that_fit
-from services.text.tokenizer import indexed_text
-
-_OF_AN_ANSWER = 240
-"""Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its
-subject stands there, and the encoder's time grows with the text."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +27,6 @@ class IndexRow:
     embedding: Sequence[float]
     """An array where there are many rows: the garbage collector does not look at each of its numbers."""
     space_id: UUID | None = None
-
-
-def embedded_text(role: str, speaker: str | None, text: str) -> str:
-    """Return what of a unit is embedded: of an answer whose author has no name, the beginning."""
-    if role == "assistant" and not speaker:
-        return text[:_OF_AN_ANSWER].encode()[:_OF_AN_ANSWER].decode(errors="ignore")
-    return indexed_text(speaker or "", text)
 
 
 def milliseconds(at: datetime) -> int:

@@ -22,13 +22,14 @@ from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import UnitToIndex
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow, embedded_text
+from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS
 from services.search.index_terms import indexed_terms
 from services.search.vector_index import WRITING
+from services.text.tokenizer import embedded_text
 
 INDEX = "index_episodes"
 

@@ -257,11 +257,9 @@ class Recall:
     async def _vectors(self, query: Query, degraded: list[str], patience_s: float | None) -> list[list[float]]:
         if self._embedder.by_words_alone:
             return []
-        if (now := self._embedder.embed_now(query.texts)) is not None:
-            return now
         try:
             async with patience(_EMBEDDING_S if patience_s is None else patience_s):
-                return await self._embedder.embed_queries(query.texts)
+                return query.vectors(await self._embedder.embed_queries(query.embedded))
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return []

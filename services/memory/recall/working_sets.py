@@ -20,7 +20,7 @@ from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.episodes import statements as sql
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow, embedded_text
+from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.scope import Scope
 from services.memory.recall.past_sets import PastSets
 from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
@@ -28,6 +28,7 @@ from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.text.tokenizer import embedded_text
 
 MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""

@@ -1,8 +1,8 @@
-"""What of a unit is embedded."""
+"""What of a message is embedded."""
 
 import pytest
 
-from services.memory.episodes.index_row import embedded_text
+from services.text.tokenizer import embedded_text
 
 pytestmark = pytest.mark.unit
 
