@@ -1,11 +1,15 @@
-"""Refuses requests that start turns while the process is full, before their body is read."""
+"""How many requests a process takes: refused while it is full, paced in a burst, sent elsewhere when it stops."""
 
+import asyncio
+import re
 from collections.abc import Callable
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import response_of
-from api.request_bodies import answer_early
+from api.request_bodies import SMALL_BYTES, Replayed, answer_early, declared_bytes, sender_of
+from graph.turns.gate import FairGate
 from services.errors import Busy
 
 STARTING_TURNS = frozenset(
@@ -37,3 +41,61 @@ class Admission:
                 await answer_early(response_of(busy, path=scope["path"]), scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class Draining:
+    """ASGI middleware: asks clients to reconnect, which takes them to another process."""
+
+    def __init__(self, app: ASGIApp, *, draining: Callable[[], bool]) -> None:
+        self._app = app
+        self._draining = draining
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Change only one header."""
+        if scope["type"] != "http" or not self._draining():
+            await self._app(scope, receive, send)
+            return
+
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        await self._app(scope, receive, closing)
+
+
+_AT_ONCE = 2
+"""A place is free again in the next cycle of the loop, and who waited for it enters in the one after that: two
+places let one request through with each cycle."""
+_NAMED_USER = re.compile(rb'"(?:user_id|user)"\s*:\s*"([^"\\]{1,200})"')
+
+
+class Turnstile:
+    """ASGI middleware: lets one request that starts a turn through with each cycle of the event loop.
+
+    Without it, a burst of hundreds of requests is validated in one go, and the next request waits for all of it.
+    Who comes next is chosen by `FairGate`. Nothing is held: a request that was let through delays nobody by
+    taking long.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._gate = FairGate(_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for this request's cycle."""
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
+            named = b""
+            if 0 < declared_bytes(scope) <= SMALL_BYTES:
+                message = await receive()
+                receive = Replayed(receive, message)
+                named = _named_user(message.get("body", b""))
+            place = await self._gate.enter((sender_of(scope), named))
+            asyncio.get_running_loop().call_soon(place.leave)
+        await self._app(scope, receive, send)
+
+
+def _named_user(body: bytes) -> bytes:
+    """The user whom a body seems to name. Whether it may is checked later; it only decides who waits for whom."""
+    found = _NAMED_USER.search(body)
+    return found[1] if found else b""

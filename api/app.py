@@ -47,12 +47,10 @@ from api import (
     visits,
 )
 from api.access import ProtectedDocs
-from api.admission import Admission
+from api.admission import Admission, Draining, Turnstile
 from api.console import pages as console_pages
 from api.console import session as console_session
-from api.draining import Draining
 from api.early_authentication import EarlyAuthentication
-from api.encoded_slashes import EncodedSlashes
 from api.frontends import routes as frontends
 from api.guide.pages import Guide
 from api.mcp import http as mcp_http
@@ -61,13 +59,11 @@ from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
 from api.openai import responses as openai_responses
+from api.paths import EncodedSlashes, RelativeDocs
 from api.problems import add_problem_handlers, documented
-from api.relative_docs import RelativeDocs
 from api.request_bodies import Refused, RequestBodies, refused
-from api.same_host import LOOPBACK_NAMES, SameHost
-from api.same_origin import SameOrigin
+from api.same_origin import LOOPBACK_NAMES, SameHost, SameOrigin
 from api.tracing import RequestSpans
-from api.turnstile import Turnstile
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.platform.tracing import TRACING

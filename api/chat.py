@@ -16,11 +16,10 @@ from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.chat_schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
-from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
 from api.request_bodies import JsonRoute, parsed
 from api.schemas import TicketView
-from api.streams import EventStream, last_event, sse_events
+from api.streams import EventStream, last_event, sse_events, ws_frame
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError, InvalidInput

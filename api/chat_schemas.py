@@ -7,17 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from api.schemas import StrictModel
-from services.conversations.values import (
-    MAX_IMAGES_BYTES,
-    MAX_MESSAGE_CHARACTERS,
-    MAX_SPACE_CHARACTERS,
-    Id,
-    Images,
-    Locale,
-    SpaceName,
-    Text,
-    TimeZone,
-)
+from services.conversations import values
 from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetMeasure, RequestBudget
 from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
 from state.prompt import Finish
@@ -34,8 +24,8 @@ class EarlierMessageRequest(StrictModel):
     """A message that was said before in a temporary conversation."""
 
     role: Literal["user", "assistant"]
-    content: Text
-    images: Images = Field(default_factory=list)
+    content: values.Text
+    images: values.Images = Field(default_factory=list)
 
 
 class BudgetRequest(StrictModel):
@@ -74,10 +64,10 @@ class ChatRequest(StrictModel):
         json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
     )
 
-    user_id: Id = Field(description="The caller's own name for the user.")
-    message: Text = Field(description=f"1 to {MAX_MESSAGE_CHARACTERS} characters.")
-    session_id: Id = Field(description="The caller's name for the conversation.")
-    kb_prefix: Id | None = Field(None, description="Knowledge base to answer from.")
+    user_id: values.Id = Field(description="The caller's own name for the user.")
+    message: values.Text = Field(description=f"1 to {values.MAX_MESSAGE_CHARACTERS} characters.")
+    session_id: values.Id = Field(description="The caller's name for the conversation.")
+    kb_prefix: values.Id | None = Field(None, description="Knowledge base to answer from.")
     agent_type: AgentType = "hybrid_agent"
     debug: bool = Field(False, description="Also send what each node did.")
     approvals: bool = Field(
@@ -86,11 +76,12 @@ class ChatRequest(StrictModel):
     max_context_tokens: int | None = Field(
         None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, without its message."
     )
-    expert: Id | None = Field(None, description="Expert of a new conversation.")
-    space: SpaceName | None = Field(
+    expert: values.Id | None = Field(None, description="Expert of a new conversation.")
+    space: values.SpaceName | None = Field(
         None,
-        description=f"Space (a project, a folder) of a new conversation, 1 to {MAX_SPACE_CHARACTERS} characters: "
-        "what is said stays in it. A conversation that has begun keeps its space.",
+        description="Space (a project, a folder) of a new conversation, 1 to "
+        f"{values.MAX_SPACE_CHARACTERS} characters: what is said stays in it. A conversation that has begun keeps "
+        "its space.",
     )
     temporary: bool = Field(
         False,
@@ -102,12 +93,14 @@ class ChatRequest(StrictModel):
         description="What was said before, oldest first; only of a temporary conversation, of which the service "
         "keeps nothing.",
     )
-    images: Images = Field(
+    images: values.Images = Field(
         default_factory=list,
-        description=f"http(s) addresses or data URLs; at most {MAX_IMAGES_BYTES} bytes of data in all.",
+        description=f"http(s) addresses or data URLs; at most {values.MAX_IMAGES_BYTES} bytes of data in all.",
     )
-    timezone: TimeZone | None = Field(None, description="IANA name or offset; null = the user's stored one.")
-    locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
+    timezone: values.TimeZone | None = Field(
+        None, description="IANA name or offset; null = the user's stored one."
+    )
+    locale: values.Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
     compose: Compose | None = Field(
         None,
         description="When several tools run at once for the message itself: answer after all of them (single), or "
@@ -185,7 +178,7 @@ class SocketRequest(ChatRequest):
     idempotency_key: IdempotencyKey | None = Field(
         None, description="The same key in the same conversation is the same turn."
     )
-    request_id: Id | None = Field(None, description="Returned in every frame that answers this one.")
+    request_id: values.Id | None = Field(None, description="Returned in every frame that answers this one.")
 
 
 class SourceView(BaseModel):

@@ -10,8 +10,8 @@ from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import json_router
+from api.long_json import message_page
 from api.memory_schemas import SummaryView
-from api.message_page import message_page
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.schemas import ErasedConversationView, Page, answered

@@ -1,27 +1,125 @@
 """Experiments: variants of settings, assigned to users by a stable hash, and their results."""
 
+from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Body, Path
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
+from typing_extensions import TypedDict
 
 from api.access import Admin, ServicesOf
-from api.experiment_schemas import (
-    ExperimentChangeRequest,
-    ExperimentReportView,
-    ExperimentRequest,
-    ExperimentView,
-)
+from api.expert_schemas import Budget, Model, PartsOff, SystemPrompt
 from api.json_router import NO_CONTENT, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.schemas import Page
-from services.conversations.values import Id
+from api.schemas import Answer, Page, StrictModel
+from services.conversations.values import Id, Name, no_nul
 from services.experiments.experiments import NewExperiment
+from services.experiments.report import VariantReport
+
+_MOST_VARIANTS = 10
+_MOST_EXPERTS = 100
+
+
+@with_config(ConfigDict(extra="forbid"))
+class VariantSettingsRequest(TypedDict, total=False):
+    """Settings of a variant; those not given are unchanged."""
+
+    parts_off: PartsOff
+    recall_items: Annotated[int, Field(ge=1, le=50, description="Maximum number of episodes in a prompt.")]
+    recall_tokens: Annotated[int, Field(ge=50, le=10_000, description="Tokens of a prompt for episodes.")]
+    context_budget_tokens: Budget
+    model: Model
+    system_prompt: SystemPrompt
+
+
+class VariantRequest(StrictModel):
+    """One of the ways that are compared."""
+
+    name: Name
+    weight: float = Field(1.0, gt=0, le=1_000_000, allow_inf_nan=False, description="Relative to the others'.")
+    settings: VariantSettingsRequest = Field(default_factory=VariantSettingsRequest)
+
+
+Variants = Annotated[
+    list[VariantRequest],
+    Field(min_length=2, max_length=_MOST_VARIANTS, description="The first is the control."),
+]
+Description = Annotated[str, StringConstraints(max_length=2000), AfterValidator(no_nul)]
+ExpertNames = Annotated[
+    list[Id], Field(min_length=1, max_length=_MOST_EXPERTS, description="Only conversations with these take part.")
+]
+Share = Annotated[float, Field(gt=0, le=1, description="Share of the users who take part.")]
+
+
+class ExperimentRequest(StrictModel):
+    """An experiment to draft."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "more-recall",
+                    "variants": [
+                        {"name": "five"},
+                        {"name": "ten", "settings": {"recall_items": 10, "recall_tokens": 600}},
+                    ],
+                }
+            ]
+        },
+    )
+
+    name: Name = Field(description="It cannot be changed.")
+    description: Description = ""
+    variants: Variants
+    experts: ExpertNames | None = Field(None, description="Only conversations with these; null = with all.")
+    share: Share = 1.0
+
+
+@with_config(ConfigDict(extra="forbid"))
+class ExperimentChangeRequest(TypedDict, total=False):
+    """A change of an experiment; fields that are not given stay."""
+
+    description: Description
+    status: Literal["draft", "running", "stopped"]
+    variants: Variants
+    experts: ExpertNames | None
+    share: Share
+
+
+class VariantView(BaseModel):
+    """One of the ways that are compared."""
+
+    name: str
+    weight: float
+    settings: dict[str, Any]
+
+
+class ExperimentView(BaseModel):
+    """An experiment."""
+
+    name: str
+    description: str
+    status: Literal["draft", "running", "stopped"]
+    variants: list[VariantView]
+    experts: list[str] | None
+    share: float
+    created_at: datetime
+    started_at: datetime | None
+    stopped_at: datetime | None
+
+
+class ExperimentReportView(Answer):
+    """The results of an experiment."""
+
+    experiment: ExperimentView
+    variants: list[VariantReport]
+
 
 router = json_router("/api/v1/experiments", "experiments")
 
-Name = Annotated[Id, Path()]
+Named = Annotated[Id, Path()]
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
@@ -45,26 +143,26 @@ async def create(body: ExperimentRequest, services: ServicesOf, caller: Admin) -
 
 
 @router.get("/{name}", response_model=ExperimentView, responses=_NOT_FOUND)
-async def get(name: Name, services: ServicesOf, caller: Admin) -> Any:
+async def get(name: Named, services: ServicesOf, caller: Admin) -> Any:
     """One experiment."""
     return await services.experiments.get(caller.tenant_id, name)
 
 
 @router.patch("/{name}", response_model=ExperimentView, responses=_NOT_FOUND | _CONFLICT)
 async def change(
-    name: Name, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
+    name: Named, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
     """Change, start or stop an experiment; 409 for what cannot change once it was started."""
     return await services.experiments.change(caller.tenant_id, name, changed)
 
 
 @router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
-async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
+async def delete(name: Named, services: ServicesOf, caller: Admin) -> None:
     """Remove an experiment; 409 while it runs."""
     await services.experiments.delete(caller.tenant_id, name)
 
 
 @router.get("/{name}/report", response_model=ExperimentReportView, responses=_NOT_FOUND)
-async def report(name: Name, services: ServicesOf, caller: Admin) -> Any:
+async def report(name: Named, services: ServicesOf, caller: Admin) -> Any:
     """Results of each variant so far, and differences from the first, with 95 % confidence intervals."""
     return await services.experiment_reports.report(caller.tenant_id, name)

@@ -14,7 +14,7 @@ from api.schemas import Page, answered
 from services.context.sources.system import prompt_of
 from services.conversations.experts import Expert, NewExpert
 from services.conversations.values import Id
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.text.language import Language
 
 router = json_router("/api/v1/experts", "experts")

@@ -26,10 +26,10 @@ from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import no_nul
 from services.errors import InvalidInput
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
-from services.knowledge.media_types import MEDIA_TYPES
+from services.knowledge.encodings import MEDIA_TYPES
 
 router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from api.schemas import StrictModel
 from services.conversations.values import Id, Text, no_nul, not_blank
-from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN
+from services.knowledge.bases import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN
 from state.conversation import AgentType
 
 MAX_FOUND = 50

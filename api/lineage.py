@@ -9,7 +9,7 @@ from fastapi import Path, Query
 from api.access import MemoryReader, ServicesOf
 from api.json_router import json_router
 from api.schemas import answered
-from api.space_schemas import SpaceQuery
+from api.spaces import SpaceQuery
 from services.conversations.values import Id
 from services.memory.lineage.tracing import Direction, Trace
 

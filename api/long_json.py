@@ -4,13 +4,19 @@ For a client that reads it slowly, or never, memory holds one piece and not the 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 import orjson
+import structlog
 from pydantic import TypeAdapter
 
+from api.paging import next_of
+from api.turn_schemas import MessageView
+from services.conversations.transcript import Message
+from services.errors import DatabaseUnavailable
 from services.platform.threads import beside_the_loop
 
 PIECE_BYTES = 256 * 1024
@@ -35,3 +41,51 @@ async def item_list(view: type[Any], items: Iterable[Any], rest: Mapping[str, An
             held.clear()
             await asyncio.sleep(0)
     yield bytes(held) + b"]," + orjson.dumps(rest)[1:]
+
+
+log = structlog.get_logger(__name__)
+
+_END = b"}"
+
+
+async def message_page(
+    first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
+) -> AsyncGenerator[bytes]:
+    """Yield a page of messages, given its first part and what yields the others.
+
+    If the database fails meanwhile, the page ends early, and its `next` names the place.
+    """
+    places = [(message.created_at, message.id) for message in first]
+    complete = True
+    yield b'{"items":['
+    async with aclosing(others):
+        part, begun = first, False
+        while part:
+            for message in part:
+                if begun:
+                    yield b","
+                begun = True
+                async for piece in _pieces(message):
+                    yield piece
+            try:
+                part = await anext(others, [])
+            except DatabaseUnavailable as error:
+                log.warning("a page of messages ended early", reason=str(error))
+                part, complete = (), False
+            places += [(message.created_at, message.id) for message in part]
+    following = next_of(places, limit if complete else len(places))
+    yield b'],"next":' + orjson.dumps(following) + _END
+
+
+async def _pieces(message: Message) -> AsyncGenerator[bytes]:
+    """Yield a message as `MessageView` in JSON."""
+    shown = MessageView.model_validate(message, from_attributes=True)
+    text = shown.model_dump_json(exclude={"parts"}).encode()
+    begin = text.removesuffix(_END) + b',"parts":['
+    for number, part in enumerate(message.parts):
+        size = len(part.get("image_url", {}).get("url", ""))
+        yield begin + b"," * (number > 0)
+        async for piece in pieces_of(part, size=size):
+            yield piece
+        begin = b""
+    yield begin + b"]" + _END

@@ -22,7 +22,7 @@ from api.moments import AsOf, validity_fields
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.schemas import Page, answered
-from api.space_schemas import SpaceQuery
+from api.spaces import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.errors import NotFound

@@ -13,8 +13,7 @@ from api.request_bodies import JsonRoute
 from api.schemas import Answer, StrictModel, answered
 from services.errors import Conflict, Forbidden
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.model_choice import Offered, Tried, models_of, try_model
-from services.llm.providers import PROVIDERS, Provider
+from services.llm.model_choice import PROVIDERS, Offered, Provider, Tried, models_of, try_model
 from services.platform.chosen_model import ChosenModel, choose_model, chosen_model
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings_reference import effective_settings

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, ServicesOf
 from api.json_router import json_router
-from api.space_schemas import SpaceQuery
+from api.spaces import SpaceQuery
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
 from services.text.language import language_of

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.encoded_slashes import restore_slashes
+from api.paths import restore_slashes
 from api.problems import Problem, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput

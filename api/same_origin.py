@@ -1,11 +1,16 @@
-"""Keep other sites' pages from changing anything.
+"""Keep other sites' pages away: from names that are not the service's own, and from changing anything.
 
-A page of any site can make a browser send a request here, without asking first if it looks like a form's. It
-cannot hide where it comes from: browsers add `Origin` and `Sec-Fetch-Site` themselves, and programs send neither.
-Where callers are known, a header `Authorization` is proof enough: no browser adds one by itself.
+A page of any site can make a browser on this machine call a loopback address, but it cannot choose the `Host` that
+the browser sends, unless it rebinds its own name to 127.0.0.1. So without authentication only the service's own
+names are answered.
+
+Such a page can make a browser send a request, without asking first if it looks like a form's. It cannot hide where
+it comes from: browsers add `Origin` and `Sec-Fetch-Site` themselves, and programs send neither. Where callers are
+known, a header `Authorization` is proof enough: no browser adds one by itself.
 """
 
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +18,48 @@ from starlette.websockets import WebSocketClose
 
 from api.problems import Problem, problem_response
 from api.request_bodies import answer_early
-from api.same_host import host_name
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class SameHost:
+    """ASGI middleware: 421 for a host that is not ours, 400 for several; a WebSocket is closed."""
+
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None) -> None:
+        """Take the names; None = any."""
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at the headers only."""
+        problem = self._problem(Headers(scope=scope)) if scope["type"] in {"http", "websocket"} else None
+        if problem is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(1008, "wrong Host")(scope, receive, send)
+        else:
+            await problem_response(problem, path=scope["path"])(scope, receive, send)
+
+    def _problem(self, headers: Headers) -> Problem | None:
+        given = headers.getlist("host")
+        if len(given) > 1:
+            status, detail = HTTPStatus.BAD_REQUEST, "The request has more than one header Host."
+        elif self._hosts is None or (given and host_name(f"//{given[0]}") in self._hosts):
+            return None
+        else:
+            status = HTTPStatus.MISDIRECTED_REQUEST
+            detail = "Without authentication only requests to a loopback name are answered."
+        return Problem(title=status.phrase, status=status, detail=detail, code="wrong_host")
+
+
+def host_name(address: str) -> str | None:
+    """Return the host of an address, in lower case; None where it is no address or its port is none."""
+    try:
+        parts = urlsplit(address)
+        return parts.hostname if parts.port is None or parts.port else None
+    except ValueError:
+        return None
+
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 

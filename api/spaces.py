@@ -3,15 +3,37 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Path
+from fastapi import Path, Query
+from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import json_router
 from api.problems import documented
-from api.schemas import Page
-from api.space_schemas import ErasedSpaceView, SpaceChange
+from api.schemas import Page, StrictModel
 from services.conversations.spaces import ListedSpace
 from services.conversations.values import Id, SpaceName
+
+SpaceQuery = Annotated[
+    SpaceName | None,
+    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
+]
+"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
+
+
+class SpaceChange(StrictModel):
+    """What is to change about a space."""
+
+    name: SpaceName = Field(description="The new name, which no other space of the user has.")
+
+
+class ErasedSpaceView(BaseModel):
+    """What was removed with a space."""
+
+    user_id: str
+    space: str
+    removed: dict[str, dict[str, int]] = Field(description="How many of each kind, by store.")
+    pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")
+
 
 router = json_router("/api/v1/users/{user_id}/spaces", "spaces", HTTPStatus.NOT_FOUND)
 

@@ -1,13 +1,42 @@
-"""A turn's events as a server-sent event stream, and as its one last event."""
+"""A turn's events as the protocols send them: frames, a stream of server-sent events, and the one last event."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from typing import Any
+from uuid import UUID
 
+import orjson
 from sse_starlette import EventSourceResponse
 from starlette.types import Message
 
-from api.frames import sse_frames
 from state.events import TurnEvent
+
+
+def sse_frames(events: Iterable[TurnEvent]) -> bytes:
+    """Events as server-sent events: `id`, `event`, and `data` with status and content."""
+    return b"".join(
+        b"id: %d\nevent: %s\ndata: %s\n\n"
+        % (
+            event.sequence,
+            event.status.encode(),
+            orjson.dumps({"status": event.status, "content": event.content}),
+        )
+        for event in events
+    )
+
+
+def ws_frame(event: TurnEvent, turn_id: UUID | None, request_id: str | None = None) -> str:
+    """Return an event as a JSON text frame; `turn_id`, or the caller's `request_id`, identifies the turn."""
+    frame: dict[str, Any] = {
+        "id": event.sequence,
+        "status": event.status,
+        "content": event.content,
+        "turn_id": str(turn_id) if turn_id else None,
+    }
+    if request_id is not None:
+        frame["request_id"] = request_id
+    return orjson.dumps(frame).decode()
+
 
 HEARTBEAT_S = 15
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

@@ -4,17 +4,40 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Path, Query
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import json_router
 from api.paging import Limit
-from api.schemas import ErasureView, Page, answered
-from api.visit_schemas import UserRequest
+from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedUser, User
-from services.conversations.values import Id
+from services.conversations.values import Id, Locale, TimeZone, no_nul
 from services.errors import Forbidden
 
 router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
+
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(no_nul)
+]
+
+
+class UserRequest(StrictModel):
+    """A change of a user; fields that are not given stay."""
+
+    timezone: TimeZone | None = Field(None, description="IANA name or offset: in which their days are.")
+    locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN; null = none.")
+    display_name: Name | None = Field(None, description="1 to 200 characters; null = none.")
+    memory: bool = Field(
+        True,
+        description="false: later turns neither read memory nor add to it; what is remembered, and the "
+        "conversations, stay.",
+    )
+
+    @model_validator(mode="after")
+    def _zone_is_one(self) -> "UserRequest":
+        if "timezone" in self.model_fields_set and self.timezone is None:
+            raise ValueError("timezone: a user always has one")
+        return self
 
 
 @router.get("", response_model=Page[ListedUser])

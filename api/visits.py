@@ -6,14 +6,14 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path, Query
+from pydantic import BaseModel, Field
 
 from api.access import Chatter, MemoryReader, ServicesOf
 from api.json_router import json_router
 from api.moments import AsOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.schemas import Page, answered
-from api.space_schemas import SpaceQuery
-from api.visit_schemas import DailySummaryPage
+from api.spaces import SpaceQuery
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.summaries.daily_summaries import Day
@@ -27,6 +27,32 @@ _MOST_DAYS = 366
 router = json_router("/api/v1", "visits", HTTPStatus.NOT_FOUND)
 
 User = Annotated[Id, Path()]
+
+
+class DailySummaryView(BaseModel):
+    """What a user talked about with an expert on one local day."""
+
+    date: date
+    timezone: str = Field(description="In which it is that day.")
+    expert: str
+    summary: str
+    key_topics: list[str]
+    session_count: int = Field(description="Visits that began on it.")
+    message_count: int
+    stale: bool | None = Field(
+        description="Whether something was said since that it does not cover; null with `as_of`."
+    )
+    updated_at: datetime
+
+
+class DailySummaryPage(BaseModel):
+    """Days, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[DailySummaryView]
+    pending: list[date] = Field(
+        description="Days whose summary is missing or stale, and is being made in the background."
+    )
+    next: str | None
 
 
 @router.post("/conversations/{conversation_id}/close", response_model=answered(Closed))

@@ -6,7 +6,7 @@ import time
 import zlib
 from random import Random
 
-from services.llm.tokens import MESSAGE_OVERHEAD
+from services.llm.token_estimates import MESSAGE_OVERHEAD
 from tests.support.model_server import Received, Reply
 from tests.support.prose import PARAGRAPHS
 from tests.support.stand_in_tokenizers import by_word_pieces

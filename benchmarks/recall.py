@@ -33,7 +33,7 @@ from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import TurnQuery
 from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings
-from services.transfer.wiring import make_importer
+from services.transfer.importer import make_importer
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _TURNS_OF_A_SESSION = 20

@@ -30,7 +30,7 @@ from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from services.knowledge.chunking import HEADING_SEPARATOR
 from services.platform.logs import configure_logs
 from services.platform.settings import load_settings

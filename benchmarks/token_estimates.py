@@ -14,8 +14,7 @@ from random import Random
 from rich.console import Console
 from rich.table import Table
 
-from services.llm.token_estimates import TokenEstimator
-from services.llm.tokens import MESSAGE_OVERHEAD
+from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from tests.support.prose import draw_prompts
 from tests.support.stand_in_tokenizers import TOKENIZERS, Tokenizer
 

@@ -19,7 +19,7 @@ from services.llm.streams.pieces import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimators
 from services.platform.threads import beside_the_loop
 from services.tools.registry import ToolRegistry
-from services.usage.request_budgets import LEAST_ANSWER, REASON, allowance, with_measures
+from services.usage.budgets import LEAST_ANSWER, REQUEST_BUDGET, allowance, with_measures
 from state.budget import BudgetMeasure
 from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage
@@ -169,7 +169,7 @@ def _update(
         budget = with_measures(limits, before, measures)
         report = {**report, "request_budget": budget}
         if budget["measures"]:
-            update["degraded"] = [REASON]
+            update["degraded"] = [REQUEST_BUDGET]
     update["context_report"] = report
     return update
 

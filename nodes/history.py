@@ -19,7 +19,7 @@ from services.summaries.topics import TopicArchive
 from services.text.language import language_of
 from services.tools.actor import owner_of
 from services.tools.registry import ToolRegistry
-from services.usage.request_budgets import allowance
+from services.usage.budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import PlainForm, PlannedChange

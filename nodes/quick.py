@@ -11,7 +11,7 @@ from services.llm.token_estimates import TokenEstimators
 from services.text.language import language_of
 from services.tools.composition import compose as compose_answer
 from services.tools.executor import ToolExecutor
-from services.usage.request_budgets import allowance
+from services.usage.budgets import allowance
 from state.context import TurnContext
 from state.conversation import Compose, ConversationState
 

@@ -13,7 +13,7 @@ from services.memory.quotes import own_text
 from services.platform.threads import beside_the_loop
 from services.tools.executor import ToolExecutor
 from services.tools.foreign_words import foreign_texts, remembered_texts
-from services.usage.request_budgets import allowance
+from services.usage.budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.section import section_named

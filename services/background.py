@@ -1,7 +1,6 @@
 """Services that work on memory in the background: filing, upkeep, reflection."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from services.jobs.queue import JobQueue
@@ -22,49 +21,42 @@ from services.platform.settings import Settings
 from services.reflection.reflection import Reflection
 
 
-@dataclass(frozen=True)
 class BackgroundServices:
     """Services that work on memory in the background."""
 
-    filing: Filing
-    upkeep: Upkeep
-    scheduler: UpkeepScheduler
-    reflection: Reflection
-
-
-def make_background(
-    settings: Settings,
-    database: Database,
-    memory: Memory,
-    models: ChatModels,
-    embedder: Embedder,
-    jobs: JobQueue,
-    find_days: Callable[[datetime], Awaitable[int]] | None,
-) -> BackgroundServices:
-    """Wire it; the jobs are registered in the queue."""
-    store = FilingStore(database, memory.operations)
-    filing = Filing(
-        store,
-        FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
-        models,
-        FilingPlans(memory.changes.planner, memory.core),
-        memory.hiding,
-        memory.proposals,
-        jobs,
-        on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
-        quiet_s=settings.memory_filing_quiet_s,
-        pause_s=settings.memory_filing_pause_s,
-    )
-    policies = UpkeepPolicies(database)
-    proposer = PairProposer(database, policies, memory.values, PairFinder(models, embedder), memory.proposals)
-    upkeep = Upkeep(database, policies, proposer, memory.episodes, memory.operations)
-    scheduler = UpkeepScheduler(
-        database,
-        upkeep,
-        jobs,
-        find_days=find_days,
-        keep_days=settings.memory_upkeep_keep_days,
-        on=settings.memory_upkeep and settings.memory_episodes,
-    )
-    reflection = Reflection(database, models, jobs, on=settings.memory_reflection)
-    return BackgroundServices(filing, upkeep, scheduler, reflection)
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        memory: Memory,
+        models: ChatModels,
+        embedder: Embedder,
+        jobs: JobQueue,
+        find_days: Callable[[datetime], Awaitable[int]] | None,
+    ) -> None:
+        """Make them; the jobs are registered in the queue."""
+        self.filing = Filing(
+            FilingStore(database, memory.operations),
+            FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
+            models,
+            FilingPlans(memory.changes.planner, memory.core),
+            memory.hiding,
+            memory.proposals,
+            jobs,
+            on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
+            quiet_s=settings.memory_filing_quiet_s,
+            pause_s=settings.memory_filing_pause_s,
+        )
+        policies = UpkeepPolicies(database)
+        pairs = PairFinder(models, embedder)
+        proposer = PairProposer(database, policies, memory.values, pairs, memory.proposals)
+        self.upkeep = Upkeep(database, policies, proposer, memory.episodes, memory.operations)
+        self.scheduler = UpkeepScheduler(
+            database,
+            self.upkeep,
+            jobs,
+            find_days=find_days,
+            keep_days=settings.memory_upkeep_keep_days,
+            on=settings.memory_upkeep and settings.memory_episodes,
+        )
+        self.reflection = Reflection(database, models, jobs, on=settings.memory_reflection)

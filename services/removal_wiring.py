@@ -1,7 +1,5 @@
 """Services that remove what users said: forgetting with receipts, erasure, retention."""
 
-from dataclasses import dataclass
-
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.jobs.queue import JobQueue
@@ -24,55 +22,43 @@ from services.platform.settings import Settings
 from state.memory import PlannedChange
 
 
-@dataclass(frozen=True)
 class RemovalServices:
     """Services that remove what users said."""
 
-    forgetting: Erasures
-    erasure: WholeErasure
-    retention_rules: RetentionRules
-    retention: Retention
-
-
-def make_removal(
-    settings: Settings,
-    database: Database,
-    memory: Memory,
-    leases: TurnLeases,
-    events: EventLog,
-    jobs: JobQueue,
-    rebuilding: RebuildTasks,
-) -> RemovalServices:
-    """Wire them and register their jobs; `rebuilding` names those that make again what is withdrawn."""
-    stores = RemovalStores(
-        database,
-        leases,
-        events,
-        memory.core_cache,
-        memory.index,
-        memory.operations,
-        jobs,
-        events_keep_s=settings.turn_events_keep_s,
-        on_removed=memory.drop_cached,
-    )
-    erasure = WholeErasure(stores, shares_human=settings.memory_share_human)
-    rules = RetentionRules(database)
-    lineage = Lineage(database)
-    forgetting = Erasures(
-        stores,
-        lineage,
-        TargetPlanner(database, memory.values, _plan_topic(memory)),
-        memory.hiding,
-        Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
-        rebuilding,
-        KeyRenewal(database, jobs),
-    )
-    return RemovalServices(
-        forgetting=forgetting,
-        erasure=erasure,
-        retention_rules=rules,
-        retention=Retention(database, rules, erasure, jobs),
-    )
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        memory: Memory,
+        leases: TurnLeases,
+        events: EventLog,
+        jobs: JobQueue,
+        rebuilding: RebuildTasks,
+    ) -> None:
+        """Make them and register their jobs; `rebuilding` names those that make again what is withdrawn."""
+        stores = RemovalStores(
+            database,
+            leases,
+            events,
+            memory.core_cache,
+            memory.index,
+            memory.operations,
+            jobs,
+            events_keep_s=settings.turn_events_keep_s,
+            on_removed=memory.drop_cached,
+        )
+        self.erasure = WholeErasure(stores, shares_human=settings.memory_share_human)
+        self.retention_rules = RetentionRules(database)
+        self.retention = Retention(database, self.retention_rules, self.erasure, jobs)
+        self.forgetting = Erasures(
+            stores,
+            Lineage(database),
+            TargetPlanner(database, memory.values, _plan_topic(memory)),
+            memory.hiding,
+            Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
+            rebuilding,
+            KeyRenewal(database, jobs),
+        )
 
 
 def _plan_topic(memory: Memory) -> PlanTopic:

@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.shell import (
-    FAILED,
-    AsJson,
-    OfTenant,
-    OfUser,
-    as_counts,
-    open_all_services,
-    print_json,
-    run,
-)
+from api.cli import shell
 from api.cli.tenants import named
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
@@ -24,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def audit(
-    user: OfUser,
+    user: shell.OfUser,
     canary: Annotated[str, typer.Option("--canary", help="The word to search for.")],
-    tenant: OfTenant = "default",
+    tenant: shell.OfTenant = "default",
     files: Annotated[
         list[Path] | None, typer.Option("--files", help="A log or folder to search as well; can be repeated.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Name every place that holds a word: tables, the job queue, the index, Redis, and files of the data folder.
 
@@ -46,7 +37,7 @@ def audit(
     async def work(settings: Settings) -> "Search":
         from services.memory.removal.canary import CanarySearch  # noqa: PLC0415 — help needs none of it
 
-        async with open_all_services(settings) as services:
+        async with shell.open_all_services(settings) as services:
             found = await named(Tenants(services.database), tenant)
             search = CanarySearch(
                 services.database,
@@ -56,14 +47,14 @@ def audit(
             )
             return await search.search(found.id, user, canary, [settings.data_dir, *(files or [])])
 
-    search = run(work)
+    search = shell.run(work)
     if as_json:
-        print_json(search)
+        shell.print_json(search)
     else:
         for each in search.findings:
             where = f" ({', '.join(each.columns)})" if each.columns else ""
-            typer.echo(f"{each.store}: {each.place}{where}, {as_counts({'rows': each.rows})}")
-        found = as_counts({"places": len(search.findings)})
+            typer.echo(f"{each.store}: {each.place}{where}, {shell.as_counts({'rows': each.rows})}")
+        found = shell.as_counts({"places": len(search.findings)})
         typer.echo(f"Found in {found}. Searched: {', '.join(search.searched)}.")
         for left in search.remains:
             where = "searched" if left.is_searched else "not searched"
@@ -71,4 +62,4 @@ def audit(
         for store in search.unreachable:
             typer.echo(f"{store} does not answer and was not searched.", err=True)
     if search.beyond_conversations or search.unreachable:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)

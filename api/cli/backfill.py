@@ -1,22 +1,105 @@
-"""`anamnesis backfill`: summaries, visits and daily summaries for existing conversations."""
+"""`anamnesis backfill`: summaries, visits and daily summaries for existing conversations, several at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from api.cli.backfilling import Outcome, Piece, report, work_through
-from api.cli.shell import WRONG_USE, AsJson, Named, command_group, fail, open_services_on_postgres, quiet_settings
+import typer
+
+from api.cli import shell
 from api.cli.tenants import named_or_all
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, DatabaseUnavailable
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
 
-app = command_group("Generate summaries, visits and daily summaries for existing conversations.")
+_AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A summary, visit or day that may have to be made."""
+
+    tenant: str
+    name: str
+    make: Callable[[], Awaitable[bool]]
+    """Make it, and return whether there was anything to do."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A piece that could not be made, and the reason."""
+
+    tenant: str
+    item: str
+    reason: str
+
+
+@dataclass
+class Outcome:
+    """Progress so far."""
+
+    made: int = 0
+    up_to_date: int = 0
+    failed: list[Failure] = field(default_factory=list)
+
+
+async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
+    """Make all pieces; failures are recorded, and the others are made.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer; what was made stays.
+    """
+    with shell.progress_bar() as progress:
+        bar = progress.add_task("made", total=len(pieces))
+        waiting = iter(pieces)
+        works = (_one_after_another(waiting, outcome, lambda: progress.advance(bar)) for _ in range(_AT_ONCE))
+        for error in await asyncio.gather(*works):
+            if error is not None:
+                raise error
+
+
+def report(outcome: Outcome, *, as_json: bool) -> None:
+    """Print the outcome.
+
+    Raises:
+        Exit: with code 1, if something failed.
+    """
+    if as_json:
+        typer.echo(json.dumps(asdict(outcome)))
+    else:
+        for failure in outcome.failed:
+            typer.echo(f"{failure.tenant}: {failure.item} failed: {failure.reason}", err=True)
+        typer.echo(f"{outcome.made} made, {outcome.up_to_date} already up to date, {len(outcome.failed)} failed.")
+    if outcome.failed:
+        raise typer.Exit(shell.FAILED)
+
+
+async def _one_after_another(
+    waiting: Iterator[Piece], outcome: Outcome, advance: Callable[[], None]
+) -> DatabaseUnavailable | None:
+    """Make pieces until none is left; return the error that ended it early."""
+    for piece in waiting:
+        try:
+            if await piece.make():
+                outcome.made += 1
+            else:
+                outcome.up_to_date += 1
+        except DatabaseUnavailable as error:
+            return error
+        except AnamnesisError as error:
+            outcome.failed.append(Failure(piece.tenant, piece.name, error.message))
+        advance()
+    return None
+
+
+app = shell.command_group("Generate summaries, visits and daily summaries for existing conversations.")
 
 _Find = Callable[["Services", Tenant], Awaitable[list[Piece]]]
 
@@ -27,37 +110,37 @@ def backfill() -> None:
 
 
 @app.command()
-def summaries(tenant: Named = None, as_json: AsJson = False) -> None:
+def summaries(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Generate the rolling summaries that are due. Safe to re-run after an interruption.
 
     Example: `anamnesis backfill summaries --tenant web-shop`
     """
-    settings = quiet_settings()
+    settings = shell.quiet_settings()
     if not settings.memory_summaries:
-        fail("ANAMNESIS_MEMORY_SUMMARIES is off: there are no summaries", WRONG_USE)
+        shell.fail("ANAMNESIS_MEMORY_SUMMARIES is off: there are no summaries", shell.WRONG_USE)
     _run(settings, tenant, "summaries", _conversations_to_summarise, as_json=as_json)
 
 
 @app.command()
-def visits(tenant: Named = None, as_json: AsJson = False) -> None:
+def visits(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Find the visits of existing conversations, without a language model. Safe to re-run after an interruption.
 
     Example: `anamnesis backfill visits`
     """
-    _run(quiet_settings(), tenant, "conversations' visits", _conversations_to_group, as_json=as_json)
+    _run(shell.quiet_settings(), tenant, "conversations' visits", _conversations_to_group, as_json=as_json)
 
 
 @app.command()
-def daily(tenant: Named = None, as_json: AsJson = False) -> None:
+def daily(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Generate missing and stale daily summaries of past days. Safe to re-run after an interruption.
 
     Conversations without visits need `anamnesis backfill visits` first.
 
     Example: `anamnesis backfill daily --tenant shop`
     """
-    settings = quiet_settings()
+    settings = shell.quiet_settings()
     if not settings.memory_visits:
-        fail("ANAMNESIS_MEMORY_VISITS is off: there are no daily summaries", WRONG_USE)
+        shell.fail("ANAMNESIS_MEMORY_VISITS is off: there are no daily summaries", shell.WRONG_USE)
     _run(settings, tenant, "daily summaries", _days_to_summarise, as_json=as_json)
 
 
@@ -87,14 +170,14 @@ def _run(settings: Settings, tenant: str | None, what: str, find: _Find, *, as_j
     try:
         asyncio.run(_backfill(settings, tenant, find, outcome))
     except AnamnesisError as error:
-        fail(error.message)
+        shell.fail(error.message)
     except KeyboardInterrupt:
-        fail(f"stopped; {outcome.made} {what} are done, run the command again for the rest")
+        shell.fail(f"stopped; {outcome.made} {what} are done, run the command again for the rest")
     report(outcome, as_json=as_json)
 
 
 async def _backfill(settings: Settings, tenant: str | None, find: _Find, outcome: Outcome) -> None:
-    async with open_services_on_postgres(settings) as services:
+    async with shell.open_services_on_postgres(settings) as services:
         tenants = await named_or_all(Tenants(services.database), tenant)
         found = [piece for each in tenants for piece in await find(services, each)]
         await work_through(found, outcome)

@@ -9,22 +9,10 @@ from typing import Annotated
 
 import typer
 
+from api.cli import shell
 from api.cli.reindex import rebuild_indexes
-from api.cli.shell import (
-    WRONG_USE,
-    AsJson,
-    Yes,
-    as_counts,
-    confirm,
-    fail,
-    open_all_services,
-    print_json,
-    progress_bar,
-    quiet_settings,
-    told,
-)
+from services.backup.after_restore import users_without_their_words
 from services.backup.archive import Archive, Manifest
-from services.backup.lost_keys import users_without_their_words
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
 from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
@@ -38,18 +26,18 @@ def backup(
     target: Annotated[
         Path, typer.Argument(metavar="FILE|FOLDER", help="New file, or a folder for one named by the time.")
     ],
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Write everything stored, as of one moment, into one compressed file. The service may be running.
 
     Example: `anamnesis backup backups/`
     """
-    settings = quiet_settings()
+    settings = shell.quiet_settings()
     file = target / f"anamnesis-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip" if target.is_dir() else target
     with (
         _one_line_errors(f"there is no {file}"),
         _postgres(settings) as (database_url, _),
-        progress_bar() as progress,
+        shell.progress_bar() as progress,
     ):
         bar = progress.add_task("backup", total=None)
         manifest = write_backup(
@@ -59,9 +47,9 @@ def backup(
         )
     size = file.stat().st_size
     if as_json:
-        print_json({"file": str(file), "bytes": size, **_summary(manifest)})
+        shell.print_json({"file": str(file), "bytes": size, **_summary(manifest)})
     else:
-        typer.echo(f"{file} ({size / 1e6:.1f} MB) holds {as_counts(_rows(manifest))}.")
+        typer.echo(f"{file} ({size / 1e6:.1f} MB) holds {shell.as_counts(_rows(manifest))}.")
 
 
 def restore(
@@ -70,8 +58,8 @@ def restore(
         bool,
         typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty."),
     ] = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    yes: shell.Yes = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Restore a backup, all of it or nothing, and rebuild the Milvus index. The service must not be running.
 
@@ -79,20 +67,20 @@ def restore(
 
     Example: `anamnesis restore backups/anamnesis-20260301-040000.zip`
     """
-    settings = quiet_settings()
+    settings = shell.quiet_settings()
     with _one_line_errors("nothing was changed"):
         manifest = _restore(settings, file, replace=replace, yes=yes)
     try:
         episodes, passages = asyncio.run(_rebuild(settings))
     except Unavailable as error:
-        fail(f"{error.message} Everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
+        shell.fail(f"{error.message} Everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
     except KeyboardInterrupt:
-        fail("stopped; everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
+        shell.fail("stopped; everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
     if as_json:
-        print_json({**_summary(manifest), "indexed": {"episodes": episodes, "passages": passages}})
+        shell.print_json({**_summary(manifest), "indexed": {"episodes": episodes, "passages": passages}})
         return
-    typer.echo(f"Restored the backup of {manifest.made_at}: {as_counts(_rows(manifest))}.")
-    typer.echo(f"Indexed {as_counts({'episodes': episodes, 'passages of knowledge bases': passages})}.")
+    typer.echo(f"Restored the backup of {manifest.made_at}: {shell.as_counts(_rows(manifest))}.")
+    typer.echo(f"Indexed {shell.as_counts({'episodes': episodes, 'passages of knowledge bases': passages})}.")
 
 
 def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Manifest:
@@ -101,14 +89,16 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
     with Archive.open(file) as archive:
         manifest = archive.manifest
         rows = sum(table.rows for table in manifest.tables)
-        with progress_bar() as progress:
+        with shell.progress_bar() as progress:
             checked = progress.add_task("check", total=rows)
             archive.verify(lambda more: progress.advance(checked, more))
         if replace:
-            confirm(f"Permanently replace everything with the backup of {manifest.made_at}?", yes=yes)
-        with _postgres(settings) as (database_url, owner_url), progress_bar() as progress:
+            shell.confirm(f"Permanently replace everything with the backup of {manifest.made_at}?", yes=yes)
+        with _postgres(settings) as (database_url, owner_url), shell.progress_bar() as progress:
             if owner_url is None:
-                fail("set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner", WRONG_USE)
+                shell.fail(
+                    "set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner", shell.WRONG_USE
+                )
             restored = progress.add_task("restore", total=rows)
             restore(
                 Target(owner_url, role_of(database_url)),
@@ -120,9 +110,9 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
 
 
 async def _rebuild(settings: Settings) -> tuple[int, int]:
-    from services.backup.caches import forget_core_memory  # noqa: PLC0415 — a fifth of a second
+    from services.backup.after_restore import forget_core_memory  # noqa: PLC0415 — a fifth of a second
 
-    async with open_all_services(settings) as services:
+    async with shell.open_all_services(settings) as services:
         if lost := await users_without_their_words(services.database):
             typer.echo(
                 f"The words of {', '.join(lost)} cannot be read: their keys were renewed after this backup, when "
@@ -135,7 +125,7 @@ async def _rebuild(settings: Settings) -> tuple[int, int]:
             raise
         except Unavailable:
             typer.echo("Redis does not answer; its copies of core memory expire within an hour.", err=True)
-        with progress_bar() as progress:
+        with shell.progress_bar() as progress:
             return await rebuild_indexes(services, progress)
 
 
@@ -156,11 +146,11 @@ def _one_line_errors(when_stopped: str) -> Iterator[None]:
     try:
         yield
     except AnamnesisError as error:
-        fail(told(error), WRONG_USE if isinstance(error, InvalidInput) else 1)
+        shell.fail(shell.told(error), shell.WRONG_USE if isinstance(error, InvalidInput) else 1)
     except OSError as error:
-        fail(f"{error.filename or 'the file'} cannot be written: {error.strerror}")
+        shell.fail(f"{error.filename or 'the file'} cannot be written: {error.strerror}")
     except KeyboardInterrupt:
-        fail(f"stopped; {when_stopped}")
+        shell.fail(f"stopped; {when_stopped}")
 
 
 def _rows(manifest: Manifest) -> dict[str, int]:

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from anamnesis_client import Anamnesis, ClientError
-from api.cli import chat_service
+from api.cli import chat_views
 from api.cli.chat_answer import show_answer
-from api.cli.chat_views import show_conversations, show_memory, show_model
 from api.cli.chat_why import show_why
 from api.cli.memory import forget_text
 from api.cli.service import AtUrl, Refused, WithKey, connected, told
@@ -82,7 +81,7 @@ def chat(
         fail(f"--budget: {error}", WRONG_USE)
     with connected(url, key) as service:
         talk = _Talk(service, name, session, expert, space, temporary, limits)
-        if resume and (newest := chat_service.conversations(service, name, limit=1)):
+        if resume and (newest := chat_views.conversations(service, name, limit=1)):
             talk.session = newest[0]["session_id"]
         _enter(talk)
         _read_lines(talk)
@@ -97,10 +96,10 @@ def _enter(talk: _Talk) -> None:
     if talk.temporary:
         console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
         return
-    found = chat_service.conversation(talk.service, talk.user, talk.session)
+    found = chat_views.conversation(talk.service, talk.user, talk.session)
     if found is None:
         if talk.expert is not None:
-            chat_service.expert(talk.service, talk.expert)
+            chat_views.expert_of(talk.service, talk.expert)
         with_expert = f" with {escape(talk.expert)}" if talk.expert else ""
         in_space = f" in the space “{escape(talk.space)}”" if talk.space else ""
         console.print(
@@ -122,7 +121,7 @@ def _enter(talk: _Talk) -> None:
         )
     talk.expert, talk.space = found["expert"], found["space"]
     console.print(f"[dim]Conversation “{escape(talk.session)}” with {escape(found['expert'])}, continued.[/]")
-    for message in chat_service.last_messages(talk.service, found["id"], _SHOWN_ON_RETURN):
+    for message in chat_views.last_messages(talk.service, found["id"], _SHOWN_ON_RETURN):
         name = "you " if message["role"] == "user" else "anam"
         unfinished = "" if message["completed"] else " [dim](incomplete)[/]"
         console.print(f"[dim]{name} {escape(message['content'])}[/]{unfinished}")
@@ -171,25 +170,25 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
             case "/new":
                 _go_to(
                     talk,
-                    rest or chat_service.unused_name(talk.service, talk.user),
+                    rest or chat_views.unused_name(talk.service, talk.user),
                     expert=talk.expert,
                     space=talk.space,
                 )
             case "/open" if rest:
                 _go_to(talk, rest, expert=None, space=None)
             case "/list":
-                show_conversations(
-                    console, chat_service.conversations(talk.service, talk.user, limit=20), talk.session
+                chat_views.show_conversations(
+                    console, chat_views.conversations(talk.service, talk.user, limit=20), talk.session
                 )
             case "/memory":
-                show_memory(console, talk.service, talk.user, talk.expert or "default", talk.space)
+                chat_views.show_memory(console, talk.service, talk.user, talk.expert or "default", talk.space)
             case "/forget" if rest:
                 change = forget_text(talk.service, talk.user, talk.expert or "default", talk.space, rest)
                 console.print(f"[dim]{escape(change['summary'])}[/]")
             case "/why":
                 _show_why(talk)
             case "/model":
-                show_model(console, talk.service, talk.expert or "default")
+                chat_views.show_model(console, talk.service, talk.expert or "default")
             case "/help":
                 _show_help()
             case "/open" | "/forget":

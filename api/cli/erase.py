@@ -6,21 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from anamnesis_client import Anamnesis
+from api.cli import shell
 from api.cli.service import over_http
-from api.cli.shell import (
-    WRONG_USE,
-    AsJson,
-    InSpace,
-    OfUser,
-    Yes,
-    as_counts,
-    confirm,
-    fail,
-    open_services_on,
-    print_json,
-    quiet_settings,
-    wait_for_milvus,
-)
 from services.engines import open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.memory.removal.scrub import scrub as scrub_tables
@@ -33,8 +20,8 @@ _SHOWN = ("conversations", "messages", "turns", "jobs")
 @over_http
 def erase(
     service: Anamnesis,
-    user: OfUser,
-    space: InSpace = None,
+    user: shell.OfUser,
+    space: shell.InSpace = None,
     scrub: Annotated[
         bool,
         typer.Option(
@@ -42,24 +29,24 @@ def erase(
             help="Also rewrite tables and index, so that no file keeps an erased byte; on the service's machine.",
         ),
     ] = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    yes: shell.Yes = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Permanently remove a user, or one space of a user, with everything stored, and report what was removed.
 
     Example: `anamnesis erase u-1 --yes --scrub`
     """
     what = f"the user {user}" if space is None else f"the space {space} of the user {user}"
-    confirm(f"Permanently erase {what}?", yes=yes)
+    shell.confirm(f"Permanently erase {what}?", yes=yes)
     if scrub:
         try:
-            erased = asyncio.run(_erase_and_scrub(quiet_settings(), service, user, space))
+            erased = asyncio.run(_erase_and_scrub(shell.quiet_settings(), service, user, space))
         except AnamnesisError as error:
-            fail(error.message)
+            shell.fail(error.message)
     else:
         erased = remove_user(service, user, space)
     if as_json:
-        print_json({**erased, "scrubbed": scrub})
+        shell.print_json({**erased, "scrubbed": scrub})
     else:
         show_erased(erased, scrubbed=scrub)
 
@@ -74,15 +61,17 @@ def remove_user(service: Anamnesis, user: str, space: str | None = None) -> dict
 async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, space: str | None) -> dict[str, Any]:
     async with open_engines(settings) as engines:
         if engines.owner_url is None:
-            fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
-        async with open_services_on(settings, engines) as services:
+            shell.fail(
+                "--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", shell.WRONG_USE
+            )
+        async with shell.open_services_on(settings, engines) as services:
             erased = await asyncio.to_thread(remove_user, service, user, space)
             await scrub_tables(engines.owner_url)
-            await wait_for_milvus(services)
+            await shell.wait_for_milvus(services)
             try:
                 await services.erasure.scrub_index()
             except Unavailable as error:
-                fail(
+                shell.fail(
                     f"{error.message} The data is erased, but the index was not rewritten. Run: anamnesis reindex"
                 )
             return erased
@@ -94,7 +83,7 @@ def show_erased(erased: dict[str, Any], *, scrubbed: bool) -> None:
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
     space = erased.get("space")
     what = erased["user_id"] if space is None else f"the space {space} of {erased['user_id']}"
-    typer.echo(f"Erased {what}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")
+    typer.echo(f"Erased {what}: {shell.as_counts({'memories': removed.get('episodes', 0), **shown})}.")
     for store in erased["pending"]:
         typer.echo(f"{store} did not answer; a background job removes what it holds.")
     if scrubbed:

@@ -53,7 +53,7 @@ def evaluate(
 
 
 async def _evaluate(settings: Settings, dataset: Dataset) -> "Evaluated":
-    from services.evaluation.wiring import make_evaluation  # noqa: PLC0415 — half a second, for this command
+    from services.evaluation.evaluation import make_evaluation  # noqa: PLC0415 — half a second, for this command
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)

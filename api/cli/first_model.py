@@ -5,8 +5,7 @@ import re
 
 import typer
 
-from services.llm.model_choice import models_of
-from services.llm.providers import PROVIDERS, Provider
+from services.llm.model_choice import PROVIDERS, Provider, models_of
 from services.platform.chosen_model import ChosenModel, key_of_endpoint
 from services.platform.outgoing import OutgoingHttp
 

@@ -8,23 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from anamnesis_client import Anamnesis, ClientError
+from api.cli import shell
 from api.cli.documents import Report, each_once, files_of, ingest_files, remove_documents
 from api.cli.service import over_http
-from api.cli.shell import (
-    FAILED,
-    WRONG_USE,
-    AsJson,
-    Yes,
-    command_group,
-    confirm,
-    fail,
-    given,
-    print_json,
-    print_one,
-    print_table,
-)
 
-app = command_group("Manage knowledge bases and their documents.")
+app = shell.command_group("Manage knowledge bases and their documents.")
 
 OfBase = Annotated[str, typer.Argument(metavar="PREFIX", help="Name of the knowledge base.")]
 
@@ -67,7 +55,7 @@ def ingest(
     remove_missing: Annotated[
         bool, typer.Option("--remove-missing", help="Remove documents of the base that are not among the files.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Add documents: text, Markdown, HTML, PDF, DOCX, XLSX and CSV. Unchanged files are skipped.
 
@@ -99,7 +87,7 @@ def ingest(
             f"{report.removed} removed, {len(report.failed)} failed."
         )
     if report.failed:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 @app.command(name="list")
@@ -109,7 +97,7 @@ def list_(
     prefix: Annotated[
         str | None, typer.Argument(metavar="PREFIX", help="List the documents of this base instead.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """List the knowledge bases, or the documents of one.
 
@@ -118,7 +106,7 @@ def list_(
     path = ("knowledge-bases",) if prefix is None else ("knowledge-bases", prefix, "documents")
     rows = list(service.items(*path))
     if as_json:
-        print_json(rows)
+        shell.print_json(rows)
         return
     columns = {
         "prefix": "base",
@@ -135,7 +123,7 @@ def list_(
             "waiting": "not yet indexed",
             "media_type": "type",
         }
-    print_table(columns, rows)
+    shell.print_table(columns, rows)
 
 
 @app.command()
@@ -158,13 +146,13 @@ def update(
     handler: Annotated[
         str | None, typer.Option(help="Name of the strategy that answers from it. Empty for the usual one.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Change the given fields of a knowledge base; everything else stays.
 
     Example: `anamnesis kb update handbook --keyword leave --keyword sick`
     """
-    change: dict[str, Any] = given(
+    change: dict[str, Any] = shell.given(
         description=description,
         keywords=None if keyword is None else [each for each in keyword if each],
         questions=None if question is None else [each for each in question if each],
@@ -173,8 +161,8 @@ def update(
     if handler is not None:
         change["handler"] = handler or None
     if not change:
-        fail("nothing to change; see: anamnesis kb update --help", WRONG_USE)
-    print_one(service.request("PATCH", "knowledge-bases", prefix, json=change), as_json=as_json)
+        shell.fail("nothing to change; see: anamnesis kb update --help", shell.WRONG_USE)
+    shell.print_one(service.request("PATCH", "knowledge-bases", prefix, json=change), as_json=as_json)
 
 
 @app.command()
@@ -184,21 +172,21 @@ def search(
     prefix: OfBase,
     query: Annotated[str, typer.Argument(help="Words or a question.")],
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Passages to show at most.")] = 5,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Show the passages that an answer to a question would get, best first.
 
     Example: `anamnesis kb search handbook "How many days of leave do I get?"`
     """
     if not query.strip():
-        fail("the query is empty", WRONG_USE)
+        shell.fail("the query is empty", shell.WRONG_USE)
 
     asked = {"query": query, "top_k": limit}
     found = service.request("POST", "knowledge-bases", prefix, "search", json=asked)
     for store in found["degraded"]:
         typer.echo(f"{store} did not answer; the rest was searched.", err=True)
     if as_json:
-        print_json(found)
+        shell.print_json(found)
         return
     if not found["items"]:
         typer.echo("Nothing was found.")
@@ -216,20 +204,20 @@ def remove(
     document: Annotated[
         list[str] | None, typer.Option(help="Remove only this document, by its name; may be repeated.")
     ] = None,
-    yes: Yes = False,
+    yes: shell.Yes = False,
 ) -> None:
     """Remove a knowledge base with its documents, or some of its documents.
 
     Example: `anamnesis kb remove handbook --document leave.md --yes`
     """
     what = ", ".join(document) if document else f"the knowledge base {prefix} with all its documents"
-    confirm(f"Permanently remove {what}?", yes=yes)
+    shell.confirm(f"Permanently remove {what}?", yes=yes)
 
     if not document:
         service.request("DELETE", "knowledge-bases", prefix)
     else:
         there = {each["source"] for each in service.items("knowledge-bases", prefix, "documents")}
         if missing := set(document) - there:
-            fail(f"there is no document {', '.join(sorted(missing))} in {prefix}; nothing was removed")
+            shell.fail(f"there is no document {', '.join(sorted(missing))} in {prefix}; nothing was removed")
         remove_documents(service, prefix, lambda source: source in document)
     typer.echo(f"Removed {what}.")

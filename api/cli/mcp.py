@@ -47,7 +47,7 @@ def mcp(
 
 
 async def _serve(settings: Settings, user: str, tenant: str) -> None:
-    from api.mcp.stdio import serve_stdio  # noqa: PLC0415 — the SDK takes half a second
+    from api.mcp.server import serve_stdio  # noqa: PLC0415 — the SDK takes half a second
 
     async with open_all_services(settings) as services:
         owner = await named(Tenants(services.database), tenant)

@@ -9,26 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from anamnesis_client import Anamnesis
+from api.cli import shell
 from api.cli.service import over_http
-from api.cli.shell import (
-    WRONG_USE,
-    AsJson,
-    AsOf,
-    InSpace,
-    Limit,
-    OfExpert,
-    OfUser,
-    Yes,
-    as_text,
-    command_group,
-    confirm,
-    fail,
-    print_json,
-    print_table,
-)
 from services.memory.items import ItemChange, apply_changes
 
-app = command_group("Show, search, edit and delete what is remembered of a user.")
+app = shell.command_group("Show, search, edit and delete what is remembered of a user.")
 
 _WRITTEN_TYPES = ("preference", "decision", "context", "outcome")
 
@@ -41,12 +26,12 @@ PinnedValue = Annotated[str | None, typer.Argument(help="The value of the field;
 @over_http
 def show(
     service: Anamnesis,
-    user: OfUser,
-    expert: OfExpert = "default",
-    space: InSpace = None,
-    limit: Limit = 20,
-    as_of: AsOf = None,
-    as_json: AsJson = False,
+    user: shell.OfUser,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
+    limit: shell.Limit = 20,
+    as_of: shell.AsOf = None,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Show a user's core memory and newest written memories, now or as of a moment.
 
@@ -56,19 +41,21 @@ def show(
     sections = core_memory(service, user, expert, space, at)
     episodes = written_memories(service, user, expert, space, limit, at)
     if as_json:
-        print_json({"core_memory": sections, "episodes": episodes})
+        shell.print_json({"core_memory": sections, "episodes": episodes})
         return
     console = Console(soft_wrap=True)
     for section in sections:
-        changed = f"version {section['version']}, {as_text(section['updated_at'], 'updated_at')}"
+        changed = f"version {section['version']}, {shell.as_text(section['updated_at'], 'updated_at')}"
         console.print(f"[bold]{escape(section['section'])}[/]  [dim]{changed}[/]")
         for name, value in section["content"].items():
-            console.print(f"  {escape(name)}: {escape(as_text(value))}")
+            console.print(f"  {escape(name)}: {escape(shell.as_text(value))}")
     if not sections:
         console.print("Core memory is empty.")
     if episodes:
         console.print()
-        print_table({"id": "id", "episode_type": "type", "created_at": "said", "content": "memory"}, episodes)
+        shell.print_table(
+            {"id": "id", "episode_type": "type", "created_at": "said", "content": "memory"}, episodes
+        )
 
 
 def core_memory(
@@ -95,30 +82,30 @@ def written_memories(
 @over_http
 def search(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     query: Annotated[str, typer.Argument(help="Words or a question.")],
-    expert: OfExpert = "default",
-    space: InSpace = None,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Memories to show at most.")] = 10,
-    as_of: AsOf = None,
-    as_json: AsJson = False,
+    as_of: shell.AsOf = None,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Search what was said and written, best first, with the same ranking as answers.
 
     Example: `anamnesis memory search u-1 "favourite food"`
     """
     if not query.strip():
-        fail("the query is empty", WRONG_USE)
+        shell.fail("the query is empty", shell.WRONG_USE)
     at = as_of.astimezone().isoformat() if as_of else None
     asked = {"query": query, "top_k": limit, "expert": expert, "space": space, "as_of": at}
     found = service.request("POST", "users", user, "episodes", "search", json=asked)
     for store in found["degraded"]:
         typer.echo(f"{store} did not answer; the rest was searched.", err=True)
     if as_json:
-        print_json(found)
+        shell.print_json(found)
     elif found["items"]:
         columns = {"id": "id", "episode_type": "type", "created_at": "when", "score": "score", "content": "memory"}
-        print_table(columns, [{**each, "score": f"{each['score']:.2f}"} for each in found["items"]])
+        shell.print_table(columns, [{**each, "score": f"{each['score']:.2f}"} for each in found["items"]])
     else:
         typer.echo("Nothing was found.")
 
@@ -127,7 +114,7 @@ def search(
 @over_http
 def edit(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     what: Annotated[
         str, typer.Argument(help="Field of core memory, such as home or allergies; or id of a memory.")
     ],
@@ -141,8 +128,8 @@ def edit(
     importance: Annotated[
         float | None, typer.Option(min=0, max=1, help="New importance of a memory, 0 to 1.")
     ] = None,
-    expert: OfExpert = "default",
-    space: InSpace = None,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
 ) -> None:
     """Change one field or one item of a list in core memory, or a written memory. Everything else stays.
 
@@ -150,36 +137,36 @@ def edit(
     """
     if _is_id(what):
         if any((add, remove, replace, by)) or (value is None and importance is None):
-            fail("of a memory, its new text or --importance can be given", WRONG_USE)
+            shell.fail("of a memory, its new text or --importance can be given", shell.WRONG_USE)
         change = {"content": value, "importance": importance}
         service.request("PATCH", "users", user, "episodes", what, json=change)
         typer.echo(f"Changed the memory {what}.")
         return
     if importance is not None:
-        fail("--importance is for a memory, by its id; fields of core memory have none", WRONG_USE)
+        shell.fail("--importance is for a memory, by its id; fields of core memory have none", shell.WRONG_USE)
     wanted = _change(section, what, value=value, add=add, remove=remove, replace=replace, by=by)
     found = [each for each in core_memory(service, user, expert, space) if each["section"] == section]
     content, version = (found[0]["content"], found[0]["version"]) if found else ({}, 0)
     changed = apply_changes(content, [wanted])
     if changed.unmatched:
-        fail(f"no single item of {section}.{what} matches; see: anamnesis memory show {user}")
+        shell.fail(f"no single item of {section}.{what} matches; see: anamnesis memory show {user}")
     service.request(
         "PUT", "users", user, "core-memory", section,
         json={"content": changed.content, "expected_version": version}, params={"expert": expert, "space": space},
     )  # fmt: skip
     now = changed.content.get(what)
-    typer.echo(f"{what}: {as_text(now)}" if now is not None else f"{what} is empty now.")
+    typer.echo(f"{what}: {shell.as_text(now)}" if now is not None else f"{what} is empty now.")
 
 
 @app.command()
 @over_http
 def delete(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     what: Annotated[str, typer.Argument(help="Id of a memory, or name of a section of core memory.")],
-    expert: OfExpert = "default",
-    space: InSpace = None,
-    yes: Yes = False,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
+    yes: shell.Yes = False,
 ) -> None:
     """Delete a memory, or a section of core memory with its history. Messages stay in their conversation.
 
@@ -189,7 +176,7 @@ def delete(
         thing, path = f"the memory {what}", ("episodes", what)
     else:
         thing, path = f"the section {what} of core memory, with its history", ("core-memory", what)
-    confirm(f"Permanently delete {thing}?", yes=yes)
+    shell.confirm(f"Permanently delete {thing}?", yes=yes)
     service.request("DELETE", "users", user, *path, params={"expert": expert, "space": space})
     typer.echo(f"Deleted {thing}.")
 
@@ -198,21 +185,21 @@ def delete(
 @over_http
 def forget(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     what: Annotated[str, typer.Argument(help="What to forget, in the user's words.")],
-    expert: OfExpert = "default",
-    space: InSpace = None,
-    as_json: AsJson = False,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
+    as_json: shell.AsJson = False,
 ) -> None:
     """Forget what a text describes: remove it from core memory and recall. Messages stay in their conversation.
 
     Example: `anamnesis memory forget u-1 "diabetes"`
     """
     if not what.strip():
-        fail("what to forget is empty", WRONG_USE)
+        shell.fail("what to forget is empty", shell.WRONG_USE)
     change = forget_text(service, user, expert, space, what)
     if as_json:
-        print_json(change)
+        shell.print_json(change)
     else:
         typer.echo(change["summary"])
 
@@ -228,12 +215,12 @@ def forget_text(service: Anamnesis, user: str, expert: str, space: str | None, w
 @over_http
 def pin(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     what: What,
     value: PinnedValue = None,
     section: Section = "human",
-    expert: OfExpert = "default",
-    space: InSpace = None,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
 ) -> None:
     """Pin a memory, or a value of core memory: it neither fades nor is replaced in the background.
 
@@ -247,12 +234,12 @@ def pin(
 @over_http
 def unpin(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     what: What,
     value: PinnedValue = None,
     section: Section = "human",
-    expert: OfExpert = "default",
-    space: InSpace = None,
+    expert: shell.OfExpert = "default",
+    space: shell.InSpace = None,
 ) -> None:
     """Unpin a memory, or a value of core memory.
 
@@ -293,9 +280,9 @@ def _change(
     by: str | None,
 ) -> ItemChange:
     if sum(each is not None for each in (value, add, remove, replace)) != 1:
-        fail("give one of: a value, --add, --remove, --replace with --by", WRONG_USE)
+        shell.fail("give one of: a value, --add, --remove, --replace with --by", shell.WRONG_USE)
     if (replace is None) != (by is None):
-        fail("--replace names the old item and --by the new one; give both", WRONG_USE)
+        shell.fail("--replace names the old item and --by the new one; give both", shell.WRONG_USE)
     if add is not None:
         return ItemChange("add", section, field, add)
     if remove is not None:

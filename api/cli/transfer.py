@@ -1,8 +1,9 @@
-"""`anamnesis import` and `anamnesis export`: conversations and memories as JSON Lines."""
+"""`anamnesis import` and `anamnesis export`: conversations and memories as JSON Lines, or from another product."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -10,9 +11,11 @@ from typing import Annotated, BinaryIO
 import typer
 
 from anamnesis_client import Anamnesis, ImportReport
+from api.cli import shell
 from api.cli.service import AtUrl, WithKey, connected, over_http
-from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfUser, fail, print_json, progress_bar
-from api.cli.vendor_import import import_vendor
+from services.errors import InvalidInput
+from services.names import RULE, is_id
+from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 
 _KEPT = "Lines stored so far are kept; run the command again for the rest."
 _CHUNK = 64 * 1024
@@ -40,7 +43,7 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --from: count what would be imported, and import nothing.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: shell.AsJson = False,
     url: AtUrl = None,
     key: WithKey = None,
 ) -> None:
@@ -57,22 +60,24 @@ def import_(
         import_vendor(file, vendor, user, expert, url, key, dry_run=dry_run, as_json=as_json)
         return
     if user or expert or dry_run:
-        fail("--user, --expert and --dry-run need --from; lines name their users themselves", WRONG_USE)
+        shell.fail(
+            "--user, --expert and --dry-run need --from; lines name their users themselves", shell.WRONG_USE
+        )
     with _opened(file) as source, connected(url, key, after_failure=_KEPT) as service:
         report = service.import_lines(_chunks(source))
     _show(report, as_json=as_json)
     if report.refused:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 @over_http
 def export(
     service: Anamnesis,
-    user: OfUser,
+    user: shell.OfUser,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; without it, the standard output.")
     ] = None,
-    space: InSpace = None,
+    space: shell.InSpace = None,
 ) -> None:
     """Export everything stored for a user, or for one space, as JSON Lines that `anamnesis import` accepts.
 
@@ -81,9 +86,9 @@ def export(
     try:
         count = _export_to(service, user, space, output)
     except OSError as error:
-        fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
+        shell.fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
     except KeyboardInterrupt:
-        fail("stopped; the export is incomplete")
+        shell.fail("stopped; the export is incomplete")
     if output is not None:
         typer.echo(f"{count} lines are in {output}.", err=True)
 
@@ -94,11 +99,11 @@ def _opened(file: Path) -> BinaryIO:
     try:
         return file.open("rb")
     except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror}", WRONG_USE)
+        shell.fail(f"{file} cannot be read: {error.strerror}", shell.WRONG_USE)
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    with progress_bar(in_bytes=True) as progress:
+    with shell.progress_bar(in_bytes=True) as progress:
         bar = progress.add_task("import", total=_size(source))
         while chunk := source.read(_CHUNK):
             yield chunk
@@ -119,7 +124,7 @@ def _show(report: ImportReport, *, as_json: bool) -> None:
     if report.refused > len(report.errors):
         typer.echo(f"… and {report.refused - len(report.errors)} more", err=True)
     if as_json:
-        print_json(report)
+        shell.print_json(report)
     else:
         typer.echo(f"{report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
 
@@ -142,9 +147,83 @@ def _export(service: Anamnesis, user: str, space: str | None, target: BinaryIO) 
     first = next(lines, None)  # what can be refused is refused before anything is shown
     if first is None:
         return 0
-    with progress_bar() as progress:
+    with shell.progress_bar() as progress:
         bar = progress.add_task("export", total=None)
         for count, line in enumerate(chain([first], lines), 1):
             target.write(f"{line}\n".encode())
             progress.update(bar, completed=count)
     return count
+
+
+_MOST_NAMES = 10
+_KEPT_OF_EXPORT = "What was imported so far is kept; run the command again for the rest."
+
+
+def import_vendor(
+    file: Path,
+    vendor: str,
+    user: str | None,
+    expert: str | None,
+    url: str | None,
+    key: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Import a vendor's export, or count its contents; an error ends the program with one line."""
+    if user is not None and not is_id(user):
+        shell.fail(f"--user {RULE}", shell.WRONG_USE)
+    if str(file) == "-":
+        shell.fail("--from reads a file, not the standard input", shell.WRONG_USE)
+    read, report = Conversion(), None
+    try:
+        export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
+        lines = _converted(export, export.size(), read)
+        if dry_run:
+            for _ in lines:
+                pass
+    except InvalidInput as error:
+        shell.fail(shell.told(error), shell.WRONG_USE)
+    except KeyboardInterrupt:
+        shell.fail("stopped.")
+    if not dry_run:
+        with connected(url, key, after_failure=_KEPT_OF_EXPORT) as service:
+            report = service.import_lines(lines)
+    _show_export(read, report, export.other_files(), as_json=as_json)
+    if read.unread or (report and report.refused):
+        raise typer.Exit(shell.FAILED)
+
+
+def _converted(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]:
+    with shell.progress_bar(in_bytes=True) as progress:
+        bar = progress.add_task("import", total=size)
+        yield from export.lines(read, lambda count: progress.advance(bar, count))
+
+
+def _show_export(read: Conversion, report: ImportReport | None, others: Sequence[str], *, as_json: bool) -> None:
+    errors = list(read.errors)
+    if report:
+        errors += [f"{read.place_of(error.line)}: {error.reason}" for error in report.errors]
+    for error in errors:
+        typer.echo(error, err=True)
+    counts = {"conversations": read.conversations, "messages": read.messages, "memories": read.memories}
+    if as_json:
+        found = {**counts, "left_out": read.left_out, "other_files": others, "unread": read.unread}
+        found["errors"] = errors
+        lines = {name: value for name, value in asdict(report).items() if name != "errors"} if report else None
+        shell.print_json({**found, "lines": lines})
+        return
+    typer.echo(f"{shell.as_counts(counts)} in the export.")
+    if read.left_out:
+        typer.echo(
+            "Left out: " + ", ".join(f"{count} {kind}" for kind, count in read.left_out.most_common()) + "."
+        )
+    if others:
+        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
+        typer.echo(f"Files of the archive that were not read: {', '.join(others[:_MOST_NAMES])}{more}.")
+    if read.unread:
+        typer.echo(f"{read.unread} records could not be read.")
+    if report:
+        typer.echo(f"Lines: {report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
+    else:
+        typer.echo("Nothing was imported (--dry-run).")

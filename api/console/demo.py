@@ -7,7 +7,6 @@ played with the moment at which it is said to have been as its present, and its 
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, LiteralString
@@ -27,7 +26,7 @@ from services.conversations.experts import NewExpert
 from services.conversations.turn import OpenTurn
 from services.errors import Conflict, NotFound, Unavailable
 from services.experiments.experiments import NewExperiment
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from services.llm.chat_models import ChatModels
 from services.llm.message_form import OnText
 from services.memory.blocks import Owner
@@ -202,7 +201,7 @@ class _Player:
         }
         self._services, self._tenant_id = services, tenant_id
         self._driver = TurnDriver(
-            build_graph(replace(services, models=models)).compile(),
+            build_graph(services.with_others(models=models)).compile(),
             services.turns,
             TurnQueue(services.leases),
             services.usage.meter,

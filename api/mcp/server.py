@@ -1,10 +1,12 @@
-"""The MCP server: tools, resources and the prompt, over whatever says for whom a request acts."""
+"""The MCP server: tools, resources and the prompt, over whatever says for whom a request acts; or over stdio."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Annotated, Any
+from uuid import UUID
 
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context, MCPServer
@@ -12,8 +14,11 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.request_state import RequestStateSecurity
 from pydantic import Field
 
+from api.mcp.acting import Acting
 from api.mcp.tools import ActingOf, MemoryTools, happened, profile_of
+from services.bootstrap import Services
 from services.errors import AnamnesisError
+from services.identity.caller import NOBODY_IN_PARTICULAR
 from services.platform.settings import Settings
 
 NAME = "anamnesis"
@@ -104,3 +109,13 @@ def _add_prompt(server: MCPServer[Any], acting_of: ActingOf) -> None:
             for each in (INSTRUCTIONS, f"<profile>\n{known}\n</profile>", message.replace("\x00", "").strip())
             if each
         )
+
+
+async def serve_stdio(services: Services, tenant_id: UUID, user: str) -> None:
+    """Serve a user's memory until the input ends."""
+    caller = replace(NOBODY_IN_PARTICULAR, tenant_id=tenant_id)
+
+    def acting_of(_: Any) -> Acting:
+        return Acting(services, caller, user)
+
+    await make_server(services.settings, acting_of).run_stdio_async()

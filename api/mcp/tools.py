@@ -18,8 +18,7 @@ from services.conversations.values import SpaceName
 from services.memory.episodes.scope import Scope
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.memory.planner import LONGEST_ITEM, Kept
-from services.summaries.past_days import DaysQuery, DaysResult
-from services.summaries.past_transcript import SaidMessage
+from services.summaries.past_days import DaysQuery, DaysResult, SaidMessage
 from services.time_reference.local_days import bounds
 from state.memory import MemoryChange
 from state.prompt import TimeReference

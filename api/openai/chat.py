@@ -16,8 +16,7 @@ from api.openai.messages import read_messages
 from api.openai.sampling import passed_parameters
 from api.openai.sessions import ids_of
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
-from api.openai.utility_answers import utility_turn
-from api.openai.utility_requests import is_utility
+from api.openai.utilities import is_utility, utility_turn
 from api.problems import status_of_failure
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, whole_turn

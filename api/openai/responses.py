@@ -25,8 +25,7 @@ from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sampling import passed_parameters
 from api.openai.sessions import ClientIds, ids_of, uuid_in
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
-from api.openai.utility_answers import utility_turn
-from api.openai.utility_requests import is_utility
+from api.openai.utilities import is_utility, utility_turn
 from api.problems import status_of_failure
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, last_event

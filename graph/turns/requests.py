@@ -10,7 +10,7 @@ from uuid import UUID
 from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, ConflictPolicy, NewTurn, OpenTurn
 from services.errors import InvalidInput
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.settings import Settings
 from state.budget import LONGEST_S, within
 from state.context import TurnContext

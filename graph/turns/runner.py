@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -311,9 +312,11 @@ class TurnRunner:
         self._running[turn.turn_id] = run
         TURNS_RUNNING.inc()
         run.task = asyncio.create_task(self._driver.run(run), name=f"turn {turn.turn_id}")
-        run.task.add_done_callback(lambda task: self._ended(turn, task))
+        run.task.add_done_callback(partial(self._ended, run))
 
-    def _ended(self, turn: OpenTurn, task: "asyncio.Task[None]") -> None:
+    def _ended(self, run: TurnRun, task: "asyncio.Task[None]") -> None:
+        turn = run.turn
+        run.task = None  # its context refers to the run: together they would wait for a garbage collection
         del self._running[turn.turn_id]
         if not turn.stored:
             asyncio.get_running_loop().call_later(_UNSTORED_KEPT_S, self._unstored.pop, turn.turn_id, None)

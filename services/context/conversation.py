@@ -17,8 +17,7 @@ from services.context.sources.summary import topic_line
 from services.context.sources.system import system_text
 from services.context.sources.user_activity import NO_ACTIVITY, UserActivitySource
 from services.conversations.messages import image_part, message_tokens
-from services.llm.token_estimates import TokenEstimator
-from services.llm.tokens import MESSAGE_OVERHEAD
+from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule

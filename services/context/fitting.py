@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from langchain_core.messages import AIMessage, AnyMessage
 
 from services.context.assemble import Prompt
-from services.llm.token_estimates import TokenEstimator
-from services.llm.tokens import MESSAGE_OVERHEAD
-from services.usage.request_budgets import LEAST_ANSWER, Allowance
+from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
+from services.usage.budgets import LEAST_ANSWER, Allowance
 from state.budget import BudgetMeasure
 
 _USUAL_ANSWER = 400

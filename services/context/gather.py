@@ -11,7 +11,7 @@ from services.context.conversation import Conversation, FetchedConversation
 from services.context.source import Known, PromptTurn, ShownConversation, Source
 from services.context.sources.recall import RecallSource
 from services.errors import Unavailable
-from services.platform.patience import patience
+from services.platform.patience import Patience
 from services.platform.threads import Result, beside_the_loop
 from services.summaries.topics import TopicArchive
 from state.prompt import HistoryMessage
@@ -96,7 +96,7 @@ async def _load(
         return (await asyncio.shield(reading)).history
 
     try:
-        async with patience(_seconds_of(source, turn)):
+        async with Patience(_seconds_of(source, turn)):
             return await source.load_after(turn, history)
     except (Unavailable, TimeoutError) as error:
         if source.required:

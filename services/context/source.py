@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
-from services.llm.token_estimates import TokenEstimator
-from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import Language
 from state.conversation import EarlierMessage

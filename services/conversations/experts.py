@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.postgres import Database, Row
 from state.prompt import ContextStrategy, Feature
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
+from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 
 Role = Literal["user", "assistant"]
 

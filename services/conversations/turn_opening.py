@@ -10,7 +10,7 @@ from services.conversations.messages import image_part, message_digest, message_
 from services.conversations.turn import MOST_WAITING, NewTurn, OpenTurn
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson
 from services.errors import Conflict, InvalidInput
-from services.llm.tokens import IMAGE_TOKENS
+from services.llm.token_estimates import IMAGE_TOKENS
 from services.text.secrets import Secrets
 from state.prompt import ContextPolicy, Feature
 

@@ -52,8 +52,7 @@ from services.platform.threads import beside_the_loop
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
 from services.text.secrets import Secrets
-from services.visits.schedule import defer_days
-from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
+from services.visits.visit import SUMMARISE_VISIT, VisitSchedule, defer_days
 
 _IN_A_STEP = 1024 * 1024
 """Characters of images whose digests are made in one step of the event loop."""

@@ -19,29 +19,8 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb, JsonbLoader, JsonLoader
 from psycopg.types.string import ByteaLoader
 
-from services.encryption.data_key import (
-    BEGINNING,
-    DIGEST_MARK,
-    ID_BYTES,
-    KEY_BYTES,
-    TOKEN,
-    DataKey,
-    open_column,
-    open_digest,
-    open_text,
-    open_token,
-)
+from services.encryption import data_key, marks
 from services.encryption.key_store import KeyStore
-from services.encryption.marks import (
-    Fingerprint,
-    Sealed,
-    Words,
-    WordsByKey,
-    WordsDigest,
-    WordsInJson,
-    WordsJson,
-    is_marked,
-)
 from services.errors import InvalidInput
 from services.json_text import json_value
 
@@ -49,7 +28,7 @@ LookUp = Callable[[LiteralString, Mapping[str, Any]], Awaitable[Sequence[Any] | 
 """Runs a statement in the tenant's transaction and returns its first row."""
 
 _MOST_KNOWN = 20_000
-_BEGINNING = BEGINNING.encode()
+_BEGINNING = data_key.BEGINNING.encode()
 
 _USER: LiteralString = "SELECT external_id FROM users WHERE id = %(id)s AND tenant_id = %(tenant_id)s"
 _CONVERSATION: LiteralString = """
@@ -121,7 +100,7 @@ class Vault:
         """
         if any(map(_holds_token, values.values())):
             raise InvalidInput("request", "holds encrypted text, which only the service itself may store")
-        marked = {name: value for name, value in values.items() if is_marked(value)}
+        marked = {name: value for name, value in values.items() if marks.is_marked(value)}
         if not marked:
             return values
         if (own := await self._one_owner(values, look_up)) is not None:
@@ -138,7 +117,7 @@ class Vault:
             }
         return {**values, **sealed}
 
-    async def key(self, values: Mapping[str, Any], look_up: LookUp) -> DataKey:
+    async def key(self, values: Mapping[str, Any], look_up: LookUp) -> data_key.DataKey:
         """Return the key of the user whom parameters name; raises as `seal`."""
         owner = await self._one_owner(values, look_up)
         if owner is None:
@@ -148,13 +127,13 @@ class Vault:
     def open_bytes(self, content: str | bytes) -> str | bytes | None:
         """Return what a token holds, and anything else as it is; None = its key was destroyed."""
         text = content if isinstance(content, str) else content.decode()
-        return open_token(text, self.keys.of_id) if text.startswith(BEGINNING) else content
+        return data_key.open_token(text, self.keys.of_id) if text.startswith(data_key.BEGINNING) else content
 
     def know(self, turn_id: UUID, tenant_id: UUID, user: str) -> None:
         """Remember whose turn it is, so that its events can be sealed without asking the database."""
         self._remember({"turn_id": turn_id}, _Owner(tenant_id, user))
 
-    def key_of_turn(self, turn_id: UUID) -> DataKey | None:
+    def key_of_turn(self, turn_id: UUID) -> data_key.DataKey | None:
         """Return the key of a turn's user, if this process has opened, adopted or ended the turn."""
         owner = self._owners.get(turn_id)
         return self.keys.of_owner(owner.tenant_id, owner.user) if owner else None
@@ -174,7 +153,7 @@ class Vault:
                 return owner
         return None
 
-    async def _key_of_each(self, values: Mapping[str, Any], look_up: LookUp) -> list[DataKey]:
+    async def _key_of_each(self, values: Mapping[str, Any], look_up: LookUp) -> list[data_key.DataKey]:
         """Return the keys of parallel lists, one of which names users or conversations."""
         for name, statement in _OWNERS:
             if isinstance(ids := values.get(f"{name}s"), list):
@@ -208,9 +187,11 @@ class Vault:
         while len(self._owners) > _MOST_KNOWN:
             self._owners.popitem(last=False)
 
-    async def _key(self, owner: _Owner) -> DataKey:
+    async def _key(self, owner: _Owner) -> data_key.DataKey:
         if owner is _NOBODY:
-            return DataKey(secrets.token_bytes(ID_BYTES), secrets.token_bytes(KEY_BYTES))
+            return data_key.DataKey(
+                secrets.token_bytes(data_key.ID_BYTES), secrets.token_bytes(data_key.KEY_BYTES)
+            )
         key = self.keys.of_owner(owner.tenant_id, owner.user)
         if key is None:
             key = await asyncio.to_thread(self.keys.make_for, owner.tenant_id, owner.user)
@@ -221,21 +202,21 @@ def _holds_token(value: object) -> bool:
     """Whether a plain text, or a list of such, holds a token."""
     if isinstance(value, list):
         return any(map(_holds_token, value))
-    return type(value) is str and BEGINNING in value and TOKEN.search(value) is not None
+    return type(value) is str and data_key.BEGINNING in value and data_key.TOKEN.search(value) is not None
 
 
-def _sealed(value: Any, key: DataKey) -> Any:
+def _sealed(value: Any, key: data_key.DataKey) -> Any:
     way = _WAYS.get(type(value))
     return value if way is None else way(value, key)
 
 
-_WAYS: dict[type, Callable[[Any, DataKey], Any]] = {
-    Words: lambda text, key: Sealed(key.seal_text(text)),
-    WordsJson: lambda value, key: Jsonb(key.seal_json(value.obj)),
-    WordsInJson: lambda value, key: Jsonb(key.seal_leaves(value.obj, value.clear)),
-    WordsByKey: lambda value, key: Jsonb({name: key.seal_json(each) for name, each in value.obj.items()}),
-    WordsDigest: lambda digest, key: key.seal_digest(bytes(digest)),
-    Fingerprint: lambda name, key: f"{name.partition(':')[0]}:{key.fingerprint(name)}",
+_WAYS: dict[type, Callable[[Any, data_key.DataKey], Any]] = {
+    marks.Words: lambda text, key: marks.Sealed(key.seal_text(text)),
+    marks.WordsJson: lambda value, key: Jsonb(key.seal_json(value.obj)),
+    marks.WordsInJson: lambda value, key: Jsonb(key.seal_leaves(value.obj, value.clear)),
+    marks.WordsByKey: lambda value, key: Jsonb({name: key.seal_json(each) for name, each in value.obj.items()}),
+    marks.WordsDigest: lambda digest, key: key.seal_digest(bytes(digest)),
+    marks.Fingerprint: lambda name, key: f"{name.partition(':')[0]}:{key.fingerprint(name)}",
 }
 """How each mark is sealed."""
 
@@ -258,35 +239,35 @@ class _SealingCursor(AsyncCursor[Any]):
 class _OpeningTextLoader(Loader):
     """Texts; of those without a token nothing but their beginning is looked for."""
 
-    key_of: Callable[[bytes], DataKey | None]
+    key_of: Callable[[bytes], data_key.DataKey | None]
 
     def load(self, data: Buffer) -> str:
         text = bytes(data).decode("utf-8")
-        return open_text(text, self.key_of) if BEGINNING in text else text
+        return data_key.open_text(text, self.key_of) if data_key.BEGINNING in text else text
 
 
 class _OpeningJsonbLoader(JsonbLoader):
-    key_of: Callable[[bytes], DataKey | None]
+    key_of: Callable[[bytes], data_key.DataKey | None]
 
     def load(self, data: Buffer) -> Any:
         value = json_value(bytes(data))
-        return open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
+        return data_key.open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
 
 
 class _OpeningJsonLoader(JsonLoader):
-    key_of: Callable[[bytes], DataKey | None]
+    key_of: Callable[[bytes], data_key.DataKey | None]
 
     def load(self, data: Buffer) -> Any:
         value = json_value(bytes(data))
-        return open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
+        return data_key.open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
 
 
 class _OpeningByteaLoader(ByteaLoader):
-    key_of: Callable[[bytes], DataKey | None]
+    key_of: Callable[[bytes], data_key.DataKey | None]
 
     def load(self, data: Buffer) -> bytes:
         value = bytes(super().load(bytes(data)))
-        return open_digest(value, self.key_of) if value.startswith(DIGEST_MARK) else value
+        return data_key.open_digest(value, self.key_of) if value.startswith(data_key.DIGEST_MARK) else value
 
 
 _LOADERS: tuple[tuple[str, type[Loader]], ...] = (

@@ -10,12 +10,15 @@ import orjson
 from services.evaluation.dataset import Dataset, Question
 from services.evaluation.metrics import Scores, score
 from services.identity.tenants import Tenants
+from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.episodes.index import UnitHit
 from services.memory.episodes.scope import Scope
 from services.memory.wiring import Memory
+from services.platform.postgres import Database
+from services.platform.settings import Settings
 from services.text.tokenizer import terms
-from services.transfer.importer import Importer
+from services.transfer.importer import Importer, make_importer
 
 OURS = "recall"
 BASELINES = ("BM25 only", "dense only", "hybrid, RRF 60")
@@ -143,3 +146,12 @@ async def _chunks(dataset: Dataset, on_step: OnStep) -> AsyncIterator[bytes]:
     for number, line in enumerate(dataset.lines, start=1):
         yield orjson.dumps(line) + b"\n"
         on_step("importing", number, len(dataset.lines))
+
+
+def make_evaluation(
+    settings: Settings, database: Database, jobs: JobQueue, memory: Memory, embedder: Embedder
+) -> Evaluation:
+    """Wire it."""
+    # The set must not be summarised.
+    quiet = settings.model_copy(update={"memory_summaries": False, "memory_topics": False})
+    return Evaluation(Tenants(database), make_importer(quiet, database, jobs), memory, embedder)

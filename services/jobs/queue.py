@@ -20,24 +20,9 @@ from procrastinate.job_context import AbortReason
 from psycopg.types.json import Jsonb
 
 from services.errors import DatabaseUnavailable, Unavailable
-from services.jobs.connector import QueueConnector
-from services.jobs.outcomes import Outcomes
+from services.jobs import tasks
+from services.jobs.library import Outcomes, QueueConnector, ScheduledWorker
 from services.jobs.records import JobRecords
-from services.jobs.schedule import ScheduledWorker
-from services.jobs.tasks import (
-    LONGEST_S,
-    RETRIES,
-    Ids,
-    JobRetries,
-    Postponed,
-    RunningJob,
-    Task,
-    TryFailed,
-    as_arguments,
-    as_ids,
-    place_of,
-    reason_of,
-)
 from services.platform import span_names as names
 from services.platform.authorship import authoring_job
 from services.platform.connections import Connection
@@ -135,19 +120,21 @@ class JobQueue:
         """Postpone jobs that can wait while this is true."""
         self._pressed = pressed
 
-    def task(self, name: str, *, longest_s: float = LONGEST_S, can_wait: bool = False) -> Callable[[Task], Task]:
+    def task(
+        self, name: str, *, longest_s: float = tasks.LONGEST_S, can_wait: bool = False
+    ) -> Callable[[tasks.Task], tasks.Task]:
         """Register a task with three retries, and `longest_s` seconds for each try.
 
         One that `can_wait` is postponed, for at most ten minutes, while many turns run in its process. A job that
         is interrupted by its worker's stop goes back to the queue and keeps its tries."""
 
-        def register(task: Task) -> Task:
+        def register(task: tasks.Task) -> tasks.Task:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
                 if can_wait and self._pressed() and context.job.attempts < _MOST_POSTPONEMENTS:
-                    raise Postponed
+                    raise tasks.Postponed
                 with taken_causes(arguments) as links:
-                    ids = as_ids(arguments)
-                    job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
+                    ids = tasks.as_ids(arguments)
+                    job = tasks.RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
                     about: Attributes = {names.TENANT: str(job.tenant_id), names.JOB: job.id}
                     with (
                         span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links),
@@ -156,7 +143,7 @@ class JobQueue:
                     ):
                         again_s = await task(job, **ids)
                 if again_s is not None:
-                    raise Postponed(again_s)
+                    raise tasks.Postponed(again_s)
 
             self._register(name, run, longest_s)
             return task
@@ -173,7 +160,7 @@ class JobQueue:
                 await task(context)
 
             # Not a lock, which a lost job would keep: only one may wait.
-            registered = self._register(name, run, LONGEST_S, queueing_lock=name, priority=_FIRST)
+            registered = self._register(name, run, tasks.LONGEST_S, queueing_lock=name, priority=_FIRST)
             self.app.periodic(cron=cron)(registered)
 
         return register
@@ -187,7 +174,7 @@ class JobQueue:
         lock: str | None = None,
         queueing_lock: str | None = None,
         delay_s: float = 0,
-        **ids: Ids,
+        **ids: tasks.Ids,
     ) -> bool:
         """Queue a job in the caller's transaction; return whether there is a new one.
 
@@ -202,7 +189,7 @@ class JobQueue:
         """
         schedule: dict[str, Any] = {"schedule_in": {"seconds": delay_s}} if delay_s else {}
         deferrer = self.app.configure_task(task_name, lock=lock, queueing_lock=queueing_lock, **schedule)
-        job = deferrer.make_new_job(**(as_arguments({"tenant_id": tenant_id, **ids}) | (traced := causes())))
+        job = deferrer.make_new_job(**(tasks.as_arguments({"tenant_id": tenant_id, **ids}) | (traced := causes())))
         values = {
             "queue": job.queue,
             "task": job.task_name,
@@ -217,7 +204,9 @@ class JobQueue:
         return row is not None and row[0]
 
     @contextlib.asynccontextmanager
-    async def until_done(self, job: RunningJob, task_name: str, left: str, **ids: Any) -> AsyncIterator[None]:
+    async def until_done(
+        self, job: tasks.RunningJob, task_name: str, left: str, **ids: Any
+    ) -> AsyncIterator[None]:
         """Work in a store that may be unavailable for longer than a job is retried: then queue the task again.
 
         Args:
@@ -285,7 +274,7 @@ class JobQueue:
                 if context.abort_reason() is AbortReason.USER_REQUEST:
                     raise exceptions.JobAborted from None
                 raise
-            except Postponed:
+            except tasks.Postponed:
                 outcome = "postponed"
                 raise
             except Exception as error:  # the edge of a job
@@ -294,20 +283,20 @@ class JobQueue:
             finally:
                 JOB_SECONDS.labels(name, outcome).observe(perf_counter() - begun)
 
-        retries = JobRetries(self._timings.retry_wait_s, self._timings.postponed_s)
+        retries = tasks.JobRetries(self._timings.retry_wait_s, self._timings.postponed_s)
         return self.app.task(name=name, pass_context=True, retry=retries, **options)(one_try)
 
     async def _failed(self, context: procrastinate.JobContext, error: Exception) -> None:
-        job_id, reason = _id_of(context), reason_of(error)
+        job_id, reason = _id_of(context), tasks.reason_of(error)
         failures = await self.records.count_failure(job_id, reason)
         if failures is None:  # it was erased
             raise exceptions.JobAborted from None
-        write = log.warning if failures <= RETRIES else log.error
+        write = log.warning if failures <= tasks.RETRIES else log.error
         write(
             "job failed", task=context.job.task_name, job_id=job_id, failures=failures, reason=reason,
-            place=place_of(error),
+            place=tasks.place_of(error),
         )  # fmt: skip
-        raise TryFailed(failures) from None
+        raise tasks.TryFailed(failures) from None
 
     async def _work(self) -> None:
         """Run the worker, restarting it whenever it ends because it lost the database for a moment."""
@@ -325,7 +314,7 @@ class JobQueue:
                 )
                 await worker.run()  # type: ignore[no-untyped-call]
             except Exception as error:  # whatever the reason, jobs must go on
-                log.warning("worker stopped", reason=reason_of(error), place=place_of(error))
+                log.warning("worker stopped", reason=tasks.reason_of(error), place=tasks.place_of(error))
             self._working = False
             if not self._stopping:
                 await asyncio.sleep(_BEFORE_ANOTHER_START_S)

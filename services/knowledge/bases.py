@@ -1,28 +1,69 @@
-"""Create, change, list and remove knowledge bases."""
+"""Knowledge bases: create, change, list and remove them."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
+from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
 from services.context.sources.knowledge import HANDLERS
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
-from services.knowledge.base import (
-    MAX_SYSTEM_PROMPT_TOKENS,
-    PREFIX_PATTERN,
-    Base,
-    BaseChange,
-    NewBase,
-)
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database, Row
 from services.search.vector_index import FORGET_PASSAGES
+
+PREFIX_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+MAX_SYSTEM_PROMPT_TOKENS = 1000
+
+
+@dataclass(frozen=True)
+class NewBase:
+    """A knowledge base to create."""
+
+    prefix: str
+    description: str
+    keywords: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    system_prompt: str = ""
+    handler: str | None = None
+
+
+class BaseChange(TypedDict, total=False):
+    """A change of a base; the rest stays."""
+
+    description: str
+    keywords: list[str]
+    questions: list[str]
+    system_prompt: str
+    handler: str | None
+
+
+@dataclass(frozen=True)
+class Base:
+    """A knowledge base of a tenant."""
+
+    id: UUID
+    prefix: str
+    description: str
+    keywords: list[str]
+    questions: list[str]
+    system_prompt: str
+    handler: str | None
+    created_at: datetime
+    updated_at: datetime
+    """Time of its last change; documents do not count."""
+    documents: int
+    chunks: int
+    waiting: int
+    """Chunks not yet in the index."""
+
 
 _BASES = """
 SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,

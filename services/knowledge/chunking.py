@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from services.knowledge.document import Chunk, Converted
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 
 CHUNK_TOKENS = 350
 _OVERLAP_TOKENS = 40

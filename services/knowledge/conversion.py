@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
-from services.knowledge.encodings import decoded
-from services.knowledge.media_types import Kind
+from services.knowledge.encodings import Kind, decoded
 from services.knowledge.screening import too_long
 from services.platform.settings import Settings
 from services.text.storable import storable

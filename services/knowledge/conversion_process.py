@@ -11,8 +11,8 @@ from dataclasses import asdict
 from typing import Any, cast, get_args
 
 from services.knowledge.document import BadDocument
+from services.knowledge.encodings import Kind
 from services.knowledge.formats import convert
-from services.knowledge.media_types import Kind
 
 
 def main() -> None:

@@ -10,11 +10,9 @@ from io import BytesIO
 from typing import Any
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
-from services.knowledge.encodings import declared_in_html, decoded
-from services.knowledge.media_types import Kind
+from services.knowledge.encodings import Kind, declared_in_html, decoded
 from services.knowledge.screening import screen_docx, screen_html, too_long
-from services.knowledge.sheets import from_csv, from_xlsx
-from services.knowledge.tables import unmerge
+from services.knowledge.sheets import from_csv, from_xlsx, unmerge
 from services.knowledge.word_parts import readable_docx
 from services.text.storable import storable
 

@@ -1,10 +1,14 @@
-"""CSV and XLSX as Markdown tables. Only `conversion_process.py` runs this: the files may be hostile."""
+"""Tables: of CSV, XLSX and HTML, all written in Markdown with their header.
+
+Only `conversion_process.py` runs this: the files may be hostile.
+"""
 
 import csv
 import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from datetime import datetime, time
 from io import BytesIO
 from itertools import islice
@@ -13,14 +17,90 @@ from typing import Any
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded
 from services.knowledge.screening import screen_xlsx, too_long
-from services.knowledge.tables import markdown_table
 from services.text.storable import storable
+
+_MOST_COLUMNS = 200
+_MOST_SPAN = 1_000
+_LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
+
+
+def markdown_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, of which the first row that holds anything is the header."""
+    header: Sequence[str] | None = None
+    for row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        width = max(len(row), len(header or ()))
+        cells = [
+            *map(_table_cell, row[:_MOST_COLUMNS]),
+            *[""] * (min(width, _MOST_COLUMNS) - len(row)),
+        ]
+        yield f"| {' | '.join(cells)} |"
+        if header is None:
+            header = row
+            yield f"|{' --- |' * len(cells)}"
+
+
+def _table_cell(text: str) -> str:
+    return _LINE_BREAKS.sub(" ", text.strip()).replace("|", "\\|")
+
+
+def unmerge(soup: Any) -> None:
+    """Repeat merged cells of HTML in every row and column that they cover.
+
+    A table around other tables lays a page out, and is taken apart.
+    """
+    for table in soup("table"):
+        if table.find("table"):
+            _take_apart(table)
+        else:
+            _unmerge(table)
+
+
+def _take_apart(table: Any) -> None:
+    for part in table(["thead", "tbody", "tfoot", "tr", "td", "th", "caption"]):
+        if part.find_parent("table") is table:
+            part.name = "div"
+            part.attrs = {}
+    table.name = "div"
+
+
+def _unmerge(table: Any) -> None:
+    # Cells from above, by their column, with the number of further rows in which they stand.
+    waiting: dict[int, tuple[int, Any]] = {}
+    for row in table("tr"):
+        placed: list[Any] = []
+        for cell in row.find_all(["td", "th"], recursive=False):
+            _fill(placed, waiting)
+            columns, rows = _span(cell, "colspan", _MOST_COLUMNS), _span(cell, "rowspan", _MOST_SPAN)
+            for number in range(min(columns, _MOST_COLUMNS - len(placed))):
+                if rows > 1:
+                    waiting[len(placed)] = (rows - 1, cell)
+                placed.append(cell if number == 0 else copy(cell))
+        _fill(placed, waiting)
+        row.extend(placed)
+
+
+def _fill(placed: list[Any], waiting: dict[int, tuple[int, Any]]) -> None:
+    """Place the cells that reach down from above, up to the next free column."""
+    while (found := waiting.get(len(placed))) is not None:
+        left, cell = found
+        if left > 1:
+            waiting[len(placed)] = (left - 1, cell)
+        else:
+            del waiting[len(placed)]
+        placed.append(copy(cell))
+
+
+def _span(cell: Any, name: str, most: int) -> int:
+    said = str(cell.attrs.pop(name, ""))
+    return max(1, min(most, int(said))) if said.isascii() and said.isdigit() else 1
+
 
 _DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 20
 _LONGEST_FIELD = 1_000_000
-_MOST_COLUMNS = 200
-_MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})\"")
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
 _MOST_MERGED = 10_000
 
 
@@ -82,24 +162,19 @@ def _sheets(book: Any, archive: zipfile.ZipFile) -> Iterator[str]:
 
 def _merged(archive: zipfile.ZipFile, path: str) -> dict[tuple[int, int], tuple[int, int]]:
     """The cell whose value a merged cell shows, by row and column, both from 1."""
+    from openpyxl.utils import range_boundaries  # noqa: PLC0415 — as above
+
     if path not in archive.namelist():
         return {}
     shown: dict[tuple[int, int], tuple[int, int]] = {}
     for found in islice(_MERGED.finditer(archive.read(path)), _MOST_MERGED):
-        left, top, right, bottom = _column(found[1]), int(found[2]), _column(found[3]), int(found[4])
+        left, top, right, bottom = range_boundaries(found[1].decode())
         for row in range(top, min(bottom, top + _MOST_MERGED) + 1):
             for column in range(left, min(right, _MOST_COLUMNS) + 1):
                 shown[row, column] = (top, left)
         if len(shown) > _MOST_MERGED * 10:
             break
     return shown
-
-
-def _column(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + letter - ord("A") + 1
-    return number
 
 
 def _rows(sheet: Any, merged: dict[tuple[int, int], tuple[int, int]]) -> Iterator[Sequence[str]]:

@@ -1,11 +1,8 @@
 """Build the services of this package."""
 
-from dataclasses import dataclass
-
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases
-from services.knowledge.conversation_documents import ConversationDocuments
-from services.knowledge.documents import Documents
+from services.knowledge.documents import ConversationDocuments, Documents
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
 from services.knowledge.search import KnowledgeSearch
@@ -15,29 +12,16 @@ from services.platform.postgres import Database
 from services.platform.settings import Settings
 
 
-@dataclass(frozen=True)
 class Knowledge:
     """The services of knowledge bases."""
 
-    bases: KnowledgeBases
-    documents: Documents
-    of_conversations: ConversationDocuments
-    index: ChunkIndex
-    indexing: ChunkIndexSync
-    search: KnowledgeSearch
-
-
-def make_knowledge(
-    settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue
-) -> Knowledge:
-    """Build them and register the index's jobs in the queue."""
-    index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
-    documents = Documents.of(settings, database, jobs)
-    return Knowledge(
-        bases=KnowledgeBases(database, jobs),
-        documents=documents,
-        of_conversations=ConversationDocuments(database, documents),
-        index=index,
-        indexing=ChunkIndexSync(database, index, embedder, jobs),
-        search=KnowledgeSearch(database, index, embedder),
-    )
+    def __init__(
+        self, settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue
+    ) -> None:
+        """Make them, and register the index's jobs in the queue."""
+        self.bases = KnowledgeBases(database, jobs)
+        self.documents = Documents.of(settings, database, jobs)
+        self.of_conversations = ConversationDocuments(database, self.documents)
+        self.index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+        self.indexing = ChunkIndexSync(database, self.index, embedder, jobs)
+        self.search = KnowledgeSearch(database, self.index, embedder)

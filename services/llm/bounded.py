@@ -13,7 +13,7 @@ from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels
 from services.llm.endpoint import finish_of
 from services.llm.message_form import OnText
-from services.llm.sampling import LENGTHS
+from services.llm.options import LENGTHS
 from services.llm.streams.pieces import Said
 from services.llm.token_estimates import TokenEstimator
 from services.usage.meter import Spent, note_spent

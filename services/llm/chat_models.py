@@ -12,11 +12,9 @@ from langchain_core.tools import BaseTool
 
 from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.endpoint import ESTIMATED, ModelEndpoint
-from services.llm.message_form import MessageForm, OnText
+from services.llm.message_form import MessageForm, OnText, without_tool_messages
 from services.llm.offline import OfflineChatModel
-from services.llm.plain_messages import without_tool_messages
-from services.llm.refusals import OPTION_OF, Option, Refusals
-from services.llm.sampling import limited
+from services.llm.options import OPTION_OF, Option, Refusals, limited
 from services.platform.breaker import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from services.text.secrets import Secrets

@@ -19,11 +19,10 @@ from services.llm.call_observation import Heard, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.message_form import MessageForm, OnText, in_form
 from services.llm.offline import OfflineChatModel
-from services.llm.refusals import Option
-from services.llm.sampling import LENGTHS, call_options
+from services.llm.options import LENGTHS, Option, call_options
 from services.llm.streams.answer import REASONING
 from services.llm.streams.think_tags import ThinkStyles
-from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from services.llm.tool_schemas import tool_schema
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through

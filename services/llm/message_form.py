@@ -1,7 +1,8 @@
 """The form in which messages are sent: unchanged, or as any chat template accepts them.
 
-Many templates and endpoints accept only one system message, at the start, followed by user and assistant in turn.
-The service puts what belongs to the current message into a system message just before it.
+Many templates and endpoints accept only one system message, at the start, followed by user and assistant in turn;
+some accept neither calls of tools nor results. The service puts what belongs to the current message into a system
+message just before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -140,3 +141,30 @@ def _joined(first: Any, second: Any) -> Any:
 
 def _parts(content: Any) -> list[Any]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages with tool results moved into the text of the preceding user message.
+
+    If the model said something before it called tools, the results follow that in a user message.
+    """
+    plain: list[BaseMessage] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            _append_text(plain, f"<tool_result name={message.name or 'tool'!r}>\n{message.text}\n</tool_result>")
+        elif isinstance(message, AIMessage) and message.tool_calls:
+            if message.text:
+                plain.append(AIMessage(message.text))
+        else:
+            plain.append(message)
+    return plain
+
+
+def _append_text(messages: list[BaseMessage], text: str) -> None:
+    last = messages[-1] if messages else None
+    if not isinstance(last, HumanMessage):
+        messages.append(HumanMessage(text))
+    elif isinstance(last.content, str):
+        messages[-1] = HumanMessage(f"{last.content}\n\n{text}")
+    else:
+        messages[-1] = HumanMessage([*last.content, {"type": "text", "text": text}])

@@ -1,8 +1,9 @@
-"""What an admin wants to know of an endpoint before its model is chosen: which it has, and whether one answers."""
+"""What an admin wants to know before choosing a model: where it is asked, which there are, whether one answers."""
 
 import json
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 from langchain_core.messages import HumanMessage
 from pydantic import SecretStr
@@ -12,6 +13,27 @@ from services.llm.chat_models import ChatModels
 from services.platform.chosen_model import ChosenModel
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 from services.platform.settings import Settings
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider, or a server that runs on the user's own machine."""
+
+    name: str
+    base_url: str
+    api: Literal["responses", "chat"] = "chat"
+    needs_key: bool = True
+
+
+PROVIDERS = (
+    Provider("OpenAI", "https://api.openai.com/v1", "responses"),
+    Provider("DeepSeek", "https://api.deepseek.com/v1"),
+    Provider("Qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
+    Provider("Ollama", "http://127.0.0.1:11434/v1", needs_key=False),
+    Provider("vLLM", "http://127.0.0.1:8000/v1", needs_key=False),
+)
+"""Others are typed in."""
+
 
 _WITHIN_S = 10.0
 _MOST_BYTES = 2_000_000

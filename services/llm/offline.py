@@ -28,7 +28,7 @@ from services.llm.message_form import OnText
 from services.llm.offline_prompt import read_prompt
 from services.llm.offline_replies import closest, reply_to
 from services.llm.offline_tools import call_of, choose_tool
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 
 _PIECE = re.compile(r"(?<!\s)\s*(?:[^\s\u3400-\u9fff]+|[\u3400-\u9fff]{1,4})")
 

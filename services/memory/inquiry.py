@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from services.errors import BadModelOutput, ModelFailed
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.memory.archive import said_by
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory

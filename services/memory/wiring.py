@@ -1,9 +1,7 @@
 """Memory, made once: the services of this package with one another."""
 
-from dataclasses import dataclass
 from uuid import UUID
 
-from services.encryption.vault import Vault
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
@@ -39,32 +37,71 @@ from services.text.caches import drop_texts
 from services.text.secrets import Secrets
 
 
-@dataclass(frozen=True)
 class Memory:
     """The services of memory."""
 
-    core: CoreMemory
-    core_cache: CoreMemoryCache
-    operations: OperationLog
-    episodes: EpisodeStore
-    index: EpisodeIndex
-    indexing: EpisodeIndexSync
-    working_sets: WorkingSets
-    recall: Recall
-    archive: Archive
-    catalog: EpisodeCatalog
-    hiding: Hiding
-    undo: Undo
-    branching: BranchMemory
-    changes: Changes
-    pins: Pins
-    values: CoreValues
-    known: KnownMemories
-    proposals: Proposals
-    questions: OpenQuestions
-    exclusions: Exclusions
-    foreign_origins: ForeignOrigins
-    vault: Vault | None = None
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        cache: RedisClient,
+        milvus: Milvus,
+        embedder: Embedder,
+        jobs: JobQueue,
+        remaking: RebuildTasks,
+    ) -> None:
+        """Make them, with the jobs of the index; `remaking` names those that make again what is withdrawn."""
+        shares_human = settings.memory_share_human
+        secrets = Secrets(settings.memory_keep_secrets)
+        self.vault = database.vault
+        self.operations = OperationLog(database, secrets)
+        self.core_cache = CoreMemoryCache(
+            cache, CircuitBreaker("Redis"), shares_human=shares_human, vault=database.vault
+        )
+        self.episodes = EpisodeStore(database, jobs, secrets)
+        self.index = EpisodeIndex(
+            milvus,
+            model=embedder.model,
+            dimension=embedder.dimension,
+            key_of=database.user_key if database.vault else None,
+        )
+        self.working_sets = WorkingSets(
+            database,
+            self.index,
+            dimension=embedder.dimension,
+            limit_bytes=settings.memory_working_set_mb * 2**20,
+            embed_now=embedder.embed_now,
+            lost=self.episodes.index_again,
+        )
+        self.indexing = EpisodeIndexSync(database, self.index, embedder, jobs, on_indexed=self.working_sets.learn)
+        self.recall = Recall(
+            self.episodes,
+            self.index,
+            self.working_sets,
+            embedder,
+            budget_s=settings.memory_recall_budget_ms / 1000,
+        )
+        self.core = CoreMemory(
+            database, self.core_cache, self.operations, on=settings.memory_core, shares_human=shares_human
+        )
+        self.hiding = Hiding(self.core, self.episodes, self.operations, jobs, remaking)
+        self.archive = Archive(database, self.episodes, self.recall, self.operations)
+        self.catalog = EpisodeCatalog(database, self.operations)
+        self.undo = Undo(database, self.hiding, self.operations)
+        self.branching = BranchMemory(self.hiding, self.operations)
+        self.pins = Pins(database, self.core, self.operations)
+        self.values = CoreValues(database)
+        self.known = KnownMemories(database, self.values)
+        self.questions = OpenQuestions(database, self.values)
+        self.exclusions = Exclusions(database)
+        self.foreign_origins = ForeignOrigins(database)
+        finder = MemoryFinder(database, self.core, embedder)
+        planner = ChangePlanner(self.core, self.values, finder, secrets)
+        self.changes = Changes(database, planner, finder, self.hiding)
+        pairs = Pairs(database, self.core, self.values, self.archive, self.operations)
+        self.proposals = Proposals(
+            database, self.changes, self.operations, self.undo, self.values, pairs, self.questions
+        )
 
     def drop_cached(self, user_id: UUID) -> None:
         """Drop what this process holds of a user in memory, and every text that it has looked at lately."""
@@ -72,71 +109,3 @@ class Memory:
         drop_texts()
         if self.vault is not None:
             self.vault.keys.drop_cached()
-
-
-def make_memory(
-    settings: Settings,
-    database: Database,
-    cache: RedisClient,
-    milvus: Milvus,
-    embedder: Embedder,
-    jobs: JobQueue,
-    remaking: RebuildTasks,
-) -> Memory:
-    """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
-    secrets = Secrets(settings.memory_keep_secrets)
-    operations = OperationLog(database, secrets)
-    core_cache = CoreMemoryCache(
-        cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human, vault=database.vault
-    )
-    episodes = EpisodeStore(database, jobs, secrets)
-    index = EpisodeIndex(
-        milvus,
-        model=embedder.model,
-        dimension=embedder.dimension,
-        key_of=database.user_key if database.vault else None,
-    )
-    working_sets = WorkingSets(
-        database,
-        index,
-        dimension=embedder.dimension,
-        limit_bytes=settings.memory_working_set_mb * 2**20,
-        embed_now=embedder.embed_now,
-        lost=episodes.index_again,
-    )
-    recall = Recall(episodes, index, working_sets, embedder, budget_s=settings.memory_recall_budget_ms / 1000)
-    core = CoreMemory(
-        database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
-    )
-    hiding = Hiding(core, episodes, operations, jobs, remaking)
-    archive = Archive(database, episodes, recall, operations)
-    undo = Undo(database, hiding, operations)
-    values = CoreValues(database)
-    questions = OpenQuestions(database, values)
-    finder = MemoryFinder(database, core, embedder)
-    changes = Changes(database, ChangePlanner(core, values, finder, secrets), finder, hiding)
-    pairs = Pairs(database, core, values, archive, operations)
-    return Memory(
-        core=core,
-        core_cache=core_cache,
-        operations=operations,
-        episodes=episodes,
-        index=index,
-        indexing=EpisodeIndexSync(database, index, embedder, jobs, on_indexed=working_sets.learn),
-        working_sets=working_sets,
-        recall=recall,
-        archive=archive,
-        catalog=EpisodeCatalog(database, operations),
-        changes=changes,
-        pins=Pins(database, core, operations),
-        values=values,
-        known=KnownMemories(database, values),
-        proposals=Proposals(database, changes, operations, undo, values, pairs, questions),
-        questions=questions,
-        undo=undo,
-        branching=BranchMemory(hiding, operations),
-        hiding=hiding,
-        exclusions=Exclusions(database),
-        foreign_origins=ForeignOrigins(database),
-        vault=database.vault,
-    )

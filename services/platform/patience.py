@@ -1,37 +1,46 @@
 """Time limits for what others are to answer, which work of this process does not use up."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
 
 _BUSY_S = 0.005
 
 
-@asynccontextmanager
-async def patience(seconds: float | None) -> AsyncIterator[None]:
+class Patience:
     """Like `asyncio.timeout`, but not counting time in which this process is busy with other turns.
 
-    Raises:
+    Raises on leaving:
         TimeoutError: what is within takes longer.
     """
-    loop = asyncio.get_running_loop()
-    timers: list[asyncio.TimerHandle] = []
-    async with asyncio.timeout(None) as limit:
 
-        def wait(more: float) -> None:
-            timers.append(loop.call_later(more, look, loop.time() + more))
+    def __init__(self, seconds: float | None) -> None:
+        """Take the seconds; None = no limit."""
+        self._seconds = seconds
+        self._limit = asyncio.timeout(None)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
 
-        def look(due: float) -> None:
-            late = loop.time() - due
-            if late > _BUSY_S:
-                wait(late)
-            else:
-                limit.reschedule(loop.time())
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        if self._seconds is not None:
+            self._wait(self._seconds)
+        return self
 
-        if seconds is not None:
-            wait(seconds)
-        try:
-            yield
-        finally:
-            if timers:
-                timers[-1].cancel()
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None  # it refers to this object: together they would wait for a garbage collection
+        await self._limit.__aexit__(kind, error, traceback)
+
+    def _wait(self, more: float) -> None:
+        self._timer = self._loop.call_later(more, self._look, self._loop.time() + more)
+
+    def _look(self, due: float) -> None:
+        late = self._loop.time() - due
+        if late > _BUSY_S:
+            self._wait(late)
+        else:
+            self._limit.reschedule(self._loop.time())

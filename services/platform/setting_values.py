@@ -9,7 +9,7 @@ from pydantic_settings import NoDecode
 from services.names import RULE, is_id
 from services.platform.chosen_model import key_of_endpoint
 from services.platform.redis_address import RedisAddress
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import time_zone
 from state.budget import RequestBudget, parse_budget
 
 _SHORTEST_JWT_SECRET = 32

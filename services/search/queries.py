@@ -9,8 +9,8 @@ import numpy as np
 from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
 from services.text.sentences import SEMICOLONS, sentences
+from services.text.speech import asks_for_work
 from services.text.tokenizer import embedded_text, indexed_text, informative_terms, simplified_text
-from services.text.work_requests import asks_for_work
 
 _RECENT_MESSAGES = 5
 _LONGEST, _END = 2_000, 500

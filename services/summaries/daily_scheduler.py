@@ -23,7 +23,7 @@ from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, Day
 from services.time_reference.local_days import bounds, local_day
-from services.visits.schedule import SUMMARISE_DAYS, defer_days
+from services.visits.visit import SUMMARISE_DAYS, defer_days
 
 DAILY_ROUND = "find_days_to_summarise"
 

@@ -12,12 +12,11 @@ from services.conversations.values import no_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.threads import Result, beside_the_loop
-from services.summaries import day_prompts
-from services.summaries.extractive import extract, title_from
+from services.summaries import prompts
 from services.summaries.prompts import Said
-from services.summaries.writer import SummaryWriter
+from services.summaries.writer import SummaryWriter, extract, title_from
 from services.text.language import Language, language_of
 
 VISIT_TOKENS = 300
@@ -60,7 +59,7 @@ class DayWriter:
         language, chunks = await _beside(messages, partial(self._chunks, messages))
         *earlier, last = chunks
         parts = [await self._parts.part(chunk) for chunk in earlier]
-        asked = day_prompts.visit_summary(last, parts, language, day)
+        asked = prompts.visit_summary(last, parts, language, day)
         return await self._ask(asked, VISIT_TOKENS)
 
     async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:
@@ -73,7 +72,7 @@ class DayWriter:
         if self._models.offline:
             text = extract(" ".join(visits), [], language, DAY_TOKENS)
             return WrittenSummary(summary=text, key_topics=list(dict.fromkeys(topics))[:5])
-        asked = day_prompts.day_summary(visits, language)
+        asked = prompts.day_summary(visits, language)
         return await self._ask(asked, DAY_TOKENS)
 
     async def _ask(self, asked: Sequence[BaseMessage], most_tokens: int) -> WrittenSummary:

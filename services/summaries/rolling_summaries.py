@@ -15,7 +15,7 @@ import structlog
 from services.errors import BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.platform.authorship import authoring
 from services.platform.metrics import SUMMARIES
 from services.summaries.prompts import Said

@@ -18,10 +18,10 @@ from services.llm.structured_output import ask_for, json_answer
 from services.platform.authorship import authoring
 from services.platform.metrics import TOPICS
 from services.summaries import prompts
-from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
 from services.summaries.schedule import ARCHIVE
 from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
+from services.summaries.writer import extract, title_from
 from services.text.language import Language, language_of
 
 log = structlog.get_logger(__name__)

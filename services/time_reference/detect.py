@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from services.text.sentences import SEMICOLONS, sentences
+from services.time_reference.local_days import time_zone
 from services.time_reference.normalisation import (
     DAYS,
     JUST_NOW,
@@ -23,13 +24,10 @@ from services.time_reference.normalisation import (
     lowered,
 )
 from services.time_reference.parse import parse
-from services.time_reference.part_of_day import hours_named
-from services.time_reference.plain_questions import is_plain
-from services.time_reference.question_rules import Rules
+from services.time_reference.question_rules import Rules, is_plain
 from services.time_reference.question_rules_chinese import chinese
 from services.time_reference.question_rules_english import english
-from services.time_reference.undated_phrases import PAST, undated
-from services.time_reference.zones import time_zone
+from services.time_reference.undated_phrases import PAST, hours_named, undated
 from state.prompt import TimeReference
 
 _SPEAKS = re.compile(

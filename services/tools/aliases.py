@@ -6,8 +6,8 @@ from typing import Any
 
 from langchain_core.messages import ToolCall
 
+from services.time_reference.local_days import time_zone
 from services.time_reference.parse import parse
-from services.time_reference.zones import time_zone
 
 Arguments = dict[str, Any]
 

@@ -1,7 +1,5 @@
 """The tools that models may call, over services."""
 
-from dataclasses import dataclass
-
 from services.memory.wiring import Memory
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
@@ -14,34 +12,28 @@ from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 
 
-@dataclass(frozen=True)
 class Tools:
     """The tools, and what runs them."""
 
-    registry: ToolRegistry
-    executor: ToolExecutor
-    approvals: Approvals
-    servers: McpServers
+    def __init__(self, settings: Settings, database: Database, memory: Memory, http: OutgoingHttp) -> None:
+        """Make them.
 
-
-def make_tools(settings: Settings, database: Database, memory: Memory, http: OutgoingHttp) -> Tools:
-    """Wire them.
-
-    Raises:
-        ConfigurationError: a setting names a tool that does not exist, or servers that cannot be read.
-    """
-    services = ToolServices(
-        core_memory=memory.core if settings.memory_core else None,
-        changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
-        proposals=memory.proposals,
-        archive=memory.archive if settings.memory_episodes else None,
-        http=http,
-        weather_url=settings.weather_url,
-        weather_geocoding_url=settings.weather_geocoding_url,
-    )
-    registry = ToolRegistry.of_builtin_tools(services, settings.tools_offered)
-    approvals = Approvals(database, patience_s=settings.tools_approval_s)
-    return Tools(registry, ToolExecutor(registry, approvals), approvals, _servers(settings, database, registry))
+        Raises:
+            ConfigurationError: a setting names a tool that does not exist, or servers that cannot be read.
+        """
+        services = ToolServices(
+            core_memory=memory.core if settings.memory_core else None,
+            changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
+            proposals=memory.proposals,
+            archive=memory.archive if settings.memory_episodes else None,
+            http=http,
+            weather_url=settings.weather_url,
+            weather_geocoding_url=settings.weather_geocoding_url,
+        )
+        self.registry = ToolRegistry.of_builtin_tools(services, settings.tools_offered)
+        self.approvals = Approvals(database, patience_s=settings.tools_approval_s)
+        self.executor = ToolExecutor(self.registry, self.approvals)
+        self.servers = _servers(settings, database, self.registry)
 
 
 def _servers(settings: Settings, database: Database, tools: ToolRegistry) -> McpServers:

@@ -10,7 +10,7 @@ from services.encryption.marks import WordsDigest
 from services.memory.items import values_of
 from services.memory.word_digests import word_digest
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, MessageLine, SessionLine
-from services.transfer.statements import BatchStatements
+from services.transfer.owners import BatchStatements
 
 _FORGOTTEN: LiteralString = """
 SELECT g.place, f.deleted

@@ -4,7 +4,7 @@ Lines are read as they come and stored some hundred at a time, each batch in its
 that breaks off is repeated: what is stored is known again and skipped.
 """
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from uuid import UUID
 
 import structlog
@@ -13,15 +13,51 @@ from services.jobs.queue import JobQueue
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
+from services.platform.settings import Settings
+from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule, summary_schedule
 from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
-from services.transfer.line_reader import LONGEST_LINE, numbered_lines
 from services.transfer.lines import BadLine, Line, parse, remembered_line
 from services.transfer.message_store import ConversationWork, ImportedMessages
 from services.transfer.report import ImportReport
 from services.visits.grouping import VisitGrouping
-from services.visits.visit import VisitSchedule
+from services.visits.visit import VisitSchedule, visit_schedule
+
+LONGEST_LINE = 72 * 1024 * 1024
+"""Bytes. A message may carry images of 70 MiB, and the line some text beside them."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+async def numbered_lines(
+    chunks: AsyncIterable[bytes], *, longest: int = LONGEST_LINE
+) -> AsyncIterator[tuple[int, bytes | None]]:
+    """Yield each line with its number, from 1, without its end; None for one that is over `longest` bytes.
+
+    No more than a line and a chunk is ever held.
+    """
+    number, size = 1, 0
+    pieces: list[bytes] = []
+    async for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            yield number, _line(number, pieces, piece, size, longest)
+            number, size, pieces = number + 1, 0, []
+        size += len(rest)
+        if size > longest:
+            pieces.clear()
+        elif rest:
+            pieces.append(rest)
+    if size:
+        yield number, _line(number, pieces, b"", size, longest)
+
+
+def _line(number: int, pieces: list[bytes], last: bytes, size: int, longest: int) -> bytes | None:
+    if size + len(last) > longest:
+        return None
+    line = b"".join((*pieces, last))
+    return line.removeprefix(_BOM) if number == 1 else line
+
 
 LINES_AT_ONCE = 250
 _BYTES_AT_ONCE = 1024 * 1024
@@ -140,3 +176,16 @@ class Importer:
             return None
         due = work.late or self._schedule.is_due(covered=work.covered, behind=work.behind)
         return SUMMARISE if due else None
+
+
+def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
+    """Make the importer of lines; a command needs nothing else."""
+    return Importer(
+        database,
+        jobs,
+        summary_schedule(settings),
+        visit_schedule(settings),
+        episodes=settings.memory_episodes,
+        default_timezone=settings.default_timezone,
+        secrets=Secrets(settings.memory_keep_secrets),
+    )

@@ -30,7 +30,7 @@ from services.memory.items import values_of
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
 from services.store.ranking import checked_paths
 from services.text.secrets import Secrets
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import time_zone
 from services.validation import accepted_fields, plain_reason
 
 MAX_CONTENT_CHARACTERS = 1_000_000

@@ -14,7 +14,7 @@ from services.store import sql as store_sql
 from services.store.model import content_of, joined
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine, StoreItemLine
 from services.transfer.messages import digest_of, import_key, stored_key
-from services.transfer.statements import BatchStatements
+from services.transfer.owners import BatchStatements
 
 # The history of a section begins with the import. The new generation invalidates caches.
 _ADD_SECTIONS: LiteralString = """

@@ -12,7 +12,7 @@ from services.platform.threads import beside_the_loop
 from services.text.secrets import without_secrets
 from services.transfer.forgotten import digest_of_line
 from services.transfer.messages import Exchange, ImportedMessage, stored_key
-from services.transfer.statements import BatchStatements
+from services.transfer.owners import BatchStatements
 
 _IN_A_STEP = 100_000
 """Characters whose digests are made in one step of the event loop."""

@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.messages import image_part, message_tokens
 from services.encryption.marks import Fingerprint
-from services.llm.tokens import IMAGE_TOKENS
+from services.llm.token_estimates import IMAGE_TOKENS
 from services.transfer.lines import MessageLine
 
 

@@ -1,16 +1,40 @@
-"""Find or create users, experts and conversations of imported lines, in the caller's transaction."""
+"""Statements over the rows of a batch, and the owners of its lines: found or made in the caller's transaction.
+
+Statements are not prepared: a plan from the beginning of an import, when the tables are small, would be the wrong
+one at its end. The bounds in them are bare values where they are compared: under row-level security no other
+comparison is looked up in an index.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
+from psycopg.rows import TupleRow
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import all_words
 from services.errors import DatabaseContended
-from services.transfer.statements import BatchStatements
+from services.platform.connections import Connection
+
+
+class BatchStatements:
+    """Runs statements for one tenant; each takes arrays, so that many rows are one round trip."""
+
+    def __init__(self, connection: Connection, tenant_id: UUID) -> None:
+        self._connection = connection
+        self._tenant_id = tenant_id
+
+    async def _rows(self, statement: LiteralString, values: Mapping[str, Any]) -> list[TupleRow]:
+        """Rows that a statement returns; `tenant_id` is added to its values."""
+        cursor = await self._connection.execute(statement, {**values, "tenant_id": self._tenant_id}, prepare=False)
+        return await cursor.fetchall()
+
+    async def _run(self, statement: LiteralString, values: Mapping[str, Any]) -> None:
+        """The same for a statement without a result."""
+        await self._connection.execute(statement, {**values, "tenant_id": self._tenant_id}, prepare=False)
+
 
 DEFAULT_EXPERT = "default"
 

@@ -1,10 +1,13 @@
 """Visits: stretches of activity in a conversation, and their end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from services.jobs.queue import JobQueue
+from services.platform.connections import Connection
 from services.platform.settings import Settings
 
 SUMMARISE_VISIT = "summarise_visit"
@@ -59,3 +62,18 @@ class Visit:
     """Unset while it continues, is too short, or waits for its summary."""
     key_topics: list[str]
     summary_generated_at: datetime | None
+
+
+SUMMARISE_DAYS = "summarise_days"
+"""Task that summarises the days of some visits."""
+
+
+async def defer_days(jobs: JobQueue, connection: Connection, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
+    """Have the days of these visits summarised, in the caller's transaction; not twice while it waits."""
+    await jobs.defer(
+        connection,
+        SUMMARISE_DAYS,
+        tenant_id=tenant_id,
+        queueing_lock=f"{SUMMARISE_DAYS}:{visit_ids[0]}:{len(visit_ids)}",
+        visit_ids=list(visit_ids),
+    )

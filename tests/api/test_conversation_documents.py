@@ -7,7 +7,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.knowledge.conversation_documents import MOST_DOCUMENTS
+from services.knowledge.documents import MOST_DOCUMENTS
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.frames import sse_frames, ws_frame
+from api.streams import sse_frames, ws_frame
 from state.events import TurnEvent
 from tests.support.service_process import events_of
 from tests.support.turns import some_uuid

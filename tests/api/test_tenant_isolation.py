@@ -22,7 +22,7 @@ from services.experiments.assignment import Variant
 from services.experiments.experiments import NewExperiment
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.settings import Settings, load_settings
 from state.conversation import TurnInput

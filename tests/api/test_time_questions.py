@@ -9,7 +9,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.visits.schedule import SUMMARISE_DAYS
+from services.visits.visit import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from api.turnstile import Turnstile
+from api.admission import Turnstile
 
 pytestmark = pytest.mark.anyio
 

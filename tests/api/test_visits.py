@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.visits.schedule import SUMMARISE_DAYS
+from services.visits.visit import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply

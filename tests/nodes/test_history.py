@@ -13,20 +13,18 @@ from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
-from services.summaries.daily_summaries import DailySummaries
+from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
 from services.summaries.day_writer import DayWriter
-from services.summaries.past_days import PastDays
-from services.summaries.past_transcript import PastTranscript
+from services.summaries.past_days import PastDays, PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE
-from services.summaries.visit_summaries import VisitSummaries
 from services.summaries.writer import SummaryWriter
 from services.time_reference.local_days import local_day
 from services.visits.visit import VisitSchedule

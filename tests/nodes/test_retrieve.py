@@ -5,7 +5,7 @@ import pytest
 from nodes.retrieve import retrieve
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from state.conversation import each_once
 from tests.support.knowledge import a_base, put
 from tests.support.turns import Written, runtime, state

@@ -24,8 +24,7 @@ from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.embeddings import Embedder
 from services.llm.model_checks import check_models
-from services.llm.token_estimates import TokenEstimator
-from services.llm.tokens import MESSAGE_OVERHEAD
+from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.settings import load_settings
 from tests.conftest import free_port
 from tests.support.application import running_turns, served

@@ -1,7 +1,5 @@
 """Services without their protection: shows that the red team notices what it keeps out."""
 
-from dataclasses import replace
-
 from services.bootstrap import Services
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -15,4 +13,4 @@ def without_proposals(services: Services) -> Services:
         ToolServices(core_memory=memory.core, changes=memory.changes, archive=memory.archive),
         settings.tools_offered,
     )
-    return replace(services, tools=tools, tool_executor=ToolExecutor(tools))
+    return services.with_others(tools=tools, tool_executor=ToolExecutor(tools))

@@ -37,7 +37,7 @@ async def test_without_its_database_the_service_is_down(services: Services) -> N
 
 
 async def _worker(services: Services, settings: Settings | None = None) -> Dependency:
-    found = await check_dependencies(replace(services, settings=settings or services.settings))
+    found = await check_dependencies(services.with_others(settings=settings or services.settings))
     return next(dependency for dependency in found if dependency.name == "worker")
 
 

@@ -11,7 +11,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.knowledge.base import Base, NewBase
+from services.knowledge.bases import Base, NewBase
 from services.knowledge.document import Ingested
 
 _CHINESE_FONT = "STSong-Light"

@@ -8,12 +8,12 @@ from typing import Any
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.user_activity import UserActivity
 from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
-from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
+from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
 from services.memory.core import CoreMemory
 from services.memory.merge import canonical
 from services.text.language import Language
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import time_zone
 from state.prompt import CoreMemorySections, Epoch
 from state.section import Section
 

@@ -14,8 +14,7 @@ from services.summaries.past_days import DaysQuery, DaysResult, PastDays, ToldDa
 from services.text.language import Language, language_of
 from services.text.sentences import sentences
 from services.text.tokenizer import terms
-from services.time_reference.local_days import bounds, hours_of
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import AskedDays, DaySummary, SaidThenLine, TimeReference
 from state.section import Section
 

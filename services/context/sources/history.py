@@ -8,8 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import MEMORY, readable, tagged
 from services.conversations.values import MAX_IMAGES_BYTES
-from services.llm.token_estimates import TokenEstimator
-from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.text.language import Language
 from state.prompt import HistoryMessage
 from state.section import Item, Section

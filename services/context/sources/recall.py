@@ -18,8 +18,7 @@ from services.search.selection import Recalled, select
 from services.text.language import Language, language_of
 from services.text.sentences import sentences
 from services.text.tokenizer import terms
-from services.time_reference.local_days import bounds, hours_of
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import RecalledEpisode, RecallLimits, TimeReference
 from state.section import Item, Section
 

@@ -7,7 +7,7 @@ from services.context.source import Known, PromptTurn, Source
 from services.context.sources.user_activity import UserActivitySource
 from services.context.wording import WEEKDAYS
 from services.text.language import Language
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import time_zone
 from state.section import Item, Section
 
 _PRIORITY = 50

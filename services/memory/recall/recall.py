@@ -26,7 +26,7 @@ from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.memory.removal.exclusions import is_excluded
 from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
-from services.platform.patience import patience
+from services.platform.patience import Patience
 from services.platform.threads import beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
@@ -258,7 +258,7 @@ class Recall:
         if self._embedder.by_words_alone:
             return []
         try:
-            async with patience(_EMBEDDING_S if patience_s is None else patience_s):
+            async with Patience(_EMBEDDING_S if patience_s is None else patience_s):
                 return query.vectors(await self._embedder.embed_queries(query.embedded))
         except (Unavailable, TimeoutError):
             degraded.append("embedding")

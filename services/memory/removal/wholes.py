@@ -22,7 +22,7 @@ from services.memory.removal.tables import LOCK_CORE_MEMORY, Rows, Whole
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S
 from services.search.vector_index import WRITING
-from services.visits.schedule import defer_days
+from services.visits.visit import defer_days
 
 _FIND: dict[Whole, LiteralString] = {
     "user": "SELECT id AS user_id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s",

@@ -18,7 +18,7 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.upkeep.upkeep import Upkeep
 from services.platform.postgres import Database
-from services.time_reference.zones import shows_hour
+from services.time_reference.local_days import shows_hour
 
 UPKEEP = "keep_up_memory"
 """Task that does the upkeep of a user's memory for a night."""

@@ -10,8 +10,7 @@ from services.errors import AnamnesisError, InvalidInput
 from services.memory.core import CoreMemory
 from services.memory.items import values_of
 from services.memory.proposals import Proposals
-from services.tools.actor import owner_of, trigger_of
-from services.tools.proposing import proposed
+from services.tools.actor import owner_of, proposed, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 

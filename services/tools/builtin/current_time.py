@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.tools import ToolException, tool
 from langgraph.prebuilt import ToolRuntime
 
-from services.time_reference.zones import BadTimeZone, time_zone
+from services.time_reference.local_days import BadTimeZone, time_zone
 from services.tools.places import zone_of
 from services.tools.quick import QuickMatch
 from services.tools.tool import RegisteredTool

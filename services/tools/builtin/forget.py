@@ -9,8 +9,7 @@ from pydantic import Field
 from services.errors import AnamnesisError
 from services.memory.changes import Changes
 from services.memory.proposals import Proposals
-from services.tools.actor import request_of
-from services.tools.proposing import proposed
+from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 

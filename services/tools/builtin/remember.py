@@ -12,8 +12,7 @@ from services.memory.changes import Changes
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import Kept
 from services.memory.proposals import Proposals
-from services.tools.actor import owner_of, request_of
-from services.tools.proposing import proposed
+from services.tools.actor import owner_of, proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 

@@ -13,8 +13,7 @@ from services.memory.changes import Changes
 from services.memory.episodes.scope import Scope
 from services.memory.finding import is_id
 from services.text.language import Language, language_of
-from services.time_reference.local_days import bounds
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import bounds, time_zone
 from services.tools.actor import note_search, owner_of, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext

@@ -17,6 +17,7 @@ from services.transfer.vendors.records import (
     mapping,
     moment,
     named,
+    newest,
     optional,
     path_to,
 )
@@ -40,7 +41,8 @@ def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConv
     parents = {key: optional(mapping(node, f"mapping.{key}"), "parent") for key, node in nodes.items()}
     leaf = optional(record, "current_node")
     if leaf not in nodes:
-        leaf = _newest(nodes)
+        times = {key: _seconds(node.get("message")) for key, node in nodes.items()}
+        leaf = newest(times, {key for key, node in nodes.items() if node.get("children")})
     path = path_to(leaf, parents)
     left_out = Counter({"other branches": sum(1 for key in nodes.keys() - set(path) if nodes[key].get("message"))})
     messages = []
@@ -56,8 +58,8 @@ def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConv
             messages.append(found)
     if record.get("is_do_not_remember") is True:
         messages, left_out = [], Counter({NOT_REMEMBERED: 1})
-    times = (each.at for each in messages if each.at)
-    created_at = moment(record.get("create_time"), "create_time") or next(times, None)
+    said_at = (each.at for each in messages if each.at)
+    created_at = moment(record.get("create_time"), "create_time") or next(said_at, None)
     created_at = created_at or moment(record.get("update_time"), "update_time") or exported_at
     return VendorConversation(
         named(record, "conversation_id", "id"), optional(record, "title") or "", created_at, messages, +left_out
@@ -117,13 +119,6 @@ def _marked(found: "re.Match[str]") -> str:
     except ValueError:
         return ""
     return named[1] if isinstance(named, list) and len(named) > 1 and isinstance(named[1], str) else ""
-
-
-def _newest(nodes: Mapping[str, Any]) -> str | None:
-    """The newest node without children; of those of one time, the last."""
-    order = {key: number for number, key in enumerate(nodes)}
-    leaves = [key for key, node in nodes.items() if not node.get("children")]
-    return max(leaves, key=lambda key: (_seconds(nodes[key].get("message")), order[key]), default=None)
 
 
 def _seconds(message: Any) -> float:

@@ -5,70 +5,47 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.transfer.vendors.records import (
-    FILES,
-    VendorConversation,
-    VendorMessage,
-    attached_to,
-    moment,
-    named,
-    optional,
-    parts_of,
-    path_to,
-    rows,
-)
+from services.transfer.vendors import records
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
-def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.VendorConversation:
     """Read a conversation; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
     """
-    said = rows(record.get("chat_messages"), "chat_messages")
+    said = records.rows(record.get("chat_messages"), "chat_messages")
     on_path = _active(record, said)
-    left_out = Counter({"other branches": len(said) - len(on_path)})
-    messages = []
+    talk = records.Talk(other_branches=len(said) - len(on_path))
     for each in on_path:
-        role = _ROLES.get(str(each.get("sender")))
-        text, others = _text(each)
-        attached = attached_to(each, "attachments", "files")
-        text = attached.after(text)
-        left_out += others
-        if files := attached.others:
-            left_out[FILES] += files
-        if role is None:
-            left_out["system"] += 1
-        elif not text:
-            left_out["empty"] += not (others or files)  # else these are counted
-        else:
-            at = moment(each.get("created_at"), "created_at")
-            messages.append(VendorMessage(role, text, optional(each, "uuid"), at))  # type: ignore[arg-type]
-    created_at = moment(record.get("created_at"), "created_at")
-    created_at = created_at or next((each.at for each in messages if each.at), None)
-    created_at = created_at or moment(record.get("updated_at"), "updated_at") or exported_at
-    title = optional(record, "name", "title") or ""
-    return VendorConversation(named(record, "uuid"), title, created_at, messages, +left_out)
+        role, key = _ROLES.get(str(each.get("sender")), "system"), records.optional(each, "uuid")
+        talk.add(each, role, _text(each), id=key, time="created_at", files=("attachments", "files"))
+    created_at = records.moment(record.get("created_at"), "created_at") or talk.began
+    created_at = created_at or records.moment(record.get("updated_at"), "updated_at") or exported_at
+    title = records.optional(record, "name", "title") or ""
+    return records.VendorConversation(
+        records.named(record, "uuid"), title, created_at, talk.messages, +talk.left_out
+    )
 
 
 def _active(record: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The messages on the path to the current one, where messages name their parents; else all."""
     by_id = {str(each.get("uuid")): each for each in said}
-    parents = {key: optional(each, "parent_message_uuid") for key, each in by_id.items()}
+    parents = {key: records.optional(each, "parent_message_uuid") for key, each in by_id.items()}
     known = [key for key, parent in parents.items() if parent in parents]
-    leaf = optional(record, "current_leaf_message_uuid")
+    leaf = records.optional(record, "current_leaf_message_uuid")
     if not known or len(by_id) < len(said):
         return list(said)
     if leaf not in by_id:
         leaf = max(by_id, key=lambda key: str(by_id[key].get("created_at") or ""))
-    return [by_id[key] for key in path_to(leaf, parents)]
+    return [by_id[key] for key in records.path_to(leaf, parents)]
 
 
 def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
     """The text said, and the number of thoughts, tool calls and the like."""
-    texts, others = parts_of(message.get("content"))
-    if texts or others:
-        return "\n".join(str(each.get("text") or "") for each in texts).strip(), others
-    return (optional(message, "text") or "").strip(), others
+    text, others = records.text_in(message.get("content"))
+    if text or others:
+        return text, others
+    return (records.optional(message, "text") or "").strip(), others

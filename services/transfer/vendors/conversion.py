@@ -20,16 +20,23 @@ from typing import Any, Literal, get_args
 from services.errors import InvalidInput
 from services.names import is_id
 from services.transfer.report import MOST_ERRORS
-from services.transfer.vendors import chatgpt, claude, librechat, mem0, openwebui
+from services.transfer.vendors import chatgpt, claude, librechat, openwebui, records
 from services.transfer.vendors.archive import Archive
-from services.transfer.vendors.records import (
-    NOT_REMEMBERED,
-    BadRecord,
-    Record,
-    VendorConversation,
-    VendorMemory,
-    mapping,
-)
+
+
+def mem0_memory(record: Mapping[str, Any], exported_at: datetime) -> records.VendorMemory:
+    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    created_at = records.moment(record.get("updated_at"), "updated_at") or records.moment(
+        record.get("created_at"), "created_at"
+    )
+    created_at = created_at or exported_at
+    text = records.named(record, "memory", "text", "data").strip()
+    return records.VendorMemory(records.named(record, "id"), text, created_at, records.optional(record, "user_id"))
+
 
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
@@ -42,12 +49,12 @@ _IMPORTANCE = 0.5
 _NO_ID = re.compile(r"[^A-Za-z0-9._:@-]", re.ASCII)
 _LONGEST_ID = 128
 
-_READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], Record]] = {
+_READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], records.Record]] = {
     "chatgpt": chatgpt.conversation,
     "claude": claude.conversation,
     "openwebui": openwebui.conversation,
     "librechat": librechat.conversation,
-    "mem0": mem0.memory,
+    "mem0": mem0_memory,
 }
 _MEMBERS: Mapping[Vendor, str] = {
     "chatgpt": r"(^|/)conversations(-\d+)?\.json$",
@@ -122,11 +129,13 @@ class VendorExport:
         """
         for place, raw in self._archive.records(read):
             try:
-                record = _READERS[self._vendor](mapping(raw, "it"), place.written_at)
+                record = _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
                 made = (
-                    self._conversation(record) if isinstance(record, VendorConversation) else self._memory(record)
+                    self._conversation(record)
+                    if isinstance(record, records.VendorConversation)
+                    else self._memory(record)
                 )
-            except BadRecord as error:
+            except records.BadRecord as error:
                 into.unread += 1
                 if len(into.errors) < MOST_ERRORS:
                     into.errors.append(f"{place}: {error}")
@@ -139,7 +148,7 @@ class VendorExport:
         if self._vendor == "mem0" and (relations := self._archive.count("relations")):
             into.left_out["relations"] += relations
 
-    def _conversation(self, found: VendorConversation) -> list[dict[str, Any]]:
+    def _conversation(self, found: records.VendorConversation) -> list[dict[str, Any]]:
         if not found.messages:
             return []
         owner = {"user_id": self._user_of(found.user), "session_id": self._id(found.id)}
@@ -159,7 +168,7 @@ class VendorExport:
             lines.append(line)
         return lines
 
-    def _memory(self, found: VendorMemory) -> list[dict[str, Any]]:
+    def _memory(self, found: records.VendorMemory) -> list[dict[str, Any]]:
         line = {
             "kind": "episode",
             "user_id": self._user_of(found.user),
@@ -175,7 +184,7 @@ class VendorExport:
     def _user_of(self, told: str | None) -> str:
         user = self._user or told or USUAL_USER
         if not is_id(user):
-            raise BadRecord(f"its user {user[:40]!r} is no name of ours; name one with --user")
+            raise records.BadRecord(f"its user {user[:40]!r} is no name of ours; name one with --user")
         return user
 
     def _id(self, vendors: str) -> str:
@@ -218,13 +227,13 @@ def _later(before: datetime, at: datetime | None) -> datetime:
     return before if at is None else max(before, at)
 
 
-def _count(into: Conversion, record: Record) -> None:
-    if isinstance(record, VendorMemory):
+def _count(into: Conversion, record: records.Record) -> None:
+    if isinstance(record, records.VendorMemory):
         into.memories += 1
         return
     into.left_out += record.left_out
     if record.messages:
         into.conversations += 1
         into.messages += len(record.messages)
-    elif NOT_REMEMBERED not in record.left_out:
+    elif records.NOT_REMEMBERED not in record.left_out:
         into.left_out["conversations without messages"] += 1

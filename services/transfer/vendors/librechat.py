@@ -5,63 +5,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.transfer.vendors.records import (
-    FILES,
-    BadRecord,
-    VendorConversation,
-    VendorMessage,
-    attached_to,
-    moment,
-    named,
-    optional,
-    parts_of,
-    path_to,
-    rows,
-)
+from services.transfer.vendors import records
 
 
-def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
+def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.VendorConversation:
     """Read a conversation; one without any time is as old as its export.
 
     Raises:
         BadRecord: it is none.
     """
     if "messagesTree" in record:
-        listed = list(_flat(rows(record["messagesTree"], "messagesTree"), None))
+        listed = list(_flat(records.rows(record["messagesTree"], "messagesTree"), None))
     else:
-        listed = list(_flat(rows(record.get("messages"), "messages"), None))
-    by_id = {named(each, "messageId"): each for each in listed}
-    parents = {key: optional(each, "parentMessageId") for key, each in by_id.items()}
-    path = path_to(_leaf(by_id), parents)
-    left_out = Counter({"other branches": len(by_id) - len(path)})
-    messages = []
+        listed = list(_flat(records.rows(record.get("messages"), "messages"), None))
+    by_id = {records.named(each, "messageId"): each for each in listed}
+    parents = {key: records.optional(each, "parentMessageId") for key, each in by_id.items()}
+    times = {key: str(each.get("createdAt") or "") for key, each in by_id.items()}
+    path = records.path_to(records.newest(times, set(parents.values())), parents)
+    talk = records.Talk(other_branches=len(by_id) - len(path))
     for key in path:
         each = by_id[key]
-        text, others = _text(each)
-        attached = attached_to(each, "files", "attachments")
-        text = attached.after(text)
-        left_out += others
-        if files := attached.others:
-            left_out[FILES] += files
+        role = "user" if each.get("isCreatedByUser") else "assistant"
         if each.get("sender") == "System" or each.get("error"):
-            left_out["system"] += 1
-        elif not text:
-            left_out["empty"] += not (others or files)
-        else:
-            at = moment(each.get("createdAt"), "createdAt")
-            role: Any = "user" if each.get("isCreatedByUser") else "assistant"
-            messages.append(VendorMessage(role, text, key, at))
-    times = (each.at for each in messages if each.at)
-    created_at = next(times, None) or _exported(record) or exported_at
-    title = optional(record, "title") or ""
-    return VendorConversation(named(record, "conversationId"), title, created_at, messages, +left_out)
+            role = "system"
+        talk.add(each, role, _text(each), id=key, time="createdAt", files=("files", "attachments"))
+    created_at = talk.began or _exported(record) or exported_at
+    title = records.optional(record, "title") or ""
+    return records.VendorConversation(
+        records.named(record, "conversationId"), title, created_at, talk.messages, +talk.left_out
+    )
 
 
 def _exported(record: Mapping[str, Any]) -> datetime | None:
     """When the export says that it was made; None where it names a time of day alone."""
     try:
-        return moment(record.get("exportAt"), "exportAt")
-    except BadRecord:
+        return records.moment(record.get("exportAt"), "exportAt")
+    except records.BadRecord:
         return None
 
 
@@ -73,22 +52,11 @@ def _flat(messages: Sequence[Mapping[str, Any]], parent: str | None) -> Iterator
         yield {**message, "parentMessageId": message.get("parentMessageId") or above}
         children = message.get("children")
         if children:
-            key = named(message, "messageId")
-            waiting += [(each, key) for each in reversed(rows(children, f"children of {key}"))]
-
-
-def _leaf(by_id: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The newest message without an answer; of those without times, the last."""
-    answered = {each.get("parentMessageId") for each in by_id.values()}
-    leaves = [key for key in by_id if key not in answered]
-    order = {key: number for number, key in enumerate(by_id)}
-    return max(leaves, key=lambda key: (str(by_id[key].get("createdAt") or ""), order[key]), default=None)
+            key = records.named(message, "messageId")
+            waiting += [(each, key) for each in reversed(records.rows(children, f"children of {key}"))]
 
 
 def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
     """The text said (`text`, or text parts of `content`), and the number of other parts."""
-    parts, others = parts_of(message.get("content"))
-    texts = [part.get("text") for part in parts]
-    said = [str(text.get("value") or "") if isinstance(text, Mapping) else str(text or "") for text in texts]
-    whole = "\n".join(said) if any(said) else optional(message, "text") or ""
-    return whole.strip(), others
+    text, others = records.text_in(message.get("content"))
+    return text or (records.optional(message, "text") or "").strip(), others

@@ -1,7 +1,7 @@
 """Common form of other products' exports: conversations with messages, and single memories."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -146,20 +146,77 @@ def _shortened(text: str) -> str:
     return inside if len(inside) <= _LONGEST_FILE else f"{inside[:_LONGEST_FILE]}…"
 
 
-def parts_of(content: Any) -> tuple[list[Mapping[str, Any]], Counter[str]]:
-    """The parts of a content that are texts, and how many others there are by their kind.
+def text_in(content: Any) -> tuple[str, Counter[str]]:
+    """The text of a message's content, and the number of its parts that are none, by kind.
 
     Args:
-        content: a list of parts, each with a `type`; anything else has none.
+        content: a text, or a list of parts, each with a `type`; anything else has neither.
     """
+    if isinstance(content, str):
+        return content.strip(), Counter()
     texts, others = [], Counter[str]()
     for part in content if isinstance(content, list) else ():
         kind = str(part.get("type")) if isinstance(part, Mapping) else "unknown"
         if kind in _TEXTS:
-            texts.append(part)
+            text = part.get("text")
+            texts.append(str((text.get("value") if isinstance(text, Mapping) else text) or ""))
         else:
             others[_KINDS.get(kind, f"parts of the type {kind}")] += 1
-    return texts, others
+    return "\n".join(texts).strip(), others
+
+
+class Talk:
+    """Collects the messages of a conversation, and counts what is not imported."""
+
+    def __init__(self, *, other_branches: int) -> None:
+        self.messages: list[VendorMessage] = []
+        self.left_out = Counter({"other branches": other_branches})
+
+    @property
+    def began(self) -> datetime | None:
+        """The first time that a message names."""
+        return next((message.at for message in self.messages if message.at), None)
+
+    def add(
+        self,
+        record: Mapping[str, Any],
+        role: str,
+        said: tuple[str, Counter[str]],
+        *,
+        id: str | None,
+        time: str,
+        files: Sequence[str],
+    ) -> None:
+        """Add a message, or count why it is left out.
+
+        Args:
+            record: the message in the export.
+            role: `user` or `assistant`; anything else is what it is counted as.
+            said: its text, and the number of its other parts.
+            id: its id.
+            time: the field with its time.
+            files: the fields that list its files.
+
+        Raises:
+            BadRecord: its time cannot be read.
+        """
+        text, others = said
+        attached = attached_to(record, *files)
+        text = attached.after(text)
+        self.left_out += others
+        self.left_out[FILES] += attached.others
+        if role not in {"user", "assistant"}:
+            self.left_out[role] += 1
+        elif text:
+            self.messages.append(VendorMessage(role, text, id, moment(record.get(time), time)))  # type: ignore[arg-type]
+        elif not (others or attached.others):  # these are counted
+            self.left_out["empty"] += 1
+
+
+def newest(times: Mapping[str, Any], followed: Container[str | None]) -> str | None:
+    """The id of the newest message that nothing follows; of those of one time, the last."""
+    leaves = [key for key in times if key not in followed]
+    return max(reversed(leaves), key=times.__getitem__, default=None)
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:

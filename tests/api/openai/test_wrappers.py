@@ -2,10 +2,9 @@
 
 import pytest
 
-from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages
-from api.openai.utility_requests import is_utility
-from api.openai.wrappers import unwrap
-from services.llm.tokens import count_tokens
+from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages, unwrap
+from api.openai.utilities import is_utility
+from services.llm.token_estimates import count_tokens
 
 RAG = """### Task:
 Respond to the user query using the provided context, with citations in the form [id].

@@ -18,7 +18,7 @@ from services.context.sources.core_memory import (
 )
 from services.context.wording import readable
 from services.llm.message_form import ContextMessage
-from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
+from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
 from tests.support.prompts import prompt_of
 from tests.support.turns import epoch, passage_of

@@ -5,7 +5,7 @@ import pytest
 from services.context.sources.core_memory import last_talk, memory_text
 from services.context.sources.time import time_note
 from services.context.sources.user_activity import NO_ACTIVITY, UserActivity
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 
 NOW = datetime(2026, 3, 10, 16, 30, tzinfo=UTC)
 KNOWN = UserActivity(visit_count=12, last_visit=NOW - timedelta(days=3), last_topics=("flats", "schools"))

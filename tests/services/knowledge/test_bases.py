@@ -3,7 +3,7 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.knowledge.base import NewBase
+from services.knowledge.bases import NewBase
 from tests.support.knowledge import a_base, put
 from tests.support.turns import exchange, new_turn
 

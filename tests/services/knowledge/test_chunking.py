@@ -4,7 +4,7 @@ import pytest
 
 from services.knowledge.chunking import CHUNK_TOKENS, chunks_of, sections, title_of
 from services.knowledge.document import Converted, Part
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 
 pytestmark = pytest.mark.untraced
 

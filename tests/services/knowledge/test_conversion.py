@@ -14,7 +14,7 @@ import pytest
 
 from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import BadDocument, Converted, UnknownKind
-from services.knowledge.media_types import kind_of
+from services.knowledge.encodings import kind_of
 from services.knowledge.screening import screen_docx, screen_html
 from tests.support.knowledge import pdf, word, zip_bomb
 

@@ -12,7 +12,7 @@ from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.document import BadDocument
-from services.knowledge.wiring import make_knowledge
+from services.knowledge.wiring import Knowledge
 from tests.support.jobs import HURRIED, until, waits_for_a_lock
 from tests.support.knowledge import a_base, found, pdf, put
 from tests.support.milvus_server import indexed_chunks
@@ -25,7 +25,7 @@ OLD, NEW = "# Leave\n\nThirty days of holidays.", "# Leave\n\nTwenty days of hol
 async def _settled(services: Services) -> None:
     """Run the jobs, as a worker does, and index what waits."""
     jobs = JobQueue(services.database, timings=HURRIED)
-    make_knowledge(services.settings, services.database, services.milvus, services.embedder, jobs)
+    Knowledge(services.settings, services.database, services.milvus, services.embedder, jobs)
     await jobs.open()
     await services.knowledge.indexing.index_waiting()
     await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)

@@ -10,8 +10,8 @@ import pytest
 from services.knowledge.chunking import CHUNK_TOKENS, chunks_of
 from services.knowledge.conversion import Converter
 from services.knowledge.document import BadDocument, Converted, Part
-from services.knowledge.media_types import kind_of
-from services.llm.tokens import count_tokens
+from services.knowledge.encodings import kind_of
+from services.llm.token_estimates import count_tokens
 from tests.services.knowledge.test_conversion import LIMITS
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.plain_messages import without_tool_messages
-from services.llm.refusals import Refusals
-from services.llm.tokens import count_tokens
+from services.llm.message_form import without_tool_messages
+from services.llm.options import Refusals
+from services.llm.token_estimates import count_tokens
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.streams.families import CHAT as FAMILIES

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.token_estimates import TokenEstimator, TokenEstimators
-from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
+from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator, TokenEstimators, count_tokens
 from tests.support.prose import CHINESE, ENGLISH, MIXED, PARAGRAPHS, draw_prompts
 from tests.support.stand_in_tokenizers import TOKENIZERS, Tokenizer, by_rates, by_word_pieces
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 
 
 def test_empty_text_has_no_tokens() -> None:

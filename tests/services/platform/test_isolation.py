@@ -17,8 +17,7 @@ from services.experiments.assignment import Variant
 from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.knowledge.base import NewBase
-from services.knowledge.bases import KnowledgeBases
+from services.knowledge.bases import KnowledgeBases, NewBase
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
 from services.memory.removal.expiry_rules import RetentionRules

@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from services.platform.patience import patience
+from services.platform.patience import Patience
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_what_does_not_answer_is_given_up() -> None:
     with pytest.raises(TimeoutError):
-        async with patience(0.02):
+        async with Patience(0.02):
             await asyncio.Event().wait()
 
 
@@ -21,7 +21,7 @@ async def test_what_answers_while_the_process_is_busy_is_waited_for() -> None:
         await asyncio.sleep(0.03)
         return "answer"
 
-    async with patience(0.05):
+    async with Patience(0.05):
         answering = asyncio.create_task(answer())
         await asyncio.sleep(0)
         time.sleep(0.1)  # noqa: ASYNC251 — another turn's work
@@ -29,6 +29,6 @@ async def test_what_answers_while_the_process_is_busy_is_waited_for() -> None:
 
 
 async def test_without_a_limit_it_waits() -> None:
-    async with patience(None):
+    async with Patience(None):
         answer = await asyncio.sleep(0.01, "answer")
     assert answer == "answer"

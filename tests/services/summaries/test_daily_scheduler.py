@@ -14,7 +14,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.platform.settings import Settings, load_settings
 from services.summaries.daily_scheduler import DailyScheduler
-from services.visits.schedule import SUMMARISE_DAYS
+from services.visits.visit import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import HURRIED, has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.tokens import count_tokens
-from services.summaries.extractive import extract, title_from
+from services.llm.token_estimates import count_tokens
 from services.summaries.prompts import Said
+from services.summaries.writer import extract, title_from
 from services.text.language import Language
 
 PIECES = st.sampled_from(

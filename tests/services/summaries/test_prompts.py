@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from services.summaries import day_prompts, prompts
+from services.summaries import prompts
 from services.summaries.prompts import Said, transcript
 from services.text.language import Language
 
@@ -114,6 +114,6 @@ def test_topics_are_asked_for_by_number_and_as_json(language: Language) -> None:
     ("language", "head"), [("en", "Visit of Tuesday 2026-11-17"), ("zh", "2026-11-17（星期二）的会话")]
 )
 def test_a_visit_is_summarised_with_its_day(language: Language, head: str) -> None:
-    rules, asked = day_prompts.visit_summary(SAID, [], language, date(2026, 11, 17))
+    rules, asked = prompts.visit_summary(SAID, [], language, date(2026, 11, 17))
     assert asked.text == f"{head}\n\n{LINES[language]}"
     assert {"en": "dates as dates", "zh": "具体日期"}[language] in rules.text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.time_reference.detect import detect
-from services.time_reference.zones import BadTimeZone
+from services.time_reference.local_days import BadTimeZone
 
 NOW = datetime(2026, 5, 20, 6, 0, tzinfo=UTC)  # Wednesday, 14:00 in Shanghai
 ZONE = "Asia/Shanghai"

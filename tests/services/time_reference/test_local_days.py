@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.time_reference.local_days import bounds, local_day
-from services.time_reference.zones import BadTimeZone
+from services.time_reference.local_days import BadTimeZone, bounds, local_day
 
 OFFSETS = ["+05:45", "-03:30", "+14:00", "-12:00", "UTC"]
 zones = st.sampled_from(sorted(available_timezones()) + OFFSETS)

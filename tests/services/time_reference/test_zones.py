@@ -2,7 +2,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from services.time_reference.zones import BadTimeZone, time_zone
+from services.time_reference.local_days import BadTimeZone, time_zone
 
 NOON = datetime(2026, 7, 1, 12)
 

@@ -8,7 +8,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from services.bootstrap import Services
 from services.errors import ConfigurationError
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.tokens import count_tokens
+from services.llm.token_estimates import count_tokens
 from services.tools.aliases import ALIASES
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices

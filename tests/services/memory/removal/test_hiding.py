@@ -19,7 +19,7 @@ from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import ARCHIVE, SUMMARISE
-from services.visits.schedule import SUMMARISE_DAYS
+from services.visits.visit import SUMMARISE_DAYS
 from state.context import TurnContext
 from tests.support.archiving import answer, archived, topic
 from tests.support.jobs import has_ended, statuses, until

@@ -1,6 +1,6 @@
-"""Let an id within a path hold a slash, sent as `%2F`.
+"""Paths as they were sent: an id within one may hold a slash, and `/docs` works below a proxy's path.
 
-Servers decode a path before it is routed, and there a slash would end the segment.
+Servers decode a path before it is routed, and there a slash sent as `%2F` would end the segment.
 """
 
 from urllib.parse import unquote
@@ -36,3 +36,19 @@ def restore_slashes(request: Request) -> None:
     for name, value in values.items():
         if isinstance(value, str) and _SLASH in value:
             values[name] = value.replace(_SLASH, "/")
+
+
+_PAGES = frozenset({"/docs", "/docs/oauth2-redirect"})
+
+
+class RelativeDocs:
+    """ASGI middleware: the page's addresses begin with `./` in place of `/`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give the page a root to put before its addresses."""
+        if scope["type"] == "http" and scope["path"] in _PAGES:
+            scope = {**scope, "root_path": "."}
+        await self._app(scope, receive, send)

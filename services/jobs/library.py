@@ -1,16 +1,71 @@
-"""Stores the end of a job: with retries, and not for a job that no longer exists."""
+"""The queue library's parts as the service needs them: connections, ticks of periodic jobs, ends of jobs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container
+import contextlib
+from collections.abc import Awaitable, Callable, Container, Iterable
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import procrastinate
 import psycopg
 import structlog
 from procrastinate import exceptions
-from procrastinate.connector import BaseConnector
+from procrastinate.connector import BaseConnector, Notify
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
+from procrastinate.periodic import PeriodicDeferrer, TaskAtTime
+from procrastinate.worker import Worker
+
+from services.errors import DatabaseUnavailable
+from services.platform.postgres import Database
+
+_RECONNECT_S = 1.0
+
+
+class QueueConnector(procrastinate.PsycopgConnector):
+    """The library's connector, which would listen at the pool's own address."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+
+    async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
+        """Pass on notifications without end; while they cannot be had, jobs are found by polling."""
+        (channel,) = channels
+        while True:
+            with contextlib.suppress(DatabaseUnavailable):
+                async with aclosing(self._database.notifications(channel)) as notifications:
+                    async for payload in notifications:
+                        if payload:  # the first one is empty: it listens
+                            await on_notification(channel=channel, payload=payload)
+            await asyncio.sleep(_RECONNECT_S)
+
+
+class DueTicks(PeriodicDeferrer):
+    """Defers each periodic task for its last tick.
+
+    The library defers for every tick since the one before. A clock that is set forward by a day would then cost
+    tens of thousands of statements, and one that is set back would stop all periodic tasks for as long.
+    """
+
+    def get_previous_tasks(self, at: float) -> Iterable[TaskAtTime]:
+        """The tasks whose last tick before `at`, in seconds since 1970, differs from the one that was deferred."""
+        for key, periodic in self.registry.periodic_tasks.items():
+            tick = round(periodic.croniter.get_prev(ret_type=float, start_time=at))
+            deferred = self.last_defers.get(key)
+            if tick == deferred or (deferred is None and at - tick > self.max_delay):
+                continue
+            self.last_defers[key] = tick
+            yield periodic, tick
+
+
+class ScheduledWorker(Worker):
+    """The library's worker, with this schedule."""
+
+    async def _periodic_deferrer(self) -> None:
+        await DueTicks(registry=self.app.periodic_registry).worker()
+
 
 log = structlog.get_logger(__name__)
 
