@@ -42,7 +42,7 @@ class Head:
 
 
 class MessageKind(NamedTuple):
-    """What a message is like: probabilities, 0 where nothing tells.
+    """What a message is like: probabilities; without heads no choice, and even odds that it needs nothing.
 
     Attributes:
         choice: It leaves a choice on which a preference may bear.
@@ -50,7 +50,7 @@ class MessageKind(NamedTuple):
     """
 
     choice: float = 0.0
-    nothing: float = 0.0
+    nothing: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
