@@ -32,8 +32,18 @@ def test_another_encoder_has_no_heads() -> None:
 def test_greetings_tasks_and_general_questions_are_told_from_what_concerns_the_user() -> None:
     heads = Heads.of(NAME)
     assert heads is not None
-    general = ["Good afternoon!", "Compose a sonnet about a lighthouse.", "法国的首都是哪里？", "把这段话翻译成英文。"]
-    personal = ["What is my sister's name?", "Where should we eat tonight?", "我对什么过敏？", "今天又去看牙医了。"]
+    general = [
+        "Good afternoon!",
+        "Compose a sonnet about a lighthouse.",
+        "法国的首都是哪里？",
+        "把这段话翻译成英文。",
+    ]
+    personal = [
+        "What is my sister's name?",
+        "Where should we eat tonight?",
+        "我对什么过敏？",
+        "今天又去看牙医了。",
+    ]
     told = [heads.kind_of(vector).nothing for vector in BuiltinEncoder().encode([*general, *personal])]
     assert min(told[:4]) > 0.6
     assert max(told[4:]) < 0.4
