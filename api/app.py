@@ -13,7 +13,6 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute
 
 from api import (
-    archive_imports,
     chat,
     conversation_documents,
     conversations,
@@ -24,7 +23,6 @@ from api import (
     exclusions,
     experiments,
     experts,
-    forgetting,
     health,
     jobs,
     keys,
@@ -144,7 +142,6 @@ def routes() -> Sequence[BaseRoute]:
         experiments,
         knowledge,
         memory,
-        forgetting,
         lineage,
         erasures,
         episodes,
@@ -156,7 +153,6 @@ def routes() -> Sequence[BaseRoute]:
         spaces,
         jobs,
         transfer,
-        archive_imports,
         demo,
         doctor,
         model_choice,

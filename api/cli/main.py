@@ -17,12 +17,10 @@ from api.cli import (
     jobs,
     keys,
     knowledge,
-    lineage,
     mcp,
     memory,
     migrate,
     proposals,
-    receipts,
     reindex,
     replay,
     retention,
@@ -50,7 +48,7 @@ app.command(name="config")(configuration.config)
 app.add_typer(memory.app, name="memory")
 app.add_typer(upkeep.app, name="upkeep")
 app.add_typer(proposals.app, name="proposals")
-app.add_typer(lineage.app, name="lineage")
+app.add_typer(audit.lineage_app, name="lineage")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(users.app, name="users")
 app.add_typer(experts.app, name="experts")
@@ -61,7 +59,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(encryption.app, name="encryption")
 app.add_typer(tenants.app, name="tenants")
 app.command(name="audit")(audit.audit)
-app.command(name="verify-receipt")(receipts.verify_receipt)
+app.command(name="verify-receipt")(audit.verify_receipt)
 app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
