@@ -1,4 +1,4 @@
-"""What \`anamnesis chat\` shows: an answer as it streams, conversations, memory and the model."""
+"""What `anamnesis chat` shows: an answer as it streams, conversations, memory and the model."""
 
 import contextlib
 import signal

@@ -7,7 +7,6 @@ from api.cli import (
     chat,
     configuration,
     conversations,
-    demo,
     doctor,
     encryption,
     erase,
@@ -30,16 +29,15 @@ from api.cli import (
     transfer,
     upkeep,
     users,
-    worker,
 )
 from api.cli.shell import make_shell
 
 app = make_shell()
 app.command(name="serve")(serve.serve)
 app.command(name="mcp")(mcp.mcp)
-app.command(name="worker")(worker.worker)
+app.command(name="worker")(serve.worker)
 app.command(name="chat")(chat.chat)
-app.command(name="demo")(demo.demo)
+app.command(name="demo")(serve.demo)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)

@@ -4,8 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from services.evaluation.dataset import Dataset
-from services.evaluation.evaluation import Evaluated
-from services.evaluation.metrics import figure, summarise
+from services.evaluation.evaluation import Evaluated, figure, summarise
 from services.platform.settings import Settings
 
 
