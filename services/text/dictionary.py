@@ -8,11 +8,13 @@ import mmap
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
+from math import log
 from pathlib import Path
 from typing import NamedTuple
 
 TOTAL = 60_101_967
 """The sum of all frequencies."""
+_LOG_TOTAL = log(TOTAL)
 
 _FIRST = "一 ".encode()
 """Words before this one have Latin letters or digits, which a run of Chinese has not, and are not sorted."""
@@ -60,8 +62,27 @@ class Dictionary:
 
     def get(self, text: str) -> int:
         """The frequency of a word; 0 for anything else."""
-        entry = self._entry(text)
+        entry = self._beginning_with(text[:_PAIR]).get(text)
         return entry.frequency if entry else 0
+
+    def likeliest(self, run: str, found: dict[int, tuple[float, int]]) -> None:
+        """For each place of a run: the probability of the likeliest words from there, as a logarithm, and the
+        place of the last character of the first of them.
+        """
+        end = len(run)
+        found[end] = (0.0, 0)
+        for at in range(end - 1, -1, -1):
+            words: list[tuple[float, int]] = []
+            character = self._beginning_with(run[at]).get(run[at])
+            if character is not None:
+                if character.frequency:
+                    words.append((log(character.frequency) - _LOG_TOTAL + found[at + 1][0], at))
+                known, stop = self._beginning_with(run[at : at + _PAIR]), at + _PAIR
+                while stop <= end and (entry := known.get(run[at:stop])) is not None:
+                    if entry.frequency:
+                        words.append((log(entry.frequency) - _LOG_TOTAL + found[stop][0], stop - 1))
+                    stop += 1
+            found[at] = max(words) if words else (found[at + 1][0] - _LOG_TOTAL, at)
 
     def kind(self, word: str) -> str:
         """A word's part of speech; empty for what is no word."""

@@ -107,7 +107,10 @@ def terms(text: str) -> list[str]:
 
 
 def _terms(text: str) -> tuple[str, ...]:
-    return tuple(chain.from_iterable(_chinese(run) if _CHINESE.match(run) else _other(run) for run in _runs(text)))
+    found: list[str] = []
+    for run in _runs(text):
+        found += _chinese(run) if _CHINESE.match(run) else _other(run)
+    return tuple(found)
 
 
 # A turn tokenizes a message several times: to search, rank, match concepts and show it.
@@ -145,13 +148,26 @@ def _weak_terms() -> frozenset[str]:
     return weak.union(*(terms(word) for word in weak))
 
 
-def _chinese(run: str) -> list[str]:
+def _chinese(run: str) -> tuple[str, ...]:
+    # The talk before a message is tokenized again with every message.
+    return (_remembered_chinese if len(run) <= _LONGEST_RUN else _terms_of_chinese)(run)
+
+
+def _terms_of_chinese(run: str) -> tuple[str, ...]:
+    stops = [character in _STOP for character in run]
+    characters = [character for character, is_stop in zip(run, stops, strict=True) if not is_stop]
     if len(run) == 1:
-        return [] if run in _STOP else [run]
+        return tuple(characters)
     # Words alone do not suffice: 一只狗 yields 狗 and 狗叫 does not.
-    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-    words = [word for word in _segment(run) if len(word) > 1]
-    return [term for term in [*pairs, *words, *run] if not _is_stop(term)]
+    pairs = [
+        pair
+        for at in range(len(run) - 1)
+        if not (stops[at] and stops[at + 1]) and (pair := run[at : at + _PAIR]) not in _STOP
+    ]
+    return (*pairs, *(word for word in _segment(run) if len(word) > 1 and not _is_stop(word)), *characters)
+
+
+_remembered_chinese = text_cache(1_024)(_terms_of_chinese)
 
 
 def _segment(run: str) -> tuple[str, ...]:
@@ -171,18 +187,18 @@ def _is_stop(term: str) -> bool:
     return term in _STOP or (len(term) == _PAIR and term[0] in _STOP and term[1] in _STOP)
 
 
-def _other(run: str) -> list[str]:
+@text_cache(32_768)
+def _other(run: str) -> tuple[str, ...]:
     if run in _STOP:
-        return []
+        return ()
     if "'" in run:
-        return ["".join(_PART.findall(_stem(run)))]
+        return ("".join(_PART.findall(_stem(run))),)
     parts = _PART.findall(run[: 4 * _LONGEST_TERM])
     if len(parts) > 1:
-        return ["".join(parts)[:_LONGEST_TERM], *(part[:_LONGEST_TERM] for part in parts)]
-    return [_stem(part[:_LONGEST_TERM]) for part in parts]
+        return ("".join(parts)[:_LONGEST_TERM], *(part[:_LONGEST_TERM] for part in parts))
+    return tuple(_stem(part[:_LONGEST_TERM]) for part in parts)
 
 
-@text_cache(32_768)
 def _stem(word: str) -> str:
     # A stemmer keeps the word at hand in itself.
     with _lock:
@@ -212,6 +228,9 @@ def _load() -> _Tools:
     tokenizer = jieba.Tokenizer()
     # jieba's own loading takes half a second and trusts a cache file in a world-writable directory.
     tokenizer.FREQ, tokenizer.total, tokenizer.initialized = dictionary(), TOTAL, True
+    # Its two passes over a run ask for each piece twice: one does, and asks for as little as it can.
+    tokenizer.get_DAG = lambda _: None
+    tokenizer.calc = lambda run, _, route: dictionary().likeliest(run, route)
 
     def segment(run: str) -> list[str]:
         return list(tokenizer.cut_for_search(run))
