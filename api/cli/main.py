@@ -8,7 +8,6 @@ from api.cli import (
     configuration,
     conversations,
     doctor,
-    encryption,
     erase,
     evaluate,
     experiments,
@@ -18,12 +17,11 @@ from api.cli import (
     knowledge,
     mcp,
     memory,
-    migrate,
     proposals,
-    reindex,
     replay,
     retention,
     serve,
+    stores,
     tenants,
     top,
     transfer,
@@ -38,7 +36,7 @@ app.command(name="mcp")(mcp.mcp)
 app.command(name="worker")(serve.worker)
 app.command(name="chat")(chat.chat)
 app.command(name="demo")(serve.demo)
-app.command(name="migrate")(migrate.migrate)
+app.command(name="migrate")(stores.migrate)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
 app.command(name="top")(top.top)
@@ -54,7 +52,7 @@ app.add_typer(experiments.app, name="experiments")
 app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
-app.add_typer(encryption.app, name="encryption")
+app.add_typer(stores.encryption_app, name="encryption")
 app.add_typer(tenants.app, name="tenants")
 app.command(name="audit")(audit.audit)
 app.command(name="verify-receipt")(audit.verify_receipt)
@@ -63,7 +61,7 @@ app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
 app.command(name="backup")(backup.backup)
 app.command(name="restore")(backup.restore)
-app.command(name="reindex")(reindex.reindex)
+app.command(name="reindex")(stores.reindex)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")
