@@ -70,12 +70,7 @@ _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTT
 
 
 def make_app(services: Services, runner: TurnRunner) -> FastAPI:
-    """Make the application over open services, which the caller closes.
-
-    Args:
-        services: everything that works.
-        runner: of its turns.
-    """
+    """Make the application over open services, which the caller closes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:

@@ -164,10 +164,6 @@ class Services:
 async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
     """Connect to the stores and wire the services.
 
-    Args:
-        settings: of the service.
-        engines: where the stores are.
-
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
     """

@@ -30,9 +30,6 @@ def show_answer(console: Console, service: Anamnesis, message: str, options: dic
     """Send a message and show its answer; Ctrl-C cancels it, and the answer so far is kept.
 
     Args:
-        console: the terminal.
-        service: which answers.
-        message: what is said.
         options: `user`, `session` and other fields of the message.
 
     Returns:

@@ -51,7 +51,6 @@ def score(category: str, shown: Sequence[str], evidence: frozenset[str]) -> Scor
     """The figures of one question.
 
     Args:
-        category: of the question.
         shown: ids of the messages in the order in which they are shown.
         evidence: ids of those that answer it.
     """

@@ -12,9 +12,6 @@ def report_of(settings: Settings, dataset: Dataset, found: Evaluated, left_out: 
     """Compute the figures of each system, by category.
 
     Args:
-        settings: of the service.
-        dataset: that was asked.
-        found: what was found.
         left_out: categories that do not count in `all`.
     """
     systems: dict[str, Any] = {}

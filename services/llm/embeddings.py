@@ -115,8 +115,6 @@ class Embedder:
         """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide.
 
         Args:
-            embeddings: The client.
-            model: The model's name.
             dimension: Dimensions of its vectors.
             roles: What is put before a text.
             builtin: The built-in encoder.

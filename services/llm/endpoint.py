@@ -94,7 +94,6 @@ class ModelEndpoint:
 
         Args:
             model: The model's name; the offline model answers to any.
-            messages: The prompt.
             on_text: Gets the text as it arrives.
             tools: Offered to the model.
             temperature: None = the model's default.
