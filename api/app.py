@@ -20,7 +20,6 @@ from api import (
     doctor,
     episodes,
     erasures,
-    exclusions,
     experiments,
     experts,
     health,
@@ -45,10 +44,9 @@ from api import (
     visits,
 )
 from api.access import ProtectedDocs
-from api.admission import Admission, Draining, Turnstile
+from api.admission import Admission, Draining, EarlyAuthentication, Turnstile
 from api.console import pages as console_pages
 from api.console import session as console_session
-from api.early_authentication import EarlyAuthentication
 from api.frontends import routes as frontends
 from api.guide.pages import Guide
 from api.mcp import http as mcp_http
@@ -132,7 +130,6 @@ def routes() -> Sequence[BaseRoute]:
         retention,
         conversations,
         conversation_documents,
-        exclusions,
         experts,
         experiments,
         knowledge,
