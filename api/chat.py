@@ -10,9 +10,8 @@ from uuid import UUID
 
 import structlog
 from fastapi import APIRouter, Header, Query, Request, WebSocket, WebSocketDisconnect
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import ValidationError
-from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.chat_schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
@@ -50,7 +49,7 @@ DisconnectQuery = Annotated[
 
 @router.post(
     "/stream",
-    response_class=EventSourceResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}, **_PROBLEMS},
 )
 async def chat_stream(
@@ -60,7 +59,7 @@ async def chat_stream(
     key: KeyHeader = None,
     on_conflict: ConflictQuery = None,
     on_disconnect: DisconnectQuery = None,
-) -> EventSourceResponse:
+) -> EventStream:
     """Send a message and stream its answer.
 
     Everything that can be refused is refused before the stream begins; then exactly one of the events

@@ -1,5 +1,6 @@
 """Requests and answers, and their limits."""
 
+from dataclasses import is_dataclass
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
@@ -27,22 +28,31 @@ class Answer(BaseModel):
     model_config = _SHOWN
 
 
+def answered(record: type[Record]) -> type[Record]:
+    """Return a service's record as the model of an answer; attributes' docstrings describe its fields."""
+    setattr(record, "__pydantic_config__", _SHOWN)  # noqa: B010 — mypy knows no such attribute
+    return record
+
+
 class Page(Answer, Generic[Record]):
     """A page of a list. `next` is the `after` of the next page; null = there is no other."""
 
+    # To look for docstrings of its own, in each of some forty lists, would take a quarter of a start.
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
     items: list[Record]
     next: str | None = None
+
+    def __class_getitem__(cls, record: Any) -> Any:
+        """Return the page of these records, whose docstrings describe their fields."""
+        return super().__class_getitem__(
+            answered(record) if isinstance(record, type) and is_dataclass(record) else record
+        )
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """Name a list after its records."""
         return f"{params[0].__name__}Page"
-
-
-def answered(record: type[Record]) -> type[Record]:
-    """Return a service's record as the model of an answer; attributes' docstrings describe its fields."""
-    setattr(record, "__pydantic_config__", _SHOWN)  # noqa: B010 — mypy knows no such attribute
-    return record
 
 
 class ErasureView(BaseModel):

@@ -1,15 +1,22 @@
 """A turn's events as the protocols send them: frames, a stream of server-sent events, and the one last event."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
-from sse_starlette import EventSourceResponse
-from starlette.types import Message
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from state.events import TurnEvent
+
+_HEARTBEAT_S = 15.0
+_HEADERS = {"Cache-Control": "no-cache", "Connection": "keep-alive", "X-Accel-Buffering": "no"}
+
+TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
 
 
 def sse_frames(events: Iterable[TurnEvent]) -> bytes:
@@ -38,31 +45,62 @@ def ws_frame(event: TurnEvent, turn_id: UUID | None, request_id: str | None = No
     return orjson.dumps(frame).decode()
 
 
-HEARTBEAT_S = 15
-_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-
-TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
-
-
-class EventStream(EventSourceResponse):
+class EventStream(Response):
     """Frames as they come, with comments as a heartbeat; `on_disconnect` is called if the client disconnects."""
+
+    heartbeat_s = _HEARTBEAT_S
 
     def __init__(
         self,
-        frames: AsyncIterator[bytes],
+        frames: AsyncGenerator[bytes, None],
         on_disconnect: Callable[[], Awaitable[object]] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        async def disconnected(_: Message) -> None:
-            if on_disconnect is not None:
-                await on_disconnect()
+        """Take the stream, which is closed in every case."""
+        self._frames = frames
+        self._on_disconnect = on_disconnect
+        self.status_code = 200
+        self.media_type = "text/event-stream"
+        self.background = None
+        self.init_headers({**_HEADERS, **(headers or {})})
 
-        super().__init__(
-            frames,
-            ping=HEARTBEAT_S,
-            headers={**_HEADERS, **(headers or {})},
-            client_close_handler_callable=disconnected,
-        )
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the frames until their end, or until the client is gone."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        streaming = asyncio.create_task(self._stream(send))
+        watching = asyncio.create_task(self._watch(receive, send))
+        both = (streaming, watching)
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.wait(both)
+        for task in both:
+            if not task.cancelled():
+                task.result()
+        if not streaming.cancelled():  # nothing is sent any more that a heartbeat could follow
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _stream(self, send: Send) -> None:
+        async with aclosing(self._frames) as frames:
+            async for frame in frames:
+                await send({"type": "http.response.body", "body": frame, "more_body": True})
+
+    async def _watch(self, receive: Receive, send: Send) -> None:
+        """Wait for the client to disconnect, with a heartbeat from time to time."""
+        while True:
+            try:
+                async with asyncio.timeout(self.heartbeat_s):
+                    message = await receive()
+            except TimeoutError:
+                comment = f": ping - {datetime.now(UTC)}\r\n\r\n".encode()
+                await send({"type": "http.response.body", "body": comment, "more_body": True})
+                continue
+            if message["type"] == "http.disconnect":
+                if self._on_disconnect is not None:
+                    await self._on_disconnect()
+                return
 
 
 async def last_event(events: TurnEvents) -> TurnEvent:
@@ -82,7 +120,7 @@ async def whole_turn(events: TurnEvents) -> tuple[TurnEvent, str]:
     raise AssertionError("every turn ends with an event")
 
 
-async def sse_events(events: TurnEvents) -> AsyncIterator[bytes]:
+async def sse_events(events: TurnEvents) -> AsyncGenerator[bytes, None]:
     """A turn's events as frames of `/api/v1`."""
     async with aclosing(events):
         async for batch in events:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
-from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
 from api.explanation_schemas import ExplanationView, SectionView, shown_item_view
@@ -172,7 +172,7 @@ async def replay(
 
 @router.get(
     "/{turn_id}/stream",
-    response_class=EventSourceResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}},
 )
 async def turn_stream(
@@ -183,7 +183,7 @@ async def turn_stream(
     last_event_id: Annotated[
         str, Header(description="Number of the last event seen; 0 = from the first on.")
     ] = "0",
-) -> EventSourceResponse:
+) -> EventStream:
     """The events that a reader has missed, and the rest as they come; any process of the service can answer.
 
     If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.

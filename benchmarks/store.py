@@ -58,9 +58,7 @@ class _Encoder(Embeddings):
         return asyncio.run(self._embedder.embed_documents(texts))
 
     def embed_query(self, text: str) -> list[float]:
-        found = self._embedder.embed_now([text])
-        assert found is not None
-        return found[0]
+        return asyncio.run(self._embedder.embed_query(text))
 
 
 def _value(number: int) -> dict[str, Any]:

@@ -131,6 +131,7 @@ def _without_settings(environment: pytest.MonkeyPatch, folder: Path) -> None:
     environment.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
     environment.setenv("ANAMNESIS_MEMORY_FILING_QUIET_S", "0")
     environment.setenv("ANAMNESIS_MEMORY_FILING_PAUSE_S", "0")
+    environment.setenv("ANAMNESIS_MEMORY_RECALL_BUDGET_MS", str(UNHURRIED_MS))
     if ENCRYPTED:
         environment.setenv("ANAMNESIS_ENCRYPTION", "on")
         environment.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(folder / "keys"))
@@ -218,7 +219,6 @@ def _settings(model_server: ModelServer, **others: Any) -> Settings:
         "llm_base_url": model_server.base_url,
         "llm_api_key": "secret-key",
         "llm_timeout_s": 5,
-        "memory_recall_budget_ms": UNHURRIED_MS,
     }
     return load_settings(**{**usual, **others})
 

@@ -1,6 +1,6 @@
 """A turn's events as the parts of another protocol's stream."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ class Mapper(Protocol):
         ...
 
 
-async def mapped(events: TurnEvents, mapper: Mapper, after: int = 0) -> AsyncIterator[bytes]:
+async def mapped(events: TurnEvents, mapper: Mapper, after: int = 0) -> AsyncGenerator[bytes, None]:
     """Yield the frames of a stream, each with the number of its event; those up to `after` are not repeated.
 
     All events of the turn are read, because the mapping of an event depends on those before it.

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
-from sse_starlette import EventSourceResponse
+from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
 from api.end_user import end_user_of
@@ -46,10 +46,10 @@ router = APIRouter(
 LastEventId = Annotated[str, Header(description="Number of the last event seen; 0 = from the first on.")]
 
 
-@router.post(CHAT_PATH, response_class=EventSourceResponse, responses=_STREAM)
+@router.post(CHAT_PATH, response_class=StreamingResponse, responses=_STREAM)
 async def ui_chat(
     body: UiChatRequest, connection: Request, services: ServicesOf, starter: TurnStarter, runner: RunnerOf
-) -> EventSourceResponse:
+) -> EventStream:
     """Answer the last message of an AI SDK chat; the messages before it show what is new."""
     ids = ClientIds(
         session=_session("id", body.id),
@@ -74,7 +74,7 @@ async def ui_chat(
 
 @router.get(
     f"{CHAT_PATH}/{{chat_id}}/stream",
-    response_class=EventSourceResponse,
+    response_class=StreamingResponse,
     responses={**_STREAM, 204: {"description": "No answer is under way."}},
 )
 async def ui_chat_stream(
@@ -95,7 +95,7 @@ async def ui_chat_stream(
     return EventStream(mapped(runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS)
 
 
-@router.post(AG_UI_PATH, response_class=EventSourceResponse, responses=_STREAM)
+@router.post(AG_UI_PATH, response_class=StreamingResponse, responses=_STREAM)
 async def ag_ui(
     body: AgUiRequest,
     connection: Request,
@@ -103,7 +103,7 @@ async def ag_ui(
     starter: TurnStarter,
     runner: RunnerOf,
     last_event_id: LastEventId = "0",
-) -> EventSourceResponse:
+) -> EventStream:
     """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, resumes where it broke."""
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= _LONGEST_NUMBER):
         raise InvalidInput("Last-Event-ID", "is not the number of an event")

@@ -1,6 +1,6 @@
 """Chat completions as OpenAI's clients read them: whole, and as chunks of a stream. Pure functions."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,7 @@ def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict
 
 async def chunks(
     asked: StartedTurn, events: TurnEvents, *, with_usage: bool, with_own: bool = False
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Yield the turn's events as chunks; only `with_own` events also the tools that the service runs itself."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""

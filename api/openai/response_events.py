@@ -4,7 +4,7 @@ A turn's event becomes a fixed run of events of a response, each numbered by the
 run: so a stream can be taken up again from any number, in any process.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,7 +123,7 @@ def event_before(sequence_number: int) -> int:
     return max(sequence_number // _RUN, 0)
 
 
-async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -1) -> AsyncIterator[bytes]:
+async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -1) -> AsyncGenerator[bytes, None]:
     """The turn's events as those of a response, behind the number `after`."""
     async with aclosing(events):
         async for batch in events:

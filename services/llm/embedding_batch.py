@@ -1,13 +1,14 @@
 """Embeds in one go what several turns ask for in the same moment."""
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 
 _MOMENT_S = 0.001
-_AT_ONCE = 8
-"""Texts after which the event loop goes on."""
+_AT_ONCE = 600
+"""Characters after which the event loop goes on."""
 
-Vectors = list[list[float]]
+Vector = list[float]
 
 
 class EmbeddingBatch:
@@ -16,31 +17,36 @@ class EmbeddingBatch:
     For one short text alone, reading them takes half of its time.
     """
 
-    def __init__(self, encode: Callable[[list[str]], Vectors]) -> None:
+    def __init__(self, encode: Callable[[list[str]], list[Vector]]) -> None:
         """Take what makes a vector of each text."""
         self._encode = encode
-        self._waiting: list[tuple[list[str], asyncio.Future[Vectors]]] = []
+        self._waiting: deque[tuple[str, asyncio.Future[Vector]]] = deque()
 
-    async def of(self, texts: list[str]) -> Vectors:
+    async def of(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text; raises what the encoder raises."""
         loop = asyncio.get_running_loop()
-        found: asyncio.Future[Vectors] = loop.create_future()
-        self._waiting.append((texts, found))
+        found: list[asyncio.Future[Vector]] = [loop.create_future() for _ in texts]
+        self._waiting.extend(zip(texts, found, strict=True))
         loop.call_later(_MOMENT_S, self._embed_waiting)
-        return await found
+        return await asyncio.gather(*found)
 
     def _embed_waiting(self) -> None:
-        taken: list[tuple[list[str], asyncio.Future[Vectors]]] = []
-        while self._waiting and sum(len(texts) for texts, _ in taken) < _AT_ONCE:
-            taken.append(self._waiting.pop(0))
-        wanted = [(texts, found) for texts, found in taken if not found.done()]  # not cancelled meanwhile
-        if not wanted:
+        taken: list[tuple[str, asyncio.Future[Vector]]] = []
+        characters = 0
+        while self._waiting and characters < _AT_ONCE:
+            text, found = self._waiting.popleft()
+            if not found.done():  # not cancelled meanwhile
+                taken.append((text, found))
+                characters += len(text)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._embed_waiting)
+        if not taken:
             return
         try:
-            vectors = iter(self._encode([text for texts, _ in wanted for text in texts]))
+            vectors = self._encode([text for text, _ in taken])
         except Exception as error:
-            for _, found in wanted:
+            for _, found in taken:
                 found.set_exception(error)
             return
-        for texts, found in wanted:
-            found.set_result([next(vectors) for _ in texts])
+        for (_, found), vector in zip(taken, vectors, strict=True):
+            found.set_result(vector)

@@ -34,8 +34,6 @@ _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
 _OF_TURNS = 128
 """Texts of a call up to which they come from turns and not from an import."""
-_SHORT = 500
-"""Characters of texts that the built-in encoder embeds at once."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
@@ -183,11 +181,11 @@ class Embedder:
         if self._builtin is not None:
             self._builtin.load()
 
-    def embed_now(self, texts: Sequence[str]) -> list[list[float]] | None:
-        """Return the vectors of short texts that are sought, in a millisecond or two; None if it takes waiting."""
-        if self._builtin is None or not self._builtin.loaded or sum(map(len, texts)) > _SHORT:
+    async def embed_soon(self, texts: Sequence[str]) -> list[list[float]] | None:
+        """Return vectors in some milliseconds; None where they take longer, from an endpoint for example."""
+        if self._together is None or self._builtin is None or not self._builtin.loaded:
             return None
-        return self._builtin.encode_again(list(texts))
+        return await self._together.of(texts)
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a text that is sought.
@@ -199,8 +197,8 @@ class Embedder:
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the vectors of texts that are sought; raises as `embed_query`."""
-        if self._together and self._builtin and self._builtin.loaded and sum(map(len, texts)) <= _SHORT:
-            return await self._together.of(list(texts))
+        if (soon := await self.embed_soon(texts)) is not None:
+            return soon
         return await self._embed_all([self._roles.query + text for text in texts], again=True)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:

@@ -70,7 +70,7 @@ class Memory:
             self.index,
             dimension=embedder.dimension,
             limit_bytes=settings.memory_working_set_mb * 2**20,
-            embed_now=embedder.embed_now,
+            embed_soon=embedder.embed_soon,
             lost=self.episodes.index_again,
         )
         self.indexing = EpisodeIndexSync(database, self.index, embedder, jobs, on_indexed=self.working_sets.learn)

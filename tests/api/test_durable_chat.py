@@ -15,7 +15,6 @@ from tests.support.service_process import Event, events_of
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
-SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.2)
 ENDLESS = Reply(["It ", "is ", "late"], gap_s=30)
 
 
@@ -42,20 +41,6 @@ async def _messages(client: httpx.AsyncClient) -> list[tuple[str, str]]:
     conversation = (await client.get("/api/v1/conversations")).json()["items"][0]["id"]
     found = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"]
     return [(item["role"], item["content"]) for item in found]
-
-
-async def test_a_retried_request_gets_the_same_turn_while_it_runs_and_after(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.script(SLOW)
-    key = {"Idempotency-Key": "a-key"}
-    first, second = await asyncio.gather(_stream(client, key), _stream(client, key))
-    third = await _stream(client, key)
-    assert first == second == third
-    answer = await client.post("/api/v1/chat", json=ASK, headers=key)
-    assert answer.json()["answer"] == "It is late now."
-    assert len(model_server.requests) == 1
-    assert await _messages(client) == [("user", "Hello"), ("assistant", "It is late now.")]
 
 
 async def test_a_key_with_another_message_is_refused(client: httpx.AsyncClient) -> None:

@@ -203,22 +203,6 @@ async def test_pins_of_turns_and_values_come_back_with_an_import(
     assert "no value c in a" in error["reason"]
 
 
-@pytest.mark.traced
-async def test_erased_and_imported_again_all_is_back(
-    client: httpx.AsyncClient, services: Services, here: dict[str, str]
-) -> None:
-    await _live(client, services, here, 4)
-    whole = await export(client, **here)
-    assert (await client.delete("/api/v1/users/u-1", headers=here)).status_code == 200
-    assert (await client.get("/api/v1/users/u-1/export", headers=here)).status_code == 404
-    answer = await send(client, whole.encode(), **here)
-    assert (answer["skipped"], answer["refused"]) == (0, 0)
-    assert await export(client, **here) == whole
-    found = await client.get("/api/v1/conversations", params={"session_id": "films"}, headers=here)
-    (films,) = found.json()["items"]
-    assert (films["expert"], films["title"]) == ("film-critic", "Hello")
-
-
 async def test_an_exchange_that_was_said_becomes_an_episode_again(
     client: httpx.AsyncClient, services: Services, here: dict[str, str]
 ) -> None:

@@ -11,7 +11,6 @@ from services.conversations.turn import OpenTurn
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
-from tests.conftest import UNHURRIED_MS
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
@@ -43,7 +42,7 @@ class TestByRecords:
     @pytest.fixture
     def settings(self) -> Settings:
         """Settings with the offline model."""
-        return load_settings(memory_recall_budget_ms=UNHURRIED_MS)
+        return load_settings()
 
     async def test_everything_is_listed_with_its_origin(
         self, client: httpx.AsyncClient, services: Services

@@ -174,18 +174,6 @@ async def test_forgetting_in_a_space_reaches_what_all_spaces_share_and_no_other_
         assert ("asthma" in shown) == knows, space
 
 
-async def test_what_is_forgotten_in_a_space_comes_back_everywhere_when_that_is_undone(
-    talk: Talk, client: httpx.AsyncClient
-) -> None:
-    await talk.tell("I have asthma.", None, "s-1")
-    await talk.tell("I have asthma.", "Novel", "s-2")
-    [change] = (await talk.tell("Please forget that I have asthma.", "Novel", "s-3"))["memory_changes"]
-    undone = await client.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
-    assert undone.status_code == 200, undone.text
-    for space in (None, "Novel"):
-        assert "asthma" in await talk.prompt("Which illness do I have?", space, f"s-q-{space}")
-
-
 async def test_a_correction_in_a_space_changes_nothing_outside_of_it(talk: Talk) -> None:
     await talk.tell("My flight is on Tuesday.", None, "s-1")
     await talk.tell("My flight is on Tuesday.", "holiday", "s-2")

@@ -10,7 +10,6 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.visits.visit import SUMMARISE_DAYS
-from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import import_lines, said
@@ -52,45 +51,6 @@ def _told(model_server: ModelServer) -> str:
     """What the newest prompt says about the days in question."""
     shown = [text for role, text in model_server.requests[-1].prompt if any(each in text for each in HEADINGS)]
     return shown[0] if shown else ""
-
-
-_PREPARED = (
-    ("前天我们聊了什么？", 2),
-    ("昨天咱们都说了些啥", 1),
-    ("三天前我跟你聊了什么？", 3),
-    ("大前天我們聊了什麼？", 3),
-    ("What did we talk about yesterday?", 1),
-    ("what did i tell you the day before yesterday", 2),
-    ("Can you remind me what we discussed 3 days ago?", 3),
-)
-
-
-async def test_a_prepared_day_is_told_with_one_call(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    for ago in range(1, 5):
-        facts = (f"第{ago}天我在学吉他曲子编号{ago}，是老师上星期才教给我的新曲子。", "每天晚上吃完饭练一个小时。")
-        await _tell(services, ago, *facts, "手指还有点疼，不过挺开心的。", session_id=f"s-{ago}")
-    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    model_server.default = lambda request: written(
-        next(f"摘要{ago}" for ago in range(1, 5) if f"编号{ago}" in str(request.prompt)), "吉他"
-    )
-    for ago in range(1, 5):
-        await services.daily.make(owner, _days_ago(ago).date(), "Asia/Shanghai")
-    for number, (message, days) in enumerate(_PREPARED):
-        model_server.reset()
-        model_server.script(Reply(["你", "学", "吉他。"]))
-
-        answer = await _ask(client, message, session=f"now-{number}", debug=True)
-
-        assert answer["answer"] == "你学吉他。"
-        assert len(model_server.requests) == 1
-        told = _told(model_server)
-        assert [f"摘要{ago}" in told for ago in range(1, 5)] == [ago == days for ago in range(1, 5)]
-        day = _days_ago(days).date()
-        assert (str(day) if message.isascii() else f"{day.year}年{day.month}月{day.day}日") in told
-        assert answer["context_report"]["tokens"]["days"] > 0
-        assert await statuses(services.database, SUMMARISE_DAYS) == []
 
 
 async def test_a_day_without_a_summary_is_told_in_the_users_words_and_summarised_behind_the_answer(

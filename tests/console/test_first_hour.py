@@ -65,6 +65,7 @@ ZH = Language(
 _WORDS = {
     "en": {
         "model": "Which model answers?", "other": "Other", "address": "Address", "key": "Key, if it needs one",
+        "field": "Model",
         "list": "List its models", "try": "Try it", "use": "Use it", "tell": "Tell something",
         "ask": "Ask in a new chat", "forget": "Make it forget", "why": "Why?", "wrong": "Wrong…",
         "right": "What is right", "save": "Save", "undo": "Undo", "archive": "Choose the archive…",
@@ -72,6 +73,7 @@ _WORDS = {
     },
     "zh": {
         "model": "由哪个模型回答？", "other": "其他", "address": "地址", "key": "密钥（如果需要）",
+        "field": "模型",
         "list": "列出模型", "try": "试一试", "use": "使用它", "tell": "告诉它一件事",
         "ask": "在新对话中问它", "forget": "让它忘记", "why": "为什么？", "wrong": "不对……",
         "right": "正确的内容", "save": "保存", "undo": "撤销", "archive": "选择导出文件…",
@@ -96,11 +98,17 @@ def _stand_in(language: Language, received: Received) -> Reply:
 
 async def _connect(page: Page, words: dict[str, str], base_url: str) -> None:
     form = page.get_by_role("form", name=words["model"])
+    address = form.get_by_label(words["address"])
+    await form.get_by_role("button", name="Ollama").click()
+    await expect(address).to_have_value("http://127.0.0.1:11434/v1")
     await form.get_by_role("button", name=words["other"]).click()
-    await form.get_by_label(words["address"]).fill(base_url)
+    await address.fill(base_url.removesuffix("/v1"))
+    await form.get_by_role("button", name=words["list"]).click()
+    await expect(form.get_by_role("alert")).to_contain_text("/v1")
+    await address.fill(base_url)
     await form.get_by_label(words["key"]).fill("k")
     await form.get_by_role("button", name=words["list"]).click()
-    await expect(form.get_by_role("status")).to_be_visible()
+    await expect(form.get_by_label(words["field"], exact=True)).to_have_value("scripted")
     await form.get_by_role("button", name=words["try"]).click()
     await expect(form.get_by_role("status")).to_contain_text("OK.")
     await form.get_by_role("button", name=words["use"], exact=True).click()
@@ -131,7 +139,9 @@ async def _remembers(seen: Watched, *texts: str) -> None:
     assert sorted(await lines.all_inner_texts()) == sorted(texts)
 
 
-@pytest.mark.parametrize("language", [EN, ZH], ids=["en", "zh"])
+@pytest.mark.parametrize(
+    "language", [pytest.param(EN, id="en"), pytest.param(ZH, id="zh", marks=pytest.mark.soak)]
+)
 async def test_the_first_hour_needs_no_manual(
     browser: Browser, unconnected: ServiceProcess, model_server: ModelServer, tmp_path: Path, language: Language
 ) -> None:
@@ -142,6 +152,9 @@ async def test_the_first_hour_needs_no_manual(
         await seen.open()
         await _connect(page, words, model_server.base_url)
         seen.expect_faults("ERR_", "503")  # while it starts again
+        shown = await (await page.request.get(f"{unconnected.url}/api/v1/model")).json()
+        assert (shown["source"], shown["model"], shown["restarts"]) == ("console", "scripted", True)
+        assert unconnected.text.count("Anamnesis is ready") == 2
 
         await _new_chat(seen, words["tell"])
         await _remembers(seen, language.dog, language.allergy)

@@ -48,6 +48,7 @@ class ServiceProcess:
             **{name: value for name, value in os.environ.items() if not name.startswith(("ANAMNESIS_", "COV"))},
             "ANAMNESIS_DATA_DIR": str(data_dir),
             "ANAMNESIS_PORT": str(port),
+            "ANAMNESIS_MEMORY_RECALL_BUDGET_MS": "5000",  # a busy machine must not decide what a prompt holds
             **{f"ANAMNESIS_{name.upper()}": value for name, value in variables.items()},
             **(environment or {}),
         }

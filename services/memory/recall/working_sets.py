@@ -129,7 +129,7 @@ class WorkingSets:
         limit_bytes: int,
         most_units: int = MOST_UNITS,
         most_waited_for: int = _MOST_WAITED_FOR,
-        embed_now: Callable[[Sequence[str]], Sequence[Sequence[float]] | None] | None = None,
+        embed_soon: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]] | None]] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
         """Begin empty.
@@ -140,12 +140,12 @@ class WorkingSets:
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
             most_waited_for: maximum units of a set that a turn waits for; larger ones are filled behind it.
-            embed_now: returns embeddings of short texts, or None if that takes waiting; without, what is not
+            embed_soon: returns embeddings in some milliseconds, or None if it takes longer; without, what is not
                 indexed yet is found by its words alone.
             lost: called with a tenant and a user whose part of the index is missing; returns whether so.
         """
         self._database = database
-        self._embed_now = embed_now
+        self._embed_soon = embed_soon
         self._indexed = IndexedUnits(index, lost)
         self._dimension = dimension
         self._limit_bytes = limit_bytes
@@ -276,7 +276,7 @@ class WorkingSets:
                 known: dict[UUID, Found] = {}
                 if len(rows) > _MANY:
                     known, _ = await self._indexed.read(scope, rows, all_of_them=False)
-                await take_in(entry.units, rows, known | self._waiting(rows))
+                await take_in(entry.units, rows, known | await self._waiting(rows))
                 entry.state = state
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
@@ -331,26 +331,24 @@ class WorkingSets:
                 return False
             units = WorkingSet(self._dimension)
             known, entry.away = await self._indexed.read(scope, rows, all_of_them=True)
-            await take_in(units, rows, known | self._waiting(rows), shared=False)
+            await take_in(units, rows, known | await self._waiting(rows), shared=False)
             entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
             WORKING_SETS_LOADED.inc()
             self._weigh(entry)
         return True
 
-    def _waiting(self, rows: Sequence[UnitRow]) -> dict[UUID, Found]:
+    async def _waiting(self, rows: Sequence[UnitRow]) -> dict[UUID, Found]:
         """Embed what users said last and is not indexed yet: most of it was sought a moment ago.
 
         Answers are found by their words until they are indexed, together and so at less cost.
         """
-        found: dict[UUID, Found] = {}
-        if self._embed_now is None:
-            return found
-        said = [row for row in rows if row.text and row.role == "user" and not row.indexed]
-        for row in said[-_EMBEDDED_AT_ONCE:]:
-            if vectors := self._embed_now([embedded_text(row.role, row.speaker, row.text or "")]):
-                found[row.unit_id] = ("", vectors[0])
-        return found
+        if self._embed_soon is None:
+            return {}
+        said = [row for row in rows if row.text and row.role == "user" and not row.indexed][-_EMBEDDED_AT_ONCE:]
+        texts = [embedded_text(row.role, row.speaker, row.text or "") for row in said]
+        vectors = await self._embed_soon(texts) if texts else None
+        return {row.unit_id: ("", vector) for row, vector in zip(said, vectors or [], strict=False)}
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
         # A short delay is harmless, and turns that end together are read together.

@@ -82,46 +82,11 @@ async def test_what_the_client_adds_is_shown_and_not_remembered(
     assert all("pirate" not in row[0] and "Twelve" not in row[0] for row in kept)
 
 
-async def test_users_of_a_gateway_are_kept_apart(sdk: Any, services: Services, model_server: ModelServer) -> None:
-    client = await _client(services, sdk, acts_for_headers=True)
-    for user, said in (("u-1", "My dog is called Bruno."), ("u-2", "What is my dog called?")):
-        headers = {"X-OpenWebUI-User-Id": user, "X-OpenWebUI-Chat-Id": "c"}
-        await client.chat.completions.create(
-            model="default", messages=[{"role": "user", "content": said}], extra_headers=headers
-        )
-    assert "Bruno" not in str(model_server.requests[-1].body)
-    plain = await _client(services, sdk)
-    with pytest.raises(openai.PermissionDeniedError, match="acts-for-headers"):
-        await plain.chat.completions.create(
-            model="default", messages=[{"role": "user", "content": "Hi"}], extra_headers=headers
-        )
-
-
-async def test_a_gateway_that_names_nobody_is_not_remembered(sdk: Any, services: Services) -> None:
-    client = await _client(services, sdk)
-    answer = await client.chat.completions.with_raw_response.create(
-        model="default", messages=[{"role": "user", "content": "My dog is called Bruno."}]
-    )
-    assert answer.headers["X-Anamnesis-Memory"].startswith("off")
-    assert await contents(services) == []
-
-
 @pytest.mark.traced
 async def test_without_a_key_the_refusal_has_the_same_form(sdk: Any) -> None:
     with pytest.raises(openai.AuthenticationError) as refused:
         await sdk.chat.completions.create(model="default", messages=[{"role": "user", "content": "Hi"}])
     assert refused.value.type == "authentication_error"
-
-
-async def test_a_temporary_chat_leaves_nothing(sdk: Any, services: Services) -> None:
-    client = await _client(services, sdk, default_user="u-1")
-    for chat in ("local:abc", "temporary:abc", "channel:abc"):
-        await client.chat.completions.create(
-            model="default",
-            messages=[{"role": "user", "content": "Hello"}],
-            extra_headers={"X-OpenWebUI-Chat-Id": chat},
-        )
-    assert await contents(services) == []
 
 
 async def test_two_models_in_one_chat_have_a_conversation_each(sdk: Any, services: Services, client: Any) -> None:

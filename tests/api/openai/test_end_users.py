@@ -72,7 +72,8 @@ def test_ids_are_read_from_headers_and_metadata() -> None:
     assert ids_of({}, {"session_id": "s"}).session == "s"
     assert ids_of({"X-OpenWebUI-Chat-Id": "c"}, {"session_id": "s"}).session == "c"
     assert ids_of({"X-Session-Id": "x", "X-OpenWebUI-Chat-Id": "c"}).session == "x"
-    assert ids_of({"X-OpenWebUI-Chat-Id": "local:1"}).passing
+    for chat in ("local:1", "temporary:1", "channel:1"):
+        assert ids_of({"X-OpenWebUI-Chat-Id": chat}).passing
     assert ids_of({"X-OpenWebUI-User-Message-Id": "m"}).parent is None
     assert ids_of({"X-OpenWebUI-User-Message-Id": "m", "X-OpenWebUI-User-Message-Parent-Id": ""}).parent == ""
     assert ids_of({"X-OpenWebUI-Message-Id": "a"}).idempotency_key == "a"

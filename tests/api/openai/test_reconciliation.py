@@ -60,13 +60,6 @@ async def test_an_answer_is_given_once_more_in_place_of_the_old_one(
     assert "Answer 2." not in str(model_server.requests[-1].body)
 
 
-async def test_the_first_answer_is_given_once_more(sdk: Any, services: Services) -> None:
-    chat = Chat(sdk, NAMED)
-    await chat.say("One")
-    await chat.regenerate()
-    assert await contents(services) == chat.pairs == [("user", "One"), ("assistant", "Answer 2.")]
-
-
 async def test_a_conversation_that_began_elsewhere_is_continued_by_its_name(
     sdk: Any, services: Services, url: str
 ) -> None:
@@ -192,17 +185,6 @@ async def test_a_message_that_failed_and_is_sent_again_counts_once(
     chat.back_to(2)
     await chat.say("Two")
     assert await contents(services) == chat.pairs
-
-
-async def test_the_same_request_at_the_same_time_is_one_turn(
-    sdk: Any, services: Services, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["Slowly."], delay_s=1.0))
-    first, second = Chat(sdk, NAMED), Chat(sdk, NAMED)
-    begun = asyncio.create_task(first.say("One"))
-    await asyncio.sleep(0.5)
-    await asyncio.gather(begun, second.say("One"))
-    assert first.pairs == second.pairs == await contents(services)
 
 
 async def test_requests_of_the_same_moment_store_one_turn_and_one_history(sdk: Any, services: Services) -> None:

@@ -77,32 +77,6 @@ async def test_a_proposal_names_the_messages_of_both_memories(services: Services
     ]
 
 
-async def test_an_accepted_one_takes_effect_and_can_be_undone_and_none_is_made_twice(services: Services) -> None:
-    owner = await someone(services)
-    berlin, lisbon = await write(services, owner, BERLIN, LISBON)
-    before = await everything(services, owner)
-    await _look(services)
-    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
-    proposals = services.memory.proposals
-    with pytest.raises(Conflict, match="nothing that could be undone"):
-        await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
-    assert await proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True) is None
-    assert await living(services, owner) == [LISBON]
-    superseded, *_ = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=5)
-    assert (superseded.type, superseded.field, superseded.trigger["proposal"]) == (
-        "episode_supersede", str(berlin), str(proposal.id),
-    )  # fmt: skip
-    (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
-    assert [each.id for each in accepted.memories] == [lisbon, berlin]
-    await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
-    assert await everything(services, owner) == before
-    assert [each.id for each in await proposals.list(DEFAULT_TENANT, "u-1", state="undone", limit=5)] == [
-        proposal.id
-    ]
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
-
-
 async def test_a_refused_one_is_not_made_again_but_new_pairs_are(services: Services) -> None:
     owner = await someone(services)
     await write(services, owner, BERLIN, LISBON)
