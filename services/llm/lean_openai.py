@@ -11,23 +11,24 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import openai
 import orjson
 import structlog
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_openai_bad_request
-from openai._types import RequestOptions
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from services.llm.message_form import OnText
+from services.llm.sending import Sender
 from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, AnswerStream
 from services.llm.streams.chat import ChatStream
 from services.llm.streams.frames import EventData
@@ -84,6 +85,26 @@ class LeanChatOpenAI(ChatOpenAI):
     has reached the model's own limit, without usage, which comes last."""
     think_styles: ThinkStyles = Field(default_factory=ThinkStyles, exclude=True)
     """How models write reasoning; shared by the models of one endpoint."""
+    _sender: Sender | None = PrivateAttr(default=None)
+
+    async def ainvoke(
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> AIMessage:
+        """Ask for the whole answer; without what callbacks cost where nobody listens."""
+        config = ensure_config(config)
+        listening = AsyncCallbackManager.configure(config.get("callbacks"), self.callbacks, self.verbose).handlers
+        if listening or "on_text" not in kwargs:
+            return await super().ainvoke(input, config, stop=stop, **kwargs)
+        result = await self._agenerate(self._convert_input(input).to_messages(), stop, **kwargs)
+        answer = result.generations[0].message
+        if not isinstance(answer, AIMessage):
+            raise TypeError("An answer is a message of the model.")
+        return answer
 
     async def _astream(
         self,
@@ -149,9 +170,12 @@ class LeanChatOpenAI(ChatOpenAI):
         options.pop("stream_usage", None)  # an option of the call, not of the request
         payload = self._get_request_payload(messages, stop=stop, **options)
         try:
-            async with await self._post(stream.path, payload) as sent:
-                async for piece in _read(sent.response, stream):
+            response = await self._post(stream.path, payload)
+            try:
+                async for piece in _read(response, stream):
                     yield piece
+            finally:
+                await response.aclose()
         except openai.BadRequestError as error:
             _handle_openai_bad_request(error)
         except openai.APIError as error:
@@ -179,31 +203,24 @@ class LeanChatOpenAI(ChatOpenAI):
                     sent.setdefault("reasoning_content", "")
         return payload
 
-    async def _post(self, path: str, payload: dict[str, Any]) -> openai.AsyncStream[object]:
-        """Send the request as it is.
-
-        The SDK's own methods validate every message of the prompt against its types: at 60 turns that took more
-        time than the rest of a turn."""
-        options: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
-        for name in ("extra_headers", "extra_query", "extra_body", "timeout"):
-            if (value := payload.pop(name, None)) is not None:
-                options[name] = value
-        body = {**payload, **options.pop("extra_body", {})}
-        options["headers"] |= options.pop("extra_headers", {})
-        if "extra_query" in options:
-            options["params"] = options.pop("extra_query")
-        client: openai.AsyncOpenAI = self.root_async_client
+    async def _post(self, path: str, payload: dict[str, Any]) -> httpx2.Response:
+        """Send the request as it is."""
+        headers = dict(payload.pop("extra_headers", None) or {})
+        query, timeout = payload.pop("extra_query", None), payload.pop("timeout", None)
+        extra = payload.pop("extra_body", None) or {}
+        body = {**payload, **extra}
         given = {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}
         content = await asyncio.to_thread(orjson.dumps, given) if _has_parts(given) else orjson.dumps(given)
         if len(content) > _PIECE_BYTES:
-            options["headers"]["Content-Length"] = str(len(content))
-        return await client.post(
+            headers["Content-Length"] = str(len(content))
+        if self._sender is None:
+            self._sender = Sender(self.root_async_client)
+        return await self._sender.post(
             path,
-            content=_in_pieces(content) if len(content) > _PIECE_BYTES else content,
-            options=cast(RequestOptions, options),
-            cast_to=object,
-            stream=True,
-            stream_cls=openai.AsyncStream[object],
+            _in_pieces(content) if len(content) > _PIECE_BYTES else content,
+            headers=headers,
+            query=query,
+            timeout=timeout,
         )
 
 
@@ -243,9 +260,11 @@ async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerat
             last = received is None
             arrived: list[str] = []
             for event in data.end() if received is None else data.feed(received):
-                pieces = _pieces_of(event, stream, last=last)
-                arrived += pieces
-                said = sum(len(piece) for piece in pieces if type(piece) is str)
+                said = 0
+                for piece in _pieces_of(event, stream, last=last):
+                    arrived.append(piece)
+                    if type(piece) is str:
+                        said += len(piece)
                 text_length += said
                 other_bytes += 0 if said else len(event)
                 if other_bytes > _MOST_OTHER_BYTES + _REPEATED_BYTES * text_length:

@@ -7,6 +7,7 @@ that documents answer from small talk with the same words.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -32,10 +33,10 @@ class Head:
     scale: float
     constant: float
 
-    def logit(self, vector: Sequence[float]) -> float:
+    def logit(self, vector: Sequence[float] | NDArray[np.float32]) -> float:
         """Return the logit for an embedding."""
         found = np.asarray(vector, dtype=np.float32)
-        cosine = float(found @ self.direction) / max(float(np.linalg.norm(found)), 1e-9)
+        cosine = float(found @ self.direction) / max(math.sqrt(found @ found), 1e-9)
         return self.scale * cosine + self.constant
 
 
@@ -58,7 +59,7 @@ class Heads:
         """Return embeddings of messages (rows) turned towards those of what bears on them, of length 1."""
         into, out = self.matching
         found: NDArray[np.float32] = vectors + vectors @ into.T @ out
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        found /= np.maximum(np.sqrt(np.einsum("ij,ij->i", found, found)), 1e-9)[:, np.newaxis]
         return found
 
     @classmethod

@@ -10,7 +10,7 @@ from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
 from services.text.sentences import SEMICOLONS, sentences
 from services.text.speech import asks_for_work
-from services.text.tokenizer import embedded_text, indexed_text, informative_terms, simplified_text
+from services.text.tokenizer import embedded_text, indexed_text, informative_terms, is_informative, simplified_text
 
 _RECENT_MESSAGES = 5
 _LONGEST, _END = 2_000, 500
@@ -97,7 +97,8 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         embedded_text(each.role, each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]
     ]
     share = _context_share(said, question=question) if recent else 0.0
-    parts = [part for each in sentences(said, SEMICOLONS) if informative_terms(part := each.text.strip())]
+    every = sentences(said, SEMICOLONS)
+    parts = [part for each in every if is_informative(part := each.text.strip())] if len(every) > 1 else []
     return Query(
         text=indexed_text(speaker, said),
         recent=tuple(each for each in last if each) if share else (),

@@ -21,6 +21,7 @@ from services.search.sequences import Places
 from services.text.tokenizer import terms
 
 Values = NDArray[np.float64]
+Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 CANDIDATES = 100
@@ -139,7 +140,7 @@ class Scored:
 
 def score(
     query: Query,
-    vectors: Sequence[Sequence[float]],
+    vectors: Sequence[Sequence[float]] | Vectors,
     units: Searched,
     mask: Mask,
     heads: Heads | None = None,
@@ -155,43 +156,49 @@ def score(
     """
     asked = terms(query.text)
     known = units.overview()
+    vectors = np.asarray(vectors, dtype=np.float32)
     words, full = _by_words(query, asked, units, mask)
-    cosines, average, spread, likeness = _by_meaning(query, vectors, units, mask, heads)
-    answers = _answers(known, words / full * _FULL_MATCH, (cosines - average) / spread / _SPREAD)
+    near = _by_meaning(query, vectors, units, mask, heads)
+    cosines, average = near.cosines, near.average
+    answers = _answers(known, words / full * _FULL_MATCH, near)
     if query.asks:  # what only asks the same matches best of all, and answers nothing
         words = np.where(known.states_nothing, _ECHO * words, words)
         cosines = np.where(known.states_nothing, average + _ECHO * (cosines - average), cosines)
     relative = _relative(words)
-    meaning = np.where(mask & ~np.isnan(cosines), cosines, average)
-    total = 0.5 * relative + 0.5 * _relative(meaning.clip(min=0)) * bool(vectors)
+    meaning = np.where(near.known, cosines, average)
+    total = 0.5 * relative
+    if len(vectors):
+        total += 0.5 * _relative(meaning.clip(min=0))
+    total[~mask] = -1.0
     with_none = np.append(relative, 0.0)
     before, after = with_none[known.previous], with_none[known.following]
-    choice = choice_in(vectors, heads)
-    around = _AROUND * (before + after) * known.coherence
-    places = _best(np.where(mask, total + around + answers, -1.0), CANDIDATES)
+    chosen = total + _AROUND * known.coherence * (before + after) + answers
+    chosen[~mask] = -1.0
+    places = _best(chosen, CANDIDATES)
     places = places[mask[places]]
-    total = np.where(mask, total, -1.0)
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
     seeds = [seed for seed in _best(total, _SEEDS).tolist() if mask[seed]]
-    shared = units.by_rare_terms(seeds, asked, mask).max(axis=0, initial=0.0)
+    choice = choice_in(vectors, heads)
+    columns = {
+        "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
+        "meaning": (meaning[places] - average) / near.spread / _SPREAD,
+        "likeness": near.likeness(places),
+        "association": units.by_rare_terms(seeds, asked, mask).max(axis=0, initial=0.0)[places],
+        "words_before": before[places] * known.coherence,
+        "words_after": after[places] * known.coherence,
+        "visit": of_visit[known.visit[places]] * known.coherence,
+        "answers": answers[places],
+        "by_assistant": known.by_assistant[places] & (not query.of_assistant),
+        "asks": known.asks[places] * (1 - choice),
+        "length": np.minimum(np.log1p(known.lengths[places]) / _LONG, 1.0) * known.coherence,
+        "written": known.written[places],
+    }
     features = np.empty((len(places), len(FEATURES)))
-    features.T[:] = (
-        np.minimum(words[places] / full * _FULL_MATCH, 1.0),
-        (meaning[places] - average) / spread / _SPREAD,
-        likeness[places],
-        shared[places],
-        before[places] * known.coherence,
-        after[places] * known.coherence,
-        of_visit[known.visit[places]] * known.coherence,
-        answers[places],
-        known.by_assistant[places] & (not query.of_assistant),
-        known.asks[places] * (1 - choice),
-        np.minimum(np.log1p(known.lengths[places]) / _LONG, 1.0) * known.coherence,
-        known.written[places],
-    )
+    for at, name in enumerate(FEATURES):
+        features[:, at] = columns[name]
     found = int(mask.sum())
-    scores, probability = weighed(query, features, found, choice=choice, with_meaning=bool(vectors))
+    scores, probability = weighed(query, features, found, choice=choice, with_meaning=len(vectors) > 0)
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
@@ -260,17 +267,18 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
     return words, full
 
 
-def _answers(known: Overview, words: Values, meaning: Values) -> Values:
+def _answers(known: Overview, words: Values, near: "_Near") -> Values:
     """For answers of the assistant, how well the question matches, by its words and its meaning."""
     found = np.zeros(len(words))
     asked = known.previous[known.answering]
-    found[known.answering] = (np.minimum(words[asked], 1.0) + np.nan_to_num(meaning[asked]).clip(0)) / 2
+    meaning = np.fmax((near.cosines[asked] - near.average) / near.spread / _SPREAD, 0.0)  # 0 where there is none
+    found[known.answering] = (np.minimum(words[asked], 1.0) + meaning) / 2
     return found
 
 
-def choice_in(vectors: Sequence[Sequence[float]], heads: Heads | None) -> float:
+def choice_in(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -> float:
     """Return the probability that a message with these embeddings leaves a choice; 0 if nothing tells."""
-    return 1 / (1 + math.exp(-heads.leaves_choice.logit(vectors[0]))) if heads and vectors else 0.0
+    return 1 / (1 + math.exp(-heads.leaves_choice.logit(vectors[0]))) if heads and len(vectors) else 0.0
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:
@@ -280,44 +288,63 @@ def _top(words: Values, full: float, more: Values, fuller: float) -> float:
     return max(float(words.max()) / full, float(more.max()) / fuller)
 
 
-def _by_meaning(
-    query: Query, vectors: Sequence[Sequence[float]], units: Searched, mask: Mask, heads: Heads | None
-) -> tuple[Values, float, float, Values]:
-    """The cosines with what the message or its best part is turned to, their average and spread, and how much
-    each unit is like the message itself. All in one pass over the units' embeddings.
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """How units lie to what the message or its best part is turned to, and to the message itself.
+
+    Attributes:
+        cosines: The highest of each; NaN where it has no embedding.
+        known: Which of the units that are looked at have one.
+        average: Of the cosines.
+        spread: Of the cosines.
+        to_message: The cosine of each with the message.
+        usual: Average and spread of these.
     """
-    if not vectors:
-        return np.full(len(mask), np.nan), 0.0, 1.0, np.zeros(len(mask))
+
+    cosines: Values
+    known: Mask
+    average: float
+    spread: float
+    to_message: Values
+    usual: tuple[float, float]
+
+    def likeness(self, places: Places) -> Values:
+        """Return how far the cosines of some units with the message are above the average."""
+        average, spread = self.usual
+        return np.where(self.known[places], (self.to_message[places] - average) / spread / _SPREAD, 0.0)
+
+
+def _by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, heads: Heads | None) -> _Near:
+    """Compare all units in one pass over their embeddings."""
+    if not len(vectors):
+        nothing = np.full(len(mask), np.nan)
+        return _Near(nothing, np.zeros(len(mask), dtype=np.bool_), 0.0, 1.0, nothing, (0.0, 1.0))
     every = sought(query, vectors)
-    found = units.by_meaning(np.vstack([heads.turned(every) if heads else every, every[:1]]))
-    average, spread = _usual(found[0], mask)
-    mean, deviation = _usual(found[-1], mask)
-    likeness = np.nan_to_num((found[-1] - mean) / deviation / _SPREAD)
-    return found[:-1].max(axis=0), average, spread, likeness
+    found = units.by_meaning(np.concatenate([heads.turned(every) if heads else every, every[:1]]))
+    known = mask & ~np.isnan(found[0])
+    # A user with few units is supposed to have more that are about other things.
+    both = found[[0, -1]][:, known]
+    size = both.shape[1] + _OTHERS
+    averages = (both.sum(axis=1) + _OTHERS * _USUAL) / size
+    squares = ((both - averages[:, np.newaxis]) ** 2).sum(axis=1) + _OTHERS * _USUAL_SPREAD**2
+    (average, usual), (spread, deviation) = averages.tolist(), ((squares / size) ** 0.5).tolist()
+    return _Near(found[:-1].max(axis=0), known, average, spread, found[-1], (usual, deviation))
 
 
-def _usual(cosines: Values, mask: Mask) -> tuple[float, float]:
-    """Their average and spread. A user with few units is supposed to have more that are about other things."""
-    own = cosines[mask & ~np.isnan(cosines)]
-    size = len(own) + _OTHERS
-    average = (float(own.sum()) + _OTHERS * _USUAL) / size
-    squares = float(((own - average) ** 2).sum()) + _OTHERS * _USUAL_SPREAD**2
-    return average, (squares / size) ** 0.5
-
-
-def sought(query: Query, vectors: Sequence[Sequence[float]]) -> NDArray[np.float32]:
+def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
     """Return what units are compared with: the message with the talk before it, and its parts, of length 1."""
-    every = _of_length_1(np.array(vectors, dtype=np.float32))
+    every = _of_length_1(np.asarray(vectors, dtype=np.float32))
     if not query.recent:
         return every
     said = 1 + len(query.recent)
     before = _of_length_1(every[1:said].mean(axis=0, keepdims=True))
     blended = (1 - query.context_share) * every[:1] + query.context_share * before
-    return np.vstack([_of_length_1(blended), every[said:]])
+    return np.concatenate([_of_length_1(blended), every[said:]])
 
 
-def _of_length_1(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+def _of_length_1(rows: Vectors) -> Vectors:
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    found: Vectors = rows / np.maximum(lengths, 1e-9)[:, np.newaxis]
     return found
 
 

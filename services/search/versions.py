@@ -10,7 +10,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import cache
 
 from services.search.hits import Unit
 from services.text.caches import text_cache
@@ -33,28 +32,24 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
         units: the best of a ranking.
         asked: the terms of the question.
     """
-    written = [() if unit.by_assistant else _tokens(unit.text) for unit in units]
     wanted = frozenset(asked)
-    begins: defaultdict[str, set[int]] = defaultdict(set)
-    ends: defaultdict[str, set[int]] = defaultdict(set)
-    for place, tokens in enumerate(written):
-        if tokens:
-            begins[tokens[0]].add(place)
-            ends[tokens[-1]].add(place)
-
-    @cache
-    def bears_on_it(place: int) -> bool:
-        return not wanted.isdisjoint(terms(units[place].text))
-
+    written: dict[int, tuple[str, ...]] = {}
+    alike: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
+    for place, unit in enumerate(units):
+        if not unit.by_assistant and (tokens := _tokens(unit.text)):
+            written[place] = tokens
+            alike[True, tokens[0]].append(place)
+            alike[False, tokens[-1]].append(place)
     newest: dict[int, int] = {}
-    for place, tokens in enumerate(written):
+    for place, tokens in written.items():
         versions = [
             other
-            for other in (begins[tokens[0]] | ends[tokens[-1]] if tokens else ())
+            for other in {*alike[True, tokens[0]], *alike[False, tokens[-1]]}
             if units[other].created_at > units[place].created_at
             and _differ_in_one_place(tokens, written[other], wanted)
-            and bears_on_it(place)  # last: most differ anyway, and terms take longest
-            and bears_on_it(other)
+            # Last: most differ anyway, and terms take longest.
+            and not wanted.isdisjoint(terms(units[place].text))
+            and not wanted.isdisjoint(terms(units[other].text))
         ]
         if versions:
             newest[place] = max(versions, key=lambda at: _when(units[at]))
@@ -75,6 +70,8 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 
 def _differ_in_one_place(one: Sequence[str], other: Sequence[str], asked: frozenset[str]) -> bool:
+    if one == other:
+        return False
     shortest = min(len(one), len(other))
     begins = ends = 0
     while begins < shortest and one[begins] == other[begins]:

@@ -36,8 +36,8 @@ def folded(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    words = (word.strip(_MARKS) for word in unicodedata.normalize("NFKC", text).casefold().split())
-    return _BESIDE_CHINESE.sub("", " ".join(word for word in words if word))
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _BESIDE_CHINESE.sub("", " ".join([word for each in folded.split() if (word := each.strip(_MARKS))]))
 
 
 _kept = text_cache(_KEPT)(_folded)

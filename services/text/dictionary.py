@@ -100,15 +100,16 @@ class Dictionary:
         if len(start) < _PAIR:
             place = self._lines.find(f"\n{start} ".encode(), begin - 1, end)
             return {start: _entry_of(self._line_at(place + 1)) if place >= 0 else _BEGINNING}
-        found: dict[str, Entry] = {}
         key = start.encode()
-        place = self._lines.find(b"\n" + key, begin - 1, end) + 1
-        while place and (line := self._line_at(place)).startswith(key):
-            word = line.decode().partition(" ")[0]
+        place = stop = self._lines.find(b"\n" + key, begin - 1, end) + 1
+        while stop and self._lines[stop : stop + len(key)] == key:
+            stop = self._lines.find(b"\n", stop) + 1
+        found: dict[str, Entry] = {}
+        for line in self._lines[place : stop or len(self._lines)].decode().splitlines() if place else ():
+            word, frequency, kind = line.split()
             for length in range(_PAIR, len(word)):
                 found.setdefault(word[:length], _BEGINNING)
-            found[word] = _entry_of(line)
-            place += len(line) + 1
+            found[word] = Entry(int(frequency), kind)
         return found or _NOTHING
 
     def _find_block(self, first: str) -> tuple[int, int]:

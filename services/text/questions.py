@@ -7,6 +7,8 @@ from services.text.cue_words import ASKS, PLEASANTRIES, REFERS_BACK
 from services.text.language import Language, language_of
 from services.text.tokenizer import simplified
 
+_RUN = re.compile(r"[^\W_]+")
+_ENGLISH = re.compile(r"(?:[^\W_]|')+")
 _LONGEST_PLEASANTRY = 4
 _LONGEST_SMALL_TALK = 200
 """Characters beyond which a message is no small talk, whatever it repeats."""
@@ -129,13 +131,11 @@ def has_cue(message: str, cues: frozenset[str], language: Language) -> bool:
 def english_words(message: str) -> tuple[str, ...]:
     """The words of an English message in lower case, contractions whole."""
     # A turn asks several things of its message, one after the other.
-    folded = message.lower().replace("’", "'")
-    words = "".join(c if c.isalnum() or c == "'" else " " for c in folded).split()
-    return tuple(part.strip("'") for part in words)
+    return tuple([part.strip("'") for part in _ENGLISH.findall(message.lower().replace("’", "'"))])
 
 
 def _runs(message: str) -> list[str]:
-    return "".join(c if c.isalnum() else " " for c in message).lower().split()
+    return [run.lower() for run in _RUN.findall(message)]
 
 
 def _is_all_pleasantries(run: str) -> bool:

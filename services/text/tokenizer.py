@@ -8,9 +8,10 @@ import re
 import threading
 import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import add
 from typing import NamedTuple
 
 from services.text.caches import text_cache
@@ -47,6 +48,7 @@ _STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STO
 _OF_AN_ANSWER = 240
 """Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its
 subject stands there, and the encoder's time grows with the text."""
+_NONE: frozenset[str] = frozenset()
 _LONGEST_TERM = 64
 _LONGEST_RUN = 64
 _SHORT = 500
@@ -123,13 +125,37 @@ def informative_terms(text: str) -> frozenset[str]:
     General words are left out, and of Chinese the pairs that are no words: they exist for finding, and
     most of them straddle two words.
     """
-    found: set[str] = set()
+    return frozenset(_informative(text))
+
+
+def is_informative(text: str) -> bool:
+    """Whether a text has such a term."""
+    return any(_informative(text))
+
+
+def _informative(text: str) -> Iterator[str]:
     for run in _runs(text):
         if _CHINESE.match(run) and len(run) > 1:
-            found.update(word for word in _segment(run) if len(word) > 1 and not _is_stop(word))
+            found: Iterable[str] = [word for word in _segment(run) if len(word) > 1 and not _is_stop(word)]
         else:
-            found.update(_chinese(run) if _CHINESE.match(run) else _other(run))
-    return frozenset(term for term in found if not is_weak(term))
+            found = _chinese(run) if _CHINESE.match(run) else _other(run)
+        yield from (term for term in found if not is_weak(term))
+
+
+def shared_terms(texts: Iterable[str], asked: Collection[str]) -> list[int]:
+    """Return how many of some terms each text has."""
+    wanted = frozenset(asked)
+    long = [term for term in wanted if len(term) > _PAIR and _CHINESE.match(term)]
+    return [len(_NONE.union(*(_shared(run, wanted, long) for run in _runs(text)))) for text in texts]
+
+
+def _shared(run: str, wanted: frozenset[str], long: Sequence[str]) -> frozenset[str]:
+    if not _CHINESE.match(run):
+        return wanted.intersection(_other(run))
+    if any(term in run for term in long):
+        return wanted.intersection(_chinese(run))
+    # Shorter terms are found without cutting the run into words.
+    return wanted.intersection([*run, *map(add, run, run[1:])])
 
 
 def _runs(text: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The job queue in a hurry, and as its own process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -52,6 +52,20 @@ asyncio.run(main())
 def worker_process(database_url: str, *, job_s: float) -> ForkedProcess:
     """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`."""
     return ForkedProcess("-c", _WORKER, database_url, str(job_s), merged=True)
+
+
+@contextmanager
+def running_worker(code: str, *arguments: str) -> Iterator[ForkedProcess]:
+    """A worker of the test's own, from when it prints `ready`; it is killed at the end."""
+    process = ForkedProcess("-c", code, *arguments, merged=True)
+    try:
+        wait_for_line(process, "ready")
+        yield process
+    finally:
+        process.kill()
+        process.wait(60)
+        if process.stdout:
+            process.stdout.close()
 
 
 def wait_for_line(process: ForkedProcess, beginning: str) -> None:

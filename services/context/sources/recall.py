@@ -17,7 +17,7 @@ from services.search.queries import Utterance
 from services.search.selection import Recalled, select
 from services.text.language import Language, language_of
 from services.text.sentences import sentences
-from services.text.tokenizer import terms
+from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import RecalledEpisode, RecallLimits, TimeReference
 from state.section import Item, Section
@@ -156,10 +156,10 @@ class RecallSource(Source[RecallResult]):
         best = found.ranking.results[:_DEPTH]
         excluded = _excluded(best, found.units, not_here, not_now) if not_here or not_now else {}
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
-        asked = set(terms(found.query.text))
+        asked = terms(found.query.text)
         floor = found.floor
         short = [
-            ranked._replace(unit=ranked.unit._replace(text=excerpt(ranked.unit.text, asked, tokens)))
+            _shortened(ranked, asked, tokens)
             if ranked.likelihood >= floor.likelihood or floor.admits_by_time(ranked)
             else ranked  # it will not be shown
             for ranked in usable
@@ -201,7 +201,7 @@ def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int
     if tokens.count(text) <= most:
         return text
     pieces = [sentence.text for sentence in sentences(text)]
-    shares = [len(set(terms(sentence)) & set(asked)) for sentence in pieces]
+    shares = shared_terms(pieces, asked)
     first = last = shares.index(max(shares))
     while True:
         wider = [place for place in (first - 1, last + 1) if 0 <= place < len(pieces)]
@@ -214,6 +214,11 @@ def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int
     while tokens.count(cut) > most:
         cut = cut[: int(len(cut) * 0.8)]
     return f"{'…' if first else ''}{cut}{'…' if last + 1 < len(pieces) or cut not in text[-len(cut) :] else ''}"
+
+
+def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -> Ranked:
+    text = excerpt(ranked.unit.text, asked, tokens)
+    return ranked if text is ranked.unit.text else ranked._replace(unit=ranked.unit._replace(text=text))
 
 
 def _shown(

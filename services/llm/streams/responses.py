@@ -16,6 +16,7 @@ _ENDS: Mapping[str, str] = {
     "response.done": "completed",
     "response.incomplete": "incomplete",
 }
+_TEXT_DELTA = "response.output_text.delta"
 _REASONING_DELTAS = frozenset(
     {
         "response.reasoning_summary_text.delta",
@@ -41,6 +42,8 @@ class ResponsesStream(AnswerStream):
 
     def read(self, event: dict[str, Any]) -> Sequence[str]:
         kind = event.get("type")
+        if kind == _TEXT_DELTA:  # nearly every event
+            return self._say(_delta(event))
         if not isinstance(kind, str):
             refuse_fault(event)
             if event and event.get("object") != "response" and "output" not in event:
@@ -50,8 +53,6 @@ class ResponsesStream(AnswerStream):
             body = event.get("response") if isinstance(event.get("response"), Mapping) else event
             raise AnswerFailed((body or {}).get("error") or event.get("error") or dict(event))
         match kind:
-            case "response.output_text.delta":
-                return self._say(_delta(event))
             case "response.refusal.delta":
                 return self._decline(_delta(event))
             case "response.output_item.added" | "response.output_item.done":
@@ -169,6 +170,8 @@ class ResponsesStream(AnswerStream):
 
 def _delta(event: Mapping[str, Any]) -> str:
     delta = event.get("delta")
+    if isinstance(delta, str):
+        return delta
     if isinstance(delta, Mapping):
         delta = delta.get("text")
     if delta is None:

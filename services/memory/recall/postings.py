@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.recall.growable_array import GrowableRows
-from services.search.sequences import Places, boundaries, stretches
+from services.search.sequences import Places, boundaries
 
 _LEAST_BEHIND, _SHARE_BEHIND = 64, 0.1
 """Units that may be scanned term by term before the postings are rebuilt: in number, or as a share."""
@@ -42,11 +42,13 @@ class Postings:
         behind = len(rows) - self._size
         if behind > max(_LEAST_BEHIND, _SHARE_BEHIND * self._size):
             self.make(rows, counts, terms)
-        known = (numbers < len(self._begins) - 1).nonzero()[0]
-        begins = self._begins[numbers[known]]
-        lengths = self._begins[numbers[known] + 1] - begins
-        taken = stretches(begins, lengths)
-        places, at, found = self._places[taken], np.repeat(known, lengths), self._counts[taken]
+        if (more := terms + 1 - len(self._begins)) > 0:  # terms of the newest units alone
+            self._begins = np.append(self._begins, np.full(more, self._begins[-1]))
+        begins = self._begins[numbers]
+        lengths = self._begins[numbers + 1] - begins
+        at = np.repeat(np.arange(len(numbers)), lengths)
+        taken = np.arange(len(at)) + (begins - np.cumsum(lengths) + lengths)[at]
+        places, found = self._places[taken], self._counts[taken]
         if self._size < len(rows):
             bounds = rows.bounds[self._size :]
             index = np.full(terms, -1, dtype=np.intp)

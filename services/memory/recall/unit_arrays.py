@@ -31,7 +31,7 @@ _BYTES_OF_A_TERM = 130
 """Approximate bytes of a term in the vocabulary: the string, the number and the table entry."""
 _LEAST_GONE, _SHARE_GONE = 64, 0.2
 """Removed units that trigger compaction: in number, and as a share."""
-BLOCK = 2_048
+BLOCK = 256
 """Embeddings converted to floats at once, so that they stay in the CPU cache."""
 
 

@@ -1,5 +1,6 @@
 """All memories of one user with one expert as arrays, as ranking searches them."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -72,7 +73,7 @@ class WorkingSet(UnitArrays):
             unknown.append(len(counted) - len(rows[-1]))
         scores, possible = self._matches(rows, mask)
         size = self.overview().size
-        possible += np.array(unknown) * np.log(1 + (size + 0.5) / 0.5) / 2
+        possible += np.array(unknown) * math.log(1 + (size + 0.5) / 0.5) / 2
         return scores, np.maximum(possible * (BM25_K1 + 1), 1e-6)
 
     def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], mask: Mask) -> Values:
@@ -87,11 +88,10 @@ class WorkingSet(UnitArrays):
         passed = {self._vocabulary.get(term) for term in without}
         rows: list[dict[int, int]] = []
         for seed in seeds:
-            numbers = np.sort(self._terms.row(seed))
-            held = self._held.values[numbers]
-            few = ((held > 1) & (held <= most)).nonzero()[0]
-            rarest = numbers[few[np.argsort(held[few], kind="stable")]][:_MOST_RARE].tolist()
-            rows.append({number: 1 for number in rarest if number not in passed})
+            numbers = self._terms.row(seed)
+            held = zip(self._held.values[numbers].tolist(), numbers.tolist(), strict=True)
+            few = sorted([(count, number) for count, number in held if 1 < count <= most])[:_MOST_RARE]
+            rows.append({number: 1 for _, number in few if number not in passed})
         scores, possible = self._matches(rows, mask)
         scores /= np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]
         scores[np.arange(len(rows)), seeds] = 0.0
@@ -100,19 +100,20 @@ class WorkingSet(UnitArrays):
     def _matches(self, rows: Sequence[Mapping[int, int]], mask: Mask) -> tuple[Values, Values]:
         """Score units (columns) for rows of terms, with how often each is asked for; and weigh the rows."""
         index: dict[int, int] = {}
-        weights = np.zeros((len(rows), sum(map(len, rows))))
-        for row, asked in enumerate(rows):
-            for number, count in asked.items():
-                weights[row, index.setdefault(number, len(index))] = min(count, 2)
+        columns = [index.setdefault(number, len(index)) for row in rows for number in row]
+        weights = np.zeros((len(rows), len(index)))
+        weights[np.arange(len(rows)).repeat([len(row) for row in rows]), columns] = [
+            min(count, 2) for row in rows for count in row.values()
+        ]
         numbers = np.fromiter(index, dtype=np.intp, count=len(index))
         held, size = self._held.values[numbers], self.overview().size
-        weights = weights[:, : len(index)] * np.log(1 + (size - held + 0.5) / (held + 0.5))
+        weights *= np.log(1 + (size - held + 0.5) / (held + 0.5))
         scores = np.zeros((len(rows), len(mask)))
         if index:
             places, at, counts = self._postings.of(numbers, self._terms, self._counts.values, len(self._names))
             matched = counts * (BM25_K1 + 1) / (counts + self._dampening[places])
-            for row, weight in enumerate(weights):
-                scores[row] = np.bincount(places, weight[at] * matched, minlength=len(mask))
+            for score, weight in zip(scores, weights, strict=True):
+                score[:] = np.bincount(places, weight[at] * matched, minlength=len(mask))
             scores *= mask
         return scores, weights.sum(axis=1)
 
@@ -121,7 +122,7 @@ class WorkingSet(UnitArrays):
         found = np.empty((len(vectors), len(self._columns)), dtype=np.float32)
         for begin in range(0, len(self._columns), BLOCK):
             part = slice(begin, begin + BLOCK)
-            found[:, part] = vectors @ self._vectors.values[part].astype(np.float32).T
+            found[:, part] = (self._vectors.values[part].astype(np.float32) @ vectors.T).T
         found *= self._scales.values
         if not (embedded := self._column("embedded")).all():
             found[:, ~embedded] = np.nan
@@ -158,7 +159,7 @@ class WorkingSet(UnitArrays):
             answering=answering,
             visit=visit,
             visits=int(visit.max()) + 1 if size else 0,
-            coherence=self._coherence(said[same], said[same + 1]),
+            coherence=self._coherence(said, same),
             lengths=lengths,
             by_assistant=by_assistant,
             asks=asks,
@@ -185,15 +186,19 @@ class WorkingSet(UnitArrays):
         )
         return found
 
-    def _coherence(self, ones: Places, others: Places) -> float:
-        """How much more alike neighbours are than other pairs, by the newest of them."""
-        both = self._column("embedded")[ones] & self._column("embedded")[others]
-        ones, others = ones[both][-_PAIRS:], others[both][-_PAIRS:]
-        if not len(ones):
+    def _coherence(self, said: Places, pairs: Places) -> float:
+        """How much more alike neighbours are than others, by the newest: the pairs begin at places in `said`."""
+        embedded = self._column("embedded")[said]
+        pairs = pairs[embedded[pairs] & embedded[pairs + 1]][-_PAIRS:]
+        if not len(pairs):
             return 0.0
-        one, other = self.embeddings(ones), self.embeddings(others)
-        beside = float(np.einsum("ij,ij->i", one, other).mean())
+        rows, at, count = said[pairs[0] : pairs[-1] + 2], pairs - pairs[0], len(pairs)
+        vectors, scales = self._vectors.values[rows].astype(np.float32), self._scales.values[rows]
+        beside = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) * scales[:-1] * scales[1:]
         # The mean product of any two of them, without those with themselves.
-        total = one.sum(axis=0)
-        apart = (float(total @ total) - len(one)) / max(len(one) * (len(one) - 1), 1)
-        return float(np.clip((beside - apart) / _COHERENT_AT, 0, 1)) * len(ones) / (len(ones) + _LEAST_PAIRS)
+        weights = np.zeros_like(scales)
+        weights[at] = scales[at]
+        total = weights @ vectors
+        apart = (float(total @ total) - count) / max(count * (count - 1), 1)
+        coherence = min(max((float(beside[at].mean()) - apart) / _COHERENT_AT, 0.0), 1.0)
+        return coherence * count / (count + _LEAST_PAIRS)

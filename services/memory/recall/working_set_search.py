@@ -1,6 +1,7 @@
 """Search in a working set; only the best units are read from PostgreSQL."""
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -72,22 +73,19 @@ def ranked(
     scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit], sought: SearchRequest
 ) -> SearchResult:
     """Return the units that are still there, best first, of several versions of a fact the newest."""
-    cosines = np.nan_to_num(scored.cosines, nan=-1.0)
-    by_words, by_meaning = _places_in(scored.words).tolist(), _places_in(cosines).tolist()
-    scores, likelihoods = scored.scores.tolist(), scored.probability.tolist()
-    matches, alike = scored.words.tolist(), cosines.tolist()
+    scores, likelihoods, matches = scored.scores.tolist(), scored.probability.tolist(), scored.words.tolist()
+    cosines = [None if math.isnan(cosine) else cosine for cosine in scored.cosines.tolist()]
+    by_words, by_meaning = _ranks(matches), _ranks([-1.0 if cosine is None else cosine for cosine in cosines])
     results: list[Ranked] = []
     for at, each in enumerate(wanted):
         unit = stored.get(each.unit_id)
         if unit is None:
             continue
         ranks = {"words": by_words[at]} if matches[at] > 0 else {}
-        if alike[at] > -1:
+        if (cosine := cosines[at]) is not None:
             ranks["meaning"] = by_meaning[at]
-        cosine = alike[at] if alike[at] > -1 else None
-        results.append(
-            Ranked(_unit(unit, each), len(results) + 1, scores[at], likelihoods[at], matches[at], cosine, ranks)
-        )
+        place = len(results) + 1
+        results.append(Ranked(_unit(unit, each), place, scores[at], likelihoods[at], matches[at], cosine, ranks))
     # Where a time is asked for, what was said then holds.
     ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
     return SearchResult(Ranking(ordered, scored.found), stored)
@@ -107,9 +105,10 @@ def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
     )
 
 
-def _places_in(values: Values) -> Places:
-    found = np.empty(len(values), dtype=np.intp)
-    found[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
+def _ranks(values: Sequence[float]) -> list[int]:
+    found = [0] * len(values)
+    for rank, at in enumerate(sorted(range(len(values)), key=values.__getitem__, reverse=True), start=1):
+        found[at] = rank
     return found
 
 

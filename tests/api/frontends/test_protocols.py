@@ -125,7 +125,7 @@ async def test_a_run_that_breaks_at_any_event_goes_on_there_and_is_stored_once(
 async def test_a_chat_that_waits_for_its_answer_takes_it_up_from_its_beginning(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    model_server.script(Reply(["One ", "two ", "three"], gap_s=0.2))
+    model_server.script(Reply(["One ", "two ", "three"], gap_s=0.6))
     stream = f"{UI}/c-1/stream"
     assert (await client.get(stream, params={"user": "u-1"})).status_code == 204
 
@@ -162,7 +162,7 @@ async def test_a_cancelled_turn_ends_as_both_protocols_say_it(
         (UI, ui("Count"), "abort"),
         (AG_UI, run("Count", thread="t-9"), "RUN_FINISHED"),
     ):
-        model_server.script(Reply(["One ", "two ", "three"], gap_s=0.5))
+        model_server.script(Reply(["One ", "two ", "three"], gap_s=30))
         seen: list[dict[str, Any]] = []
         async with client.stream("POST", path, json=body) as response:
             turn_id = response.headers["X-Turn-Id"]

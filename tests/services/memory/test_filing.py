@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -326,14 +327,21 @@ async def test_a_change_of_the_user_meanwhile_has_the_model_asked_again(
 ) -> None:
     turn = await exchange(services.turns, "My dentist moved to Bath.", "Good to know.")
     await services.memory.core.update(owner(turn), "human", {"facts": ["dentist in Leeds"]}, Trigger("user"))
-    model_server.script(
-        Reply(filed(replace("m1", "dentist in Bath", "My dentist moved to Bath")).pieces, delay_s=0.4), filed()
-    )
+    is_forgotten = threading.Event()
+
+    def answer(_: Received) -> Reply:
+        if is_forgotten.is_set():
+            return filed()
+        is_forgotten.wait(60)
+        return filed(replace("m1", "dentist in Bath", "My dentist moved to Bath"))
+
+    model_server.default = answer
 
     async def forget() -> None:
-        await until(lambda: _is_asked(model_server))
+        await model_server.asked()
         request = ChangeRequest.outside_of_turns(owner(turn), Trigger("user"))
         await services.memory.changes.forget(request, "dentist in Leeds")
+        is_forgotten.set()
 
     filing, _ = await asyncio.gather(file(services, turn), forget())
     assert filing == 0
@@ -447,10 +455,6 @@ async def test_two_workers_at_once_file_nothing_twice(services: Services, model_
     done = await asyncio.gather(*(file(services, turn) for _ in range(3)))
     assert sorted(done) == [0, 0, 1]
     assert [each.content for each in await written(services, turn)] == ["drinks tea"]
-
-
-async def _is_asked(model_server: ModelServer) -> bool:
-    return bool(asked(model_server))
 
 
 async def _is_filed(services: Services) -> bool:

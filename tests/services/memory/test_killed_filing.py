@@ -1,8 +1,5 @@
 """A worker that is killed while it files: nothing is done by halves, and the next worker does all of it once."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import psycopg
 import pytest
 
@@ -12,8 +9,7 @@ from services.memory.filing_schedule import FILE_MEMORY, defer_filing
 from services.platform.settings import Settings
 from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, filed, filing_for, human, logged, written
-from tests.support.fork_server import ForkedProcess
-from tests.support.jobs import has_ended, hurried_queue, until, wait_for_line
+from tests.support.jobs import has_ended, hurried_queue, running_worker, until, waits_for_a_lock
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
@@ -47,19 +43,6 @@ def settings(model_server: ModelServer) -> Settings:
     return with_small_model(model_server)
 
 
-@contextmanager
-def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProcess]:
-    process = ForkedProcess("-c", _WORKER, engines.database_url, model_server.base_url, merged=True)
-    try:
-        wait_for_line(process, "ready")
-        yield process
-    finally:
-        process.kill()
-        process.wait(60)
-        if process.stdout:
-            process.stdout.close()
-
-
 @pytest.mark.in_clear
 async def test_a_killed_worker_doubles_nothing_and_leaves_nothing_half_done(
     services: Services, engines: Engines, model_server: ModelServer
@@ -70,22 +53,16 @@ async def test_a_killed_worker_doubles_nothing_and_leaves_nothing_half_done(
     )
     turn = await exchange(services.turns, "I moved to Utrecht and I decided to learn Dutch.", "Succes!")
     superuser = str(engines.owner_url).replace("anamnesis_owner", "postgres")
-    with _worker(engines, model_server) as process, psycopg.connect(superuser) as holding:
-        holding.execute(
-            "LOCK TABLE core_memory_blocks IN SHARE MODE"
-        )  # the second change waits, the first is made
+    with (
+        running_worker(_WORKER, engines.database_url, model_server.base_url) as process,
+        psycopg.connect(superuser) as holding,
+    ):
+        # The second change waits, the first is made.
+        holding.execute("LOCK TABLE core_memory_blocks IN SHARE MODE")
         async with services.database.tenant(turn.tenant_id) as connection:
             await defer_filing(services.jobs, connection, turn.tenant_id, turn.user_id, delay_s=0)
 
-        async def is_blocked() -> bool:
-            with psycopg.connect(superuser) as looking:
-                row = looking.execute(
-                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                    "AND datname = current_database()"
-                ).fetchone()
-            return bool(row and row[0])
-
-        await until(is_blocked)
+        await until(lambda: waits_for_a_lock(services.database))
         process.kill()
         process.wait(60)
     assert await logged(services) == []

@@ -1,7 +1,8 @@
 """A worker that is killed around the write of a summary: the state is right, and the model is asked once more."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
@@ -17,9 +18,8 @@ from services.summaries.rolling_summaries import RollingSummaries
 from services.summaries.schedule import SUMMARISE, SummarySchedule
 from services.summaries.store import SummaryStore
 from services.summaries.writer import SummaryWriter
-from tests.support.fork_server import ForkedProcess
-from tests.support.jobs import HURRIED, defer, has_ended, until, wait_for_line
-from tests.support.model_server import ModelServer, Reply
+from tests.support.jobs import HURRIED, defer, has_ended, running_worker, until, waits_for_a_lock
+from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
@@ -58,19 +58,6 @@ async def summarising_queue(settings: Settings, database: Database) -> AsyncIter
         await models.close()
 
 
-@contextmanager
-def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProcess]:
-    process = ForkedProcess("-c", _WORKER, engines.database_url, model_server.base_url, merged=True)
-    try:
-        wait_for_line(process, "ready")
-        yield process
-    finally:
-        process.kill()
-        process.wait(60)
-        if process.stdout:
-            process.stdout.close()
-
-
 @pytest.mark.in_clear
 @pytest.mark.parametrize(
     ("held", "asked"),
@@ -96,32 +83,28 @@ async def test_a_killed_worker_loses_nothing_and_asks_at_most_once_more(
     held: str,
     asked: int,
 ) -> None:
-    model_server.default = Reply(["They talk."], delay_s=0.5)
+    may_answer = threading.Event()
+
+    def answer(_: Received) -> Reply:
+        may_answer.wait(60)
+        return Reply(["They talk."])
+
+    model_server.default = answer
     for number in range(5):
         turn = await exchange(services.turns, f"question {number}", "answer")
     store = services.summaries.store
     with (
-        _worker(engines, model_server) as process,
+        running_worker(_WORKER, engines.database_url, model_server.base_url) as process,
         psycopg.connect(
             str(engines.owner_url).replace("anamnesis_owner", "postgres"), autocommit=False
         ) as holding,
     ):
         await defer(services.database, services.jobs, SUMMARISE, conversation_id=turn.conversation_id)
 
-        async def was_asked() -> bool:
-            return len(model_server.requests) > 0
-
-        async def is_blocked() -> bool:
-            with psycopg.connect(str(engines.owner_url).replace("anamnesis_owner", "postgres")) as looking:
-                row = looking.execute(
-                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                    "AND datname = current_database()"
-                ).fetchone()
-            return bool(row and row[0])
-
-        await until(was_asked)
-        holding.execute(held)  # while the model thinks
-        await until(is_blocked)
+        await model_server.asked()
+        holding.execute(held)
+        may_answer.set()
+        await until(lambda: waits_for_a_lock(services.database))
         process.kill()
         process.wait(60)
     written = await store.get(DEFAULT_TENANT, turn.conversation_id)

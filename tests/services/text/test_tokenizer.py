@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.tokenizer import indexed_text, informative_terms, terms
+from services.text.tokenizer import indexed_text, informative_terms, shared_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_any_text_gives_terms_that_no_index_would_split(text: str) -> None:
 def test_the_first_calls_may_come_from_several_threads_and_say_nothing() -> None:
     code = (
         "from concurrent.futures import ThreadPoolExecutor as P\n"
-        "from services.text.tokenizer import terms\n"
+        "from services.text.tokenizer import shared_terms, terms, terms\n"
         "with P(4) as p: print(len(set(map(tuple, p.map(terms, ['我喜欢喝茶 running'] * 8)))))"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
@@ -86,3 +86,10 @@ def test_threads_do_not_mix_each_others_stems() -> None:
     texts = [f"{word}{'ing' if turn % 2 else 's'}" for turn in range(200) for word in ("paint", "climb", "row")]
     with ThreadPoolExecutor(8) as pool:
         assert set().union(*pool.map(terms, texts)) == {"paint", "climb", "row"}
+
+
+def test_the_terms_that_texts_share_with_a_question_are_counted() -> None:
+    asked = terms("布鲁诺喜欢巧克力冰淇淋吗？Does Bruno like walking in 2024-05?")
+    texts = ["布鲁诺今天吃了巧克力", "他喜欢冰", "Bruno walked there in 2024-05.", "诺", "Nothing of it, 没有"]
+    assert shared_terms(texts, asked) == [len({*terms(text)} & {*asked}) for text in texts]
+    assert shared_terms(texts, asked)[-1] == 0 < shared_terms(texts, asked)[3]
