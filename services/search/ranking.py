@@ -254,7 +254,7 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
     found, possible = units.by_words([asked, *map(terms, query.parts)], mask)
     words, full = found[0], float(possible[0])
     if query.context:
-        [more], [fuller] = units.by_words([terms(query.context)], mask)
+        [more], [fuller] = units.by_words([[term for said in query.context for term in terms(said)]], mask)
         own = 1 - query.context_share
         words = (
             full

@@ -83,5 +83,5 @@ def _differ_in_one_place(one: Sequence[str], other: Sequence[str], asked: frozen
         return False
     if begins + ends < max(_LEAST_SHARED, _SHARED * max(len(one), len(other)) - 1):
         return False
-    shared = {*terms(" ".join(one[:begins])), *terms(" ".join(one[len(one) - ends :]))}
-    return not any(term in asked - shared for part in (mine, theirs) for term in terms(" ".join(part)))
+    named = asked.intersection([*terms(" ".join(mine)), *terms(" ".join(theirs))])
+    return not named or named.issubset([*terms(" ".join(one[:begins])), *terms(" ".join(one[len(one) - ends :]))])

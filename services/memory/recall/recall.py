@@ -10,6 +10,7 @@ from datetime import date, datetime
 from time import perf_counter
 from uuid import UUID
 
+import numpy as np
 import structlog
 from opentelemetry.trace import Span
 
@@ -225,7 +226,8 @@ class Recall:
     ) -> RecallResult:
         """Find and rank units; those within `then`, a part of the scope, come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
-        vectors = await self._vectors(query, degraded, patience_s) if indexed else []
+        embedded = await self._vectors(query, degraded, patience_s) if indexed else []
+        vectors = np.array(embedded, dtype=np.float32)
         heads = Heads.of(self._embedder.model)
         sought = SearchRequest(
             scope=scope,
@@ -250,7 +252,7 @@ class Recall:
             found.units,
             degraded,
             loading_milliseconds=kept.milliseconds if kept else 0.0,
-            message_vector=vectors[0] if vectors else None,
+            message_vector=embedded[0] if embedded else None,
             floor=floor,
         )
 
