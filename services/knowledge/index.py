@@ -117,7 +117,6 @@ class ChunkIndex:
         """Add or replace chunks.
 
         Args:
-            rows: the chunks.
             lost: called where the index is not there, before it is made: what it may have held is lost.
 
         Raises:

@@ -96,7 +96,6 @@ class EpisodeIndex:
         """Search for each query by words and by meaning, at the same time.
 
         Args:
-            scope: whose units.
             terms: for each query its terms; one without any finds nothing.
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
             limit: maximum units for each query.
@@ -140,7 +139,6 @@ class EpisodeIndex:
         """Return the terms, joined by spaces, and the embeddings of some of a user's units.
 
         Args:
-            scope: whose units.
             unit_ids: of the units; the client decodes an answer in one step of the event loop, which takes
                 15 ms for a thousand.
             between: whether units between the first and the last id are read as well, which is twice as fast.

@@ -95,7 +95,6 @@ class VendorExport:
         """Take the export's properties.
 
         Args:
-            vendor: whose format it has.
             path: the archive, or a JSON file of it.
             user: whose history it becomes; None = the users that the export names, else `USUAL_USER`.
             expert: with whom the conversations go on; None = the default one.

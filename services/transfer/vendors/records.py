@@ -190,10 +190,8 @@ class Talk:
         """Add a message, or count why it is left out.
 
         Args:
-            record: the message in the export.
             role: `user` or `assistant`; anything else is what it is counted as.
             said: its text, and the number of its other parts.
-            id: its id.
             time: the field with its time.
             files: the fields that list its files.
 
