@@ -25,11 +25,7 @@ from services.transfer.vendors.archive import Archive
 
 
 def mem0_memory(record: Mapping[str, Any], exported_at: datetime) -> records.VendorMemory:
-    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export."""
     created_at = records.moment(record.get("updated_at"), "updated_at") or records.moment(
         record.get("created_at"), "created_at"
     )
