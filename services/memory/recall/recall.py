@@ -33,7 +33,7 @@ from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import choice_in
+from services.search.ranking import kind_of
 from services.search.selection import Floor
 from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
@@ -243,7 +243,7 @@ class Recall:
         floor = Floor.of(
             query,
             about_past=about_past,
-            choice=choice_in(vectors, heads),
+            kind=kind_of(vectors, heads),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(
