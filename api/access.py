@@ -33,7 +33,7 @@ async def _runner(connection: HTTPConnection) -> TurnRunner:
 
 
 async def caller_of(connection: HTTPConnection) -> Caller:
-    """Return the caller; `api/early_authentication.py` may have identified them already."""
+    """Return the caller; `api/admission.py` may have identified them already."""
     known: Caller | None = getattr(connection.state, "caller", None)
     if known is not None:
         return known

@@ -13,7 +13,6 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute
 
 from api import (
-    archive_imports,
     chat,
     conversation_documents,
     conversations,
@@ -21,10 +20,8 @@ from api import (
     doctor,
     episodes,
     erasures,
-    exclusions,
     experiments,
     experts,
-    forgetting,
     health,
     jobs,
     keys,
@@ -47,10 +44,9 @@ from api import (
     visits,
 )
 from api.access import ProtectedDocs
-from api.admission import Admission, Draining, Turnstile
+from api.admission import Admission, Draining, EarlyAuthentication, Turnstile
 from api.console import pages as console_pages
 from api.console import session as console_session
-from api.early_authentication import EarlyAuthentication
 from api.frontends import routes as frontends
 from api.guide.pages import Guide
 from api.mcp import http as mcp_http
@@ -72,12 +68,7 @@ _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTT
 
 
 def make_app(services: Services, runner: TurnRunner) -> FastAPI:
-    """Make the application over open services, which the caller closes.
-
-    Args:
-        services: everything that works.
-        runner: of its turns.
-    """
+    """Make the application over open services, which the caller closes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -139,12 +130,10 @@ def routes() -> Sequence[BaseRoute]:
         retention,
         conversations,
         conversation_documents,
-        exclusions,
         experts,
         experiments,
         knowledge,
         memory,
-        forgetting,
         lineage,
         erasures,
         episodes,
@@ -156,7 +145,6 @@ def routes() -> Sequence[BaseRoute]:
         spaces,
         jobs,
         transfer,
-        archive_imports,
         demo,
         doctor,
         model_choice,

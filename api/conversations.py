@@ -1,4 +1,4 @@
-"""Conversations: read them with their messages, summaries and topics, and remove them."""
+"""Conversations: read them with their messages, summaries and topics, remove them, and what one never uses."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -7,23 +7,21 @@ from uuid import UUID
 
 from fastapi import Query
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import json_router
+from api.json_router import NO_CONTENT, json_router
 from api.long_json import message_page
 from api.memory_schemas import SummaryView
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import ErasedConversationView, Page, answered
-from api.turn_schemas import (
-    ConversationRequest,
-    ListedTurnView,
-    MessageView,
-)
+from api.schemas import ErasedConversationView, Page, StrictModel, answered
+from api.turn_schemas import ConversationRequest, ListedTurnView, MessageView
 from services.conversations.branches import Branch
 from services.conversations.transcript import Conversation, Message
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
+from services.memory.removal.exclusions import Exclusion
 from services.summaries.store import StoredSummary
 from services.summaries.topic_store import StoredTopic
 from services.usage.meter import Spender
@@ -188,3 +186,40 @@ def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:
         "increments_since_full": stored.increments_since_full,
         "updated_at": stored.updated_at,
     }
+
+
+class ExclusionRequest(StrictModel):
+    """A memory or a message to exclude."""
+
+    what: UUID = Field(description="Id of a memory (`memory_id` or `episode_id` elsewhere), or of a message.")
+
+
+@router.get("/conversations/{conversation_id}/exclusions", response_model=Page[Exclusion])
+async def exclusions(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+    """What a conversation never uses."""
+    found = await services.memory.exclusions.of_conversation(
+        caller.tenant_id, conversation_id, user=caller.user_id
+    )
+    return {"items": found}
+
+
+@router.post(
+    "/conversations/{conversation_id}/exclusions",
+    response_model=answered(Exclusion),
+    status_code=HTTPStatus.CREATED,
+)
+async def exclude(
+    conversation_id: UUID, body: ExclusionRequest, services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Never use a memory, or a message, in a conversation, from its next turn on.
+
+    Excluding a memory also excludes the messages it was made from, and other memories made from those. Memory
+    itself is not changed, and other conversations still use it. A repeated request changes nothing.
+    """
+    return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what, user=caller.user_id)
+
+
+@router.delete("/conversations/{conversation_id}/exclusions/{exclusion_id}", **NO_CONTENT)
+async def use_again(conversation_id: UUID, exclusion_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
+    """Use it again, from the conversation's next turn on."""
+    await services.memory.exclusions.remove(caller.tenant_id, conversation_id, exclusion_id, user=caller.user_id)

@@ -40,8 +40,6 @@ def end_user_of(
     others; a field of the body; the default user of the key, or of the service without authentication.
 
     Args:
-        caller: who sends it.
-        headers: of the request.
         settings: with the secret of signed headers.
         named: fields of the body with their values, the most trusted first.
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from typing_extensions import TypedDict
 
 from api.access import Admin, ServicesOf
-from api.expert_schemas import Budget, Model, PartsOff, SystemPrompt
+from api.experts import Budget, Model, PartsOff, SystemPrompt
 from api.json_router import NO_CONTENT, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented

@@ -16,8 +16,7 @@ from api.schemas import Answer, Page, StrictModel, answered
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.identity.caller import Caller
-from services.memory.upkeep.policy import Fading, Handling, UpkeepPolicy
-from services.memory.upkeep.run import FadingMemory, UpkeepRun
+from services.memory.upkeep.policy import Fading, FadingMemory, Handling, UpkeepPolicy, UpkeepRun
 
 
 class PolicyView(StrictModel):

@@ -9,8 +9,8 @@ from nodes.generate import answer
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
 from services.text.language import language_of
-from services.tools.composition import compose as compose_answer
 from services.tools.executor import ToolExecutor
+from services.tools.executor import compose as compose_answer
 from services.usage.budgets import allowance
 from state.context import TurnContext
 from state.conversation import Compose, ConversationState

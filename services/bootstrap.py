@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from typing import Any, Self
 
-from services.background import BackgroundServices
+from services.background import BackgroundServices, RemovalServices
 from services.connected import Connected, connect
 from services.context.sources.user_activity import UserActivityReader
 from services.context.wiring import make_conversation, make_sources
@@ -41,7 +41,6 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import Standby
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings import Settings
-from services.removal_wiring import RemovalServices
 from services.store.store import Store
 from services.summaries.past_days import PastDays, PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE
@@ -164,10 +163,6 @@ class Services:
 @asynccontextmanager
 async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
     """Connect to the stores and wire the services.
-
-    Args:
-        settings: of the service.
-        engines: where the stores are.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.

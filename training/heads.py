@@ -1,10 +1,10 @@
 """Learn what messages are like: `python -m training.heads`, before `python -m training.recall_weights`.
 
-Two logistic regressions over embeddings of the built-in encoder: of requests on which a preference bears
-(`training/data/choices_*.jsonl`), and of questions that documents answer (`training/data/documents.jsonl`,
-`benchmarks/data/routing/everyday`); each against facts, questions after them, and messages that need nothing. They
-are written to `services/search/heads.json`. The preferences from which `recall_weights` learns are others, so that
-it weighs what the heads know and not what they have seen.
+Three logistic regressions over embeddings of the built-in encoder: of requests on which a preference bears
+(`training/data/choices_*.jsonl`), of messages that need nothing of memory (`needs_nothing_*.txt`), and of
+questions that documents answer (`documents.jsonl`, `benchmarks/data/routing/everyday`); each against facts,
+questions after them, and other messages. They are written to `services/search/heads.json`. The preferences from
+which `recall_weights` learns are others, so that it weighs what the heads know and not what they have seen.
 """
 
 import json
@@ -19,7 +19,7 @@ from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 
 _ROOT = Path(__file__).parent.parent
 _OWN, _EVERYDAY = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing" / "everyday"
-_RIDGES = {"leaves_choice": 3.0, "asks_documents": 1.0}
+_RIDGES = {"leaves_choice": 3.0, "needs_nothing": 3.0, "asks_documents": 1.0}
 _STEPS = 30
 
 Texts = Sequence[str]
@@ -44,6 +44,15 @@ def _examples() -> Mapping[str, tuple[Texts, Texts]]:
     routed = [*_routed()]
     return {
         "leaves_choice": ([each["message"] for each in choices], [*asked, *nothing]),
+        "needs_nothing": (
+            [*_lines("needs_nothing_*.txt")],
+            [
+                *asked,
+                *(each["told"] for each in facts),
+                *(each["message"] for each in choices),
+                *_lines("remarks_*.txt"),
+            ],
+        ),
         "asks_documents": (
             [text for text, base in routed if base],
             [

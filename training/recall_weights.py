@@ -23,9 +23,9 @@ from services.evaluation.dataset import Dataset, load
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
-from services.search.heads import Heads
+from services.search.heads import Heads, MessageKind
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import FEATURES, SHOWN, Mask, Values, choice_in, score, shown_features, sought
+from services.search.ranking import FEATURES, SHOWN, Mask, Values, kind_of, score, shown_features, sought
 from services.text.language import language_of
 from services.text.questions import asks
 from services.text.speech import states_something
@@ -95,8 +95,8 @@ class Observation:
     """How many units were looked at."""
     relevant: frozenset[int]
     """Places of all relevant units, found or not."""
-    choice: dict[str, float]
-    """The probability that the message leaves a choice."""
+    kind: dict[str, MessageKind]
+    """What the message is like."""
     weight: float = 1.0
 
     def labels(self, kind: str) -> Values:
@@ -191,7 +191,7 @@ def observe(asked: Asked, heads: Heads) -> Observation:
         },
         int(asked.mask.sum()),
         asked.relevant,
-        {"meaning": choice_in(asked.vectors, heads), "words": 0.0},
+        {"meaning": kind_of(asked.vectors, heads), "words": MessageKind()},
         asked.weight,
     )
 
@@ -380,7 +380,7 @@ def learn(observations: Sequence[Observation], kind: str) -> tuple[Values, Value
         best = np.argsort(-scores)[:_LOOKED_AT]
         best = best[~each.states_nothing[kind][best].astype(bool)]
         shown.append(
-            (shown_features(each.query, rows, scores, each.found, each.choice[kind])[best], wanted[best], weight)
+            (shown_features(each.query, rows, scores, each.found, each.kind[kind])[best], wanted[best], weight)
         )
     return order, _probabilities(shown)
 

@@ -1,13 +1,20 @@
-"""`anamnesis audit`: search every store of the service for a word."""
+"""Checks of what is stored: of words, of lineage, and of a receipt of forgetting."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from api.cli import shell
 from api.cli.tenants import named
+from services.engines import open_database
+from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
+from services.jobs.queue import JobQueue
+from services.memory.lineage.audit import AuditReport, LineageAudit
+from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,4 +69,91 @@ def audit(
         for store in search.unreachable:
             typer.echo(f"{store} does not answer and was not searched.", err=True)
     if search.beyond_conversations or search.unreachable:
+        raise typer.Exit(shell.FAILED)
+
+
+def verify_receipt(
+    file: Annotated[Path, typer.Argument(help="The receipt, as GET …/erasures gives it; - reads standard input.")],
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="Public key of the service, base64; otherwise that of this machine's key."),
+    ] = None,
+) -> None:
+    """Check that a receipt of forgetting was signed by the service and not changed since. Exit code 1 if not.
+
+    Example: `anamnesis verify-receipt receipt.json`
+    """
+    signed = _read(file)
+    try:
+        if key is None:
+            settings = shell.quiet_settings()
+            key = ReceiptKey(settings.data_dir, settings.receipt_key_file, make=False).public
+        genuine = is_genuine(signed, key)
+    except AnamnesisError as error:
+        shell.fail(shell.told(error), shell.WRONG_USE)
+    if not genuine:
+        typer.echo(f"NOT genuine: the key {key_id(key)} did not sign this receipt as it stands.")
+        raise typer.Exit(shell.FAILED)
+    receipt = signed["receipt"]
+    typer.echo(f"Genuine: signed by the key {key_id(key)}.")
+    counts = shell.as_counts(receipt["counts"])
+    typer.echo(f"{receipt['at']}: forgotten for {receipt['user']} by {receipt['by']}: {counts}.")
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
+        signed = json.loads(text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no JSON"
+        shell.fail(f"{file} cannot be read: {reason}", shell.WRONG_USE)
+    if not isinstance(signed, dict):
+        shell.fail(f"{file} is no receipt", shell.WRONG_USE)
+    return signed
+
+
+lineage_app = shell.command_group("Check what derived data was made from.")
+
+_LINEAGE_COLUMNS = {
+    "user": "user",
+    "kind": "kind",
+    "id": "id",
+    "problem": "problem",
+    "parent_kind": "parent",
+    "parent_id": "parent id",
+}
+
+
+@lineage_app.callback()
+def _lineage() -> None:
+    """Check what derived data was made from."""
+
+
+@lineage_app.command(name="audit")
+def audit_lineage(
+    user: Annotated[str | None, typer.Option("--user", help="Only this user.")] = None,
+    tenant: shell.OfTenant = "default",
+    as_json: shell.AsJson = False,
+) -> None:
+    """List derived data that has no parents, or names one that is missing. Exit code 1 where there is any.
+
+    Example: `anamnesis lineage audit --user u-1`
+    """
+
+    async def work(settings: Settings) -> AuditReport:
+        async with open_database(settings) as database:
+            found = await named(Tenants(database), tenant)
+            return await LineageAudit(database, JobQueue(database)).audit(found.id, user)
+
+    report = shell.run(work)
+    if as_json:
+        shell.print_json(report)
+    else:
+        if report.listed:
+            shell.print_table(_LINEAGE_COLUMNS, report.listed)
+        looked_at = shell.as_counts(
+            {"derived items": report.items, "parents": report.edges, "users": report.users}
+        )
+        typer.echo(f"{report.orphans} orphans among {looked_at}.")
+    if report.orphans:
         raise typer.Exit(shell.FAILED)

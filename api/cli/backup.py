@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from api.cli import shell
-from api.cli.reindex import rebuild_indexes
+from api.cli.stores import rebuild_indexes
 from services.backup.after_restore import users_without_their_words
 from services.backup.archive import Archive, Manifest
 from services.backup.snapshot import write_backup

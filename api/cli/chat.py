@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from anamnesis_client import Anamnesis, ClientError
 from api.cli import chat_views
-from api.cli.chat_answer import show_answer
+from api.cli.chat_views import show_answer
 from api.cli.chat_why import show_why
 from api.cli.memory import forget_text
 from api.cli.service import AtUrl, Refused, WithKey, connected, told

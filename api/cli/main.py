@@ -7,9 +7,7 @@ from api.cli import (
     chat,
     configuration,
     conversations,
-    demo,
     doctor,
-    encryption,
     erase,
     evaluate,
     experiments,
@@ -17,32 +15,28 @@ from api.cli import (
     jobs,
     keys,
     knowledge,
-    lineage,
     mcp,
     memory,
-    migrate,
     proposals,
-    receipts,
-    reindex,
     replay,
     retention,
     serve,
+    stores,
     tenants,
     top,
     transfer,
     upkeep,
     users,
-    worker,
 )
 from api.cli.shell import make_shell
 
 app = make_shell()
 app.command(name="serve")(serve.serve)
 app.command(name="mcp")(mcp.mcp)
-app.command(name="worker")(worker.worker)
+app.command(name="worker")(serve.worker)
 app.command(name="chat")(chat.chat)
-app.command(name="demo")(demo.demo)
-app.command(name="migrate")(migrate.migrate)
+app.command(name="demo")(serve.demo)
+app.command(name="migrate")(stores.migrate)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
 app.command(name="top")(top.top)
@@ -50,7 +44,7 @@ app.command(name="config")(configuration.config)
 app.add_typer(memory.app, name="memory")
 app.add_typer(upkeep.app, name="upkeep")
 app.add_typer(proposals.app, name="proposals")
-app.add_typer(lineage.app, name="lineage")
+app.add_typer(audit.lineage_app, name="lineage")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(users.app, name="users")
 app.add_typer(experts.app, name="experts")
@@ -58,16 +52,16 @@ app.add_typer(experiments.app, name="experiments")
 app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
-app.add_typer(encryption.app, name="encryption")
+app.add_typer(stores.encryption_app, name="encryption")
 app.add_typer(tenants.app, name="tenants")
 app.command(name="audit")(audit.audit)
-app.command(name="verify-receipt")(receipts.verify_receipt)
+app.command(name="verify-receipt")(audit.verify_receipt)
 app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
 app.command(name="backup")(backup.backup)
 app.command(name="restore")(backup.restore)
-app.command(name="reindex")(reindex.reindex)
+app.command(name="reindex")(stores.reindex)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")

@@ -1,4 +1,4 @@
-"""`anamnesis serve`: API and worker in one process; stores without an address are embedded."""
+"""Commands that run the service: `serve`, with API and worker in one process, `worker`; and `demo`."""
 
 import asyncio
 import gc
@@ -13,6 +13,8 @@ from typing import Annotated, NoReturn
 import typer
 import uvloop
 
+from anamnesis_client import Anamnesis
+from api.cli.service import over_http
 from api.cli.shell import fail, settings_or_exit
 from services.errors import AnamnesisError
 from services.platform.exemplars import SHARED_FOLDER
@@ -80,3 +82,35 @@ def _listen(settings: Settings) -> socket.socket:
         listening.close()
         fail(f"port {settings.port} of {settings.host} cannot be used ({error.strerror}); set ANAMNESIS_PORT")
     return listening
+
+
+def worker() -> None:
+    """Run background jobs for services started with ANAMNESIS_WORKER=external.
+
+    Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis anamnesis worker`
+    """
+    from api.cli.working import work  # noqa: PLC0415 — half a second, which other commands do without
+
+    settings = settings_or_exit()
+    try:
+        asyncio.run(work(settings))
+    except AnamnesisError as error:
+        fail(error.message)
+
+
+@over_http
+def demo(
+    service: Anamnesis,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the demo and all derived from it.")] = False,
+) -> None:
+    """Load a month of invented conversations in two languages, as a separate user.
+
+    Example: `anamnesis demo`, and afterwards `anamnesis demo --remove`
+    """
+    if remove:
+        service.request("DELETE", "demo")
+        typer.echo("The demo is removed.")
+        return
+    loaded = service.request("POST", "demo")
+    typer.echo(f"{loaded['turns']} turns of the user {loaded['user_id']}: choose that user in the console.")
+    typer.echo("`anamnesis demo --remove` removes all of it.")

@@ -36,7 +36,6 @@ def make_server(settings: Settings, acting_of: ActingOf) -> MCPServer[Any]:
     """The server with all it offers; it holds nothing of a connection.
 
     Args:
-        settings: of the service.
         acting_of: from a request to the user it acts for.
     """
     server: MCPServer[Any] = MCPServer(

@@ -113,7 +113,6 @@ def ignored_parameters(body: BaseModel, effective: frozenset[str]) -> dict[str, 
     """The header that names parameters without effect; none where every one that was sent with a value has one.
 
     Args:
-        body: the request.
         effective: fields that are honoured, or refused where they cannot be.
     """
     sent = [*body.model_fields_set, *(body.model_extra or {})]

@@ -1,10 +1,13 @@
 """`/v1/conversations`: conversations and their messages as items."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+import orjson
+import structlog
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,8 +15,8 @@ from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.end_user import NO_USER, end_user_of
+from api.long_json import pieces_of
 from api.openai.chat import ERRORS
-from api.openai.items import item_list, item_of, item_page
 from api.openai.messages import read_all
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
@@ -24,8 +27,72 @@ from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED
 from services.conversations.transcript import Conversation, Message
-from services.errors import InvalidInput, NotFound
+from services.errors import DatabaseUnavailable, InvalidInput, NotFound
 from services.identity.caller import Caller
+
+log = structlog.get_logger(__name__)
+
+
+def item_of(message: Message) -> dict[str, Any]:
+    """Return a message as an item."""
+    if message.role == "user":
+        content: list[dict[str, Any]] = [{"type": "input_text", "text": message.content}]
+        content += [{"type": "input_image", "image_url": part["image_url"]["url"]} for part in message.parts]
+    else:
+        content = [{"type": "output_text", "text": message.content, "annotations": [], "logprobs": []}]
+    return {
+        "id": f"msg_{message.id}",
+        "type": "message",
+        "role": message.role,
+        "status": "completed" if message.completed else "incomplete",
+        "content": content,
+    }
+
+
+def item_list(messages: Sequence[Message]) -> dict[str, Any]:
+    """Return a whole list of messages."""
+    shown = [item_of(message) for message in messages if message.content]  # of a deleted one the row stays
+    return {"object": "list", "data": shown, **_end([each["id"] for each in shown], has_more=False)}
+
+
+async def item_page(
+    first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
+) -> AsyncGenerator[bytes]:
+    """Yield the JSON of a list of at most `limit` messages, given its first part and what yields the others.
+
+    If the database fails meanwhile, the list ends early, and says that there are more.
+    """
+    ids: list[str] = []
+    seen, has_more = 0, False
+    yield b'{"object":"list","data":['
+    async with aclosing(others):
+        part = first
+        while part:
+            for message in part[: limit - seen]:
+                if not message.content:
+                    continue
+                if ids:
+                    yield b","
+                ids.append(f"msg_{message.id}")
+                async for piece in pieces_of(item_of(message), size=_size(message)):
+                    yield piece
+            seen += len(part)
+            has_more = seen > limit
+            try:
+                part = [] if has_more else await anext(others, [])
+            except DatabaseUnavailable as error:
+                log.warning("a list of messages ended early", reason=str(error))
+                part, has_more = [], True
+    yield b"]," + orjson.dumps(_end(ids, has_more=has_more))[1:]
+
+
+def _end(ids: Sequence[str], *, has_more: bool) -> dict[str, Any]:
+    return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None, "has_more": has_more}
+
+
+def _size(message: Message) -> int:
+    return len(message.content) + sum(len(part.get("image_url", {}).get("url", "")) for part in message.parts)
+
 
 router = APIRouter(prefix="/v1/conversations", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, pool
 
 from services.backup import last_format
 from services.backup.archive import Archive, StoredTable
-from services.backup.tables import Connection, Table, revision_of, set_tenant, tables_of, tenants_of
+from services.backup.snapshot import Connection, Table, revision_of, set_tenant, tables_of, tenants_of
 from services.errors import Conflict, DatabaseUnavailable, InvalidInput
 from services.platform.migrate import (
     BASELINE,

@@ -10,9 +10,9 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.context.wording import inert
-from services.memory.change_wording import note_for_model
 from services.memory.episodes.episode import StoredUnit
 from services.memory.items import ItemChange, apply_changes
+from services.memory.plans import note_for_model
 from services.memory.recall.recall import RecallResult
 from services.memory.remainders import sentences_without
 from services.summaries.past_days import DaysResult

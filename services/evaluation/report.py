@@ -4,8 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from services.evaluation.dataset import Dataset
-from services.evaluation.evaluation import Evaluated
-from services.evaluation.metrics import figure, summarise
+from services.evaluation.evaluation import Evaluated, figure, summarise
 from services.platform.settings import Settings
 
 
@@ -13,9 +12,6 @@ def report_of(settings: Settings, dataset: Dataset, found: Evaluated, left_out: 
     """Compute the figures of each system, by category.
 
     Args:
-        settings: of the service.
-        dataset: that was asked.
-        found: what was found.
         left_out: categories that do not count in `all`.
     """
     systems: dict[str, Any] = {}

@@ -82,7 +82,6 @@ class ApiKeys:
         """Create a key; return its record and the key, which cannot be read again.
 
         Args:
-            tenant_id: the key's tenant.
             name: a note on its purpose.
             scopes: what its holder may do.
             acts_for_headers: whether a header of a request may name its user.

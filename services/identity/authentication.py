@@ -1,15 +1,108 @@
-"""Identifies the caller of a request, depending on the setting `AUTH`."""
+"""Identifies the caller of a request by an API key or a token, depending on the setting `AUTH`."""
 
 from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import jwt
 
 from services.errors import Unauthenticated
 from services.identity.api_keys import ApiKeys
-from services.identity.caller import NOBODY_IN_PARTICULAR, Caller
-from services.identity.signing_keys import KeyAddress, KeyFile, SigningKeys
-from services.identity.tenants import Tenants
-from services.identity.tokens import Tokens
+from services.identity.caller import NOBODY_IN_PARTICULAR, Caller, Scope, known_scopes
+from services.identity.signing_keys import ALGORITHMS, KeyAddress, KeyFile, SigningKeys
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.names import RULE, is_id
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+
+_LONGEST_CLAIM = 128
+_REFUSAL = "The token is not valid."
+
+
+class Tokens:
+    """Checks the signature, issuer, audience and expiry of tokens, and identifies the caller."""
+
+    def __init__(
+        self,
+        keys: SigningKeys,
+        tenants: Tenants,
+        *,
+        issuer: str,
+        audience: str,
+        tenant_claim: str | None,
+        scope_claim: str,
+    ) -> None:
+        self._keys = keys
+        self._tenants = tenants
+        self._issuer = issuer
+        self._audience = audience
+        self._tenant_claim = tenant_claim
+        self._scope_claim = scope_claim
+
+    async def caller_of(self, token: str) -> Caller:
+        """Return the caller: the user in `sub` or, with the scope `admin`, the whole tenant.
+
+        Raises:
+            Unauthenticated: the token is not valid, or does not say what it must.
+            Unavailable: the keys to check it with cannot be read.
+            DatabaseUnavailable: its tenant cannot be looked up.
+        """
+        claims = await self._claims_of(token)
+        tenant_id = DEFAULT_TENANT
+        if self._tenant_claim is not None:
+            tenant_id = await self._tenant_of(claims.get(self._tenant_claim))
+        scopes = _scopes_in(claims.get(self._scope_claim))
+        if "admin" in scopes:
+            return Caller(tenant_id, scopes)
+        if not is_id(claims["sub"]):
+            raise Unauthenticated(f"The token's sub {RULE} to name a user.")
+        return Caller(tenant_id, scopes, claims["sub"])
+
+    async def _tenant_of(self, named: object) -> UUID:
+        tenant = None
+        if isinstance(named, str) and 0 < len(named) <= _LONGEST_CLAIM and named.isprintable():
+            tenant = await self._tenants.by_name_or_id(named)
+        if tenant is None:
+            raise Unauthenticated(f"The token's claim {self._tenant_claim} names no tenant of this service.")
+        return tenant.id
+
+    async def _claims_of(self, token: str) -> dict[str, Any]:
+        try:
+            header = jwt.get_unverified_header(token)
+            key_id, algorithm = header.get("kid"), header.get("alg")
+            if not isinstance(key_id, str) or algorithm not in ALGORITHMS:
+                raise Unauthenticated(_REFUSAL)
+            key = await self._keys.find(key_id)
+            # The algorithm is the key's, not the token's: a public key is never taken for a shared secret.
+            if key is None or algorithm not in key.algorithms:
+                raise Unauthenticated(_REFUSAL)
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key.key,
+                algorithms=[algorithm],
+                audience=self._audience,
+                issuer=self._issuer,
+                # An issuer's clock that is a second ahead must not invalidate its tokens.
+                options={"require": ["exp", "iss", "aud", "sub"], "verify_iat": False},
+            )
+        # These messages are given only for a token with a valid signature.
+        except jwt.ExpiredSignatureError:
+            raise Unauthenticated("The token has expired.") from None
+        except jwt.InvalidIssuerError:
+            raise Unauthenticated("The token is of another issuer.") from None
+        except jwt.InvalidAudienceError:
+            raise Unauthenticated("The token is for another audience.") from None
+        except jwt.MissingRequiredClaimError as error:
+            raise Unauthenticated(f"The token has no claim {error.claim}.") from None
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise Unauthenticated(_REFUSAL) from None
+        return claims
+
+
+def _scopes_in(claim: object) -> frozenset[Scope]:
+    if isinstance(claim, str):
+        return known_scopes(claim.split())
+    return known_scopes(claim) if isinstance(claim, list) else frozenset()
 
 
 class Authenticator:

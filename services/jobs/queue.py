@@ -180,8 +180,6 @@ class JobQueue:
 
         Args:
             connection: of an open transaction.
-            task_name: the registered name.
-            tenant_id: the job's tenant.
             lock: jobs with the same lock run one after the other.
             queueing_lock: while a job with the same one is waiting, no other is added.
             delay_s: minimum seconds before it runs.
@@ -210,8 +208,6 @@ class JobQueue:
         """Work in a store that may be unavailable for longer than a job is retried: then queue the task again.
 
         Args:
-            job: that runs.
-            task_name: its task.
             left: what is not done yet, for the log.
             **ids: what the task is given again.
 

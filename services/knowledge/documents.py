@@ -56,10 +56,7 @@ class Documents:
         """Add a document; one with the same bytes stays as it is.
 
         Args:
-            tenant_id: whose base it is.
-            base_id: of the base.
             source: the document's name; another one of this name is replaced.
-            data: its bytes.
             content_type: as in HTTP; without it, the name's ending says what it is.
 
         Raises:

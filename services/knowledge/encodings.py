@@ -58,7 +58,6 @@ def kind_of(source: str, content_type: str, data: bytes) -> Kind:
     Args:
         source: its name; the ending counts where the content type says nothing.
         content_type: as in HTTP; may be empty.
-        data: its bytes.
 
     Raises:
         UnknownKind: it is of no kind that is read here.

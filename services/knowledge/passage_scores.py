@@ -74,9 +74,7 @@ def probabilities(
 
     Args:
         words: the message's terms, each once.
-        candidates: the passages.
         floor: cosine from which two texts are about the same with the embedding; None = words alone decide.
-        query: the message.
         asks_documents: logit that it asks what documents answer; None = nothing tells.
         by_words: whether words count; without, and without an embedding, they do as well.
     """

@@ -146,14 +146,11 @@ class KnowledgeSearch:
         """Passages that answer a message; empty if there are none, or no such base.
 
         Args:
-            tenant_id: whose bases they are.
             prefix: of the base; None = all of them.
-            query: the message.
             conversation_id: whose own documents are searched, too; those given since its last answer are found
                 whatever the message asks.
             vector: its embedding, if that is known already.
             agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
-            limit: how many passages at the most.
         """
         about = {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix or "all"}
         with span(f"retrieval {prefix or 'of all bases'}", about) as current:

@@ -85,7 +85,6 @@ class ChatModels:
         """Take the settings.
 
         Args:
-            settings: of the endpoint and its models.
             refusals: what models refused earlier; None = nothing yet.
             first_pause_s: seconds before a failed call is repeated; doubled before each further time.
             rest_s: seconds for which a model that keeps failing is not asked.
@@ -182,10 +181,8 @@ class ChatModels:
         Failures are counted separately from those of turns, so that they do not affect turns.
 
         Args:
-            messages: the prompt.
             temperature: of sampling, 0 to 2.
             response_format: as Chat Completions takes it; such as `{"type": "json_schema", …}`.
-            sampling: a caller's own parameters.
 
         Raises:
             ModelFailed: it did not answer.

@@ -17,13 +17,12 @@ from pydantic import SecretStr
 from services.errors import ModelFailed, ModelFailure
 from services.llm.call_observation import Heard, observed_call
 from services.llm.endpoint_messages import secrets_of
-from services.llm.message_form import MessageForm, OnText, in_form
+from services.llm.message_form import MessageForm, OnText, in_form, tool_schema
 from services.llm.offline import OfflineChatModel
 from services.llm.options import LENGTHS, Option, call_options
 from services.llm.streams.answer import REASONING
 from services.llm.streams.think_tags import ThinkStyles
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
-from services.llm.tool_schemas import tool_schema
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
@@ -95,7 +94,6 @@ class ModelEndpoint:
 
         Args:
             model: The model's name; the offline model answers to any.
-            messages: The prompt.
             on_text: Gets the text as it arrives.
             tools: Offered to the model.
             temperature: None = the model's default.

@@ -10,6 +10,8 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.text.marks import without_tokens
 
@@ -168,3 +170,16 @@ def _append_text(messages: list[BaseMessage], text: str) -> None:
         messages[-1] = HumanMessage(f"{last.content}\n\n{text}")
     else:
         messages[-1] = HumanMessage([*last.content, {"type": "text", "text": text}])
+
+
+def tool_schema(tool: BaseTool) -> dict[str, Any]:
+    """Return a tool in the form of OpenAI's API."""
+    schema = convert_to_openai_tool(tool)
+    for argument in schema["function"]["parameters"].get("properties", {}).values():
+        if not argument.get("default"):
+            argument.pop("default", None)
+        alternatives = [each for each in argument.get("anyOf", ()) if each.get("type") != "null"]
+        if len(alternatives) == 1:
+            del argument["anyOf"]
+            argument.update(alternatives[0])
+    return schema

@@ -42,8 +42,6 @@ async def ask_for(
     """Ask the small model, and return the result of `check` on its answer.
 
     Args:
-        models: where the small model is.
-        messages: the prompt.
         check: raises `BadModelOutput` for an answer that cannot be used; its message is shown to the model.
         schema: the form of a JSON answer, which is sent along to endpoints that support it.
         purpose: what the answer is for, in the log and as the schema's name: letters, digits and underscores.
@@ -75,7 +73,6 @@ def json_answer(form: type[Form], text: str, *, items: str | None = None) -> For
 
     Args:
         form: the expected form; fields that are null count as missing.
-        text: the answer.
         items: the field of `form` that holds its list. A bare array, or bare objects, are taken for that list.
 
     Raises:

@@ -96,7 +96,6 @@ class TokenEstimator:
             overhead: Tokens of the prompt that are not text: message overhead and images.
             reported: The tokens of the whole prompt as the provider reported them. Ignored if implausible: not
                 more than the overhead, or far from any tokenizer's count.
-            tools: The tools as described to the model.
         """
         without = _expected(texts)
         with_tools = _added(without, _expected([tools]))

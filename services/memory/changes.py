@@ -13,12 +13,11 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 
 from services.errors import Conflict
-from services.memory.change_wording import summary_of
 from services.memory.finding import MemoryFinder
 from services.memory.model import ChangeRequest
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import ChangePlanner, Kept, language_for
-from services.memory.plans import plan_of_nothing
+from services.memory.plans import plan_of_nothing, summary_of
 from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database

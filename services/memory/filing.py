@@ -88,13 +88,6 @@ class Filing:
         """Take what it works with.
 
         Args:
-            store: reads what waits, records what is filed.
-            evidence: reads what the model is shown, and whose words that is.
-            models: the small one is asked.
-            plans: plans changes.
-            hiding: carries the plans out.
-            proposals: keeps what waits for the user.
-            jobs: where the job is registered.
             on: whether anything is filed.
             quiet_s: seconds after a user's last message.
             pause_s: seconds between two calls about the same user.

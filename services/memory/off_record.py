@@ -7,8 +7,7 @@ it, and the user may ask about it there. Who asks for something to be forgotten 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.memory.change_wording import summary_of, this_message
-from services.memory.plans import new_plan
+from services.memory.plans import new_plan, summary_of, this_message
 from services.memory.remainders import sentences_without
 from services.text.language import Language
 from services.text.sentences import sentences

@@ -5,7 +5,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.errors import InvalidInput
-from services.memory.change_wording import known_already, summary_of
 from services.memory.closure import Closure
 from services.memory.content import check_size
 from services.memory.core import CoreMemory
@@ -13,7 +12,15 @@ from services.memory.core_values import CoreValues
 from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
-from services.memory.plans import new_plan, own_once, plan_of, plan_of_leaving_out, plan_of_nothing
+from services.memory.plans import (
+    known_already,
+    new_plan,
+    own_once,
+    plan_of,
+    plan_of_leaving_out,
+    plan_of_nothing,
+    summary_of,
+)
 from services.text.compare import compare
 from services.text.language import Language, language_of
 from services.text.secrets import Secrets

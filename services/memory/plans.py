@@ -1,14 +1,133 @@
-"""Plans of changes of memory: what exactly each changes, as it is shown and logged. Pure."""
+"""Plans of changes of memory, and the words in which users and models are told of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from uuid_utils.compat import uuid7
 
-from services.memory.change_wording import nothing_found, summary_of, this_message
 from services.memory.closure import Removal
 from services.memory.model import Memory
 from services.text.language import Language
 from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedMessage
+
+_MOST_ITEMS = 5
+_LONGEST = 80
+
+_DONE: dict[Language, dict[MemoryChangeKind, str]] = {
+    "en": {
+        "forget": "Removed from memory: {items}.",
+        "do_not_remember": "Not kept in memory: {items}.",
+        "correct": "Corrected in memory: {items}.",
+        "remember": "Saved to memory: {items}.",
+        "standing": "Saved as a standing wish: {items}.",
+    },
+    "zh": {
+        "forget": "已从记忆中删除：{items}。",
+        "do_not_remember": "未记入记忆：{items}。",
+        "correct": "已更正记忆：{items}。",
+        "remember": "已记住：{items}。",
+        "standing": "已记下今后的要求：{items}。",
+    },
+}
+_ALSO: dict[Language, str] = {
+    "en": " The message also said this, which went with it: {items}. To keep it, remember it in whole sentences.",
+    "zh": "同一条消息里还说了：{items}，已一并移出记忆；若要保留，请用完整的句子重新记住。",
+}
+_KNOWN: dict[Language, str] = {"en": "Memory holds this already: {items}.", "zh": "记忆里已经有了：{items}。"}
+_NOTHING: dict[Language, str] = {
+    "en": "Nothing matching “{target}” was found in memory; nothing was changed.",
+    "zh": "记忆中没有找到与“{target}”相符的内容，没有改动。",
+}
+_WHICH: dict[Language, str] = {
+    "en": "“{target}” may mean {candidates}; nothing was changed.",
+    "zh": "“{target}”可能指{candidates}，没有改动。",
+}
+_THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
+_CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
+    "en": {
+        "forget": "It is removed. Say so in a few words, without repeating what it was.",
+        "do_not_remember": "It is kept out of memory. Say so in a few words.",
+        "correct": "It is corrected. Say so in a few words.",
+        "remember": "It is saved. Say so in a few words.",
+        "standing": "It is saved for all answers to come. Say so in a few words.",
+    },
+    "zh": {
+        "forget": "已经删除。用几个字告诉用户即可，不要复述内容。",
+        "do_not_remember": "没有记入记忆。用几个字告诉用户即可。",
+        "correct": "已经更正。用几个字告诉用户即可。",
+        "remember": "已经存好了，顺口应一声即可。",
+        "standing": "已经记下，以后都照办，顺口应一声即可。",
+    },
+}
+_UNCHANGED: dict[Language, str] = {
+    "en": "Nothing was changed. Say so, and ask which one is meant if several are listed.",
+    "zh": "没有改动。如实告诉用户；若列出了几条，请问用户指的是哪一条。",
+}
+_THEN: dict[Language, str] = {
+    "en": "Then answer whatever else the message asks.",
+    "zh": "消息里若还有别的问题，再接着回答。",
+}
+
+
+def nothing_found(target: str, candidates: Sequence[Candidate], language: Language) -> str:
+    """Say that nothing was changed, and which memories may have been meant, with their ids."""
+    if not candidates:
+        return _NOTHING[language].format(target=shortened(target))
+    shown = (
+        f"“{shortened(each['text']).rstrip(' .。;；')}” ({each['id']})"
+        if language == "en"
+        else f"“{shortened(each['text']).rstrip(' .。;；')}”（{each['id']}）"
+        for each in candidates
+    )
+    return _WHICH[language].format(target=shortened(target), candidates=_listed(shown, language))
+
+
+def summary_of(
+    kind: MemoryChangeKind, items: Sequence[str], language: Language, *, also: Sequence[str] = ()
+) -> str:
+    """Say what was changed, and what else the removed messages said."""
+    shown = [shortened(item).rstrip(" .。;；") for item in items[:_MOST_ITEMS]]
+    more = len(items) - len(shown)
+    if more > 0:
+        shown.append(f"+{more}")
+    summary = _DONE[language][kind].format(items=_listed(shown, language))
+    if also:
+        summary += _ALSO[language].format(items=_listed(map(shortened, also[:_MOST_ITEMS]), language))
+    return summary
+
+
+def known_already(text: str, language: Language) -> str:
+    """Say that memory holds a text, so that nothing had to change."""
+    return _KNOWN[language].format(items=shortened(text).rstrip(" .。;；"))
+
+
+def this_message(language: Language) -> str:
+    """Return what stands for the present message."""
+    return _THIS_MESSAGE[language]
+
+
+def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
+    """Return what the prompt says of the changes that this turn has made; empty where there are none.
+
+    Their summaries stand between tags, which they must not be able to close.
+    """
+    if not changes:
+        return ""
+    done = dict.fromkeys(change["summary"] for change in changes)
+    confirm = dict.fromkeys(
+        _CONFIRM[language][change["kind"]] if change["operation_id"] else _UNCHANGED[language]
+        for change in changes
+    )
+    return "\n".join(["<memory_changes>", *done, "</memory_changes>", *confirm, _THEN[language]])
+
+
+def shortened(text: str) -> str:
+    """Return a text as a list shows it."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def _listed(items: Iterable[str], language: Language) -> str:
+    return ("；" if language == "zh" else "; ").join(items)
 
 
 def new_plan(

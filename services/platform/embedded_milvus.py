@@ -128,7 +128,11 @@ class EmbeddedMilvus:
         self.standby.need()
         if self._reserved is not None and self._process is None:
             await asyncio.to_thread(self._start)
-        if not await asyncio.to_thread(child_process.wait_until, self._accepts, seconds=_START_SECONDS):
+        # It is not waited for any longer once it has ended: it would be started again that much later
+        await asyncio.to_thread(
+            child_process.wait_until, lambda: self._accepts() or self._has_ended(), seconds=_START_SECONDS
+        )
+        if self._has_ended() or not self._accepts():
             raise ConfigurationError(f"The embedded Milvus does not start; see {self._log}")
         if self._reserved is not None:
             self._write_note(running=True)
@@ -229,6 +233,10 @@ class EmbeddedMilvus:
             return bool(psutil.Process(self._process.pid).memory_info().rss > self._large_bytes)
         except psutil.Error:
             return False
+
+    def _has_ended(self) -> bool:
+        process = self._process
+        return self._stopped or (process is not None and process.poll() is not None)
 
     def _accepts(self) -> bool:
         host, _, port = self.uri.removeprefix("http://").partition(":")

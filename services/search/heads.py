@@ -2,8 +2,8 @@
 
 An encoder puts a message beside what sounds like it, a question beside questions. Somebody who asks where to eat
 does not say that they eat no meat: `matching`, which `training/matching.py` learned, turns a message towards what
-bears on it. Linear heads (`training/heads.py`) tell a message that leaves a choice from others, and a question
-that documents answer from small talk with the same words.
+bears on it. Linear heads (`training/heads.py`) tell a message that leaves a choice from others, one that needs
+nothing of memory from one that may, and a question that documents answer from small talk with the same words.
 """
 
 import json
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,18 +41,32 @@ class Head:
         return self.scale * cosine + self.constant
 
 
+class MessageKind(NamedTuple):
+    """What a message is like: probabilities; without heads no choice, and even odds that it needs nothing.
+
+    Attributes:
+        choice: It leaves a choice on which a preference may bear.
+        nothing: It needs nothing of memory: a greeting, a task, a question about the world.
+    """
+
+    choice: float = 0.0
+    nothing: float = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Heads:
     """The heads for one encoder.
 
     Attributes:
         leaves_choice: A message leaves a choice on which a preference may bear.
+        needs_nothing: A message needs nothing of memory.
         asks_documents: A message asks what the documents of an organisation would answer.
         matching: Turns the embedding of a message towards those of what bears on it: two matrices, whose product
             is added.
     """
 
     leaves_choice: Head
+    needs_nothing: Head
     asks_documents: Head
     matching: NDArray[np.float32]
 
@@ -61,6 +76,11 @@ class Heads:
         found: NDArray[np.float32] = vectors + vectors @ into.T @ out
         found /= np.maximum(np.sqrt(np.einsum("ij,ij->i", found, found)), 1e-9)[:, np.newaxis]
         return found
+
+    def kind_of(self, vector: Sequence[float]) -> MessageKind:
+        """Return what the message with this embedding is like."""
+        heads = (self.leaves_choice, self.needs_nothing)
+        return MessageKind(*(1 / (1 + math.exp(-head.logit(vector))) for head in heads))
 
     @classmethod
     @cache

@@ -56,9 +56,9 @@ class Query:
     of_assistant: bool
 
     @property
-    def context(self) -> str:
-        """The message after what was said before it; empty where it stands for itself."""
-        return "\n".join([*self.recent, self.text[:_LONGEST_SAID]]) if self.recent else ""
+    def context(self) -> tuple[str, ...]:
+        """What was said before the message, and the message; empty where it stands for itself."""
+        return (*self.recent, self.text[:_LONGEST_SAID]) if self.recent else ()
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.heads import Heads
+from services.search.heads import Heads, MessageKind
 from services.search.queries import Query
 from services.search.sequences import Places
 from services.text.tokenizer import terms
@@ -62,6 +62,7 @@ SHOWN = (
     "wants_work",  # the message orders something done or explained
     "few",  # how few units the user has: among few, one that bears on a message is likelier
     "chooses",  # the message leaves a choice
+    "needs_nothing",  # the message needs nothing of memory
 )
 """What the probability depends on."""
 
@@ -179,7 +180,7 @@ def score(
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
     seeds = [seed for seed in _best(total, _SEEDS).tolist() if mask[seed]]
-    choice = choice_in(vectors, heads)
+    kind = kind_of(vectors, heads)
     columns = {
         "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
         "meaning": (meaning[places] - average) / near.spread / _SPREAD,
@@ -190,7 +191,7 @@ def score(
         "visit": of_visit[known.visit[places]] * known.coherence,
         "answers": answers[places],
         "by_assistant": known.by_assistant[places] & (not query.of_assistant),
-        "asks": known.asks[places] * (1 - choice),
+        "asks": known.asks[places] * (1 - kind.choice),
         "length": np.minimum(np.log1p(known.lengths[places]) / _LONG, 1.0) * known.coherence,
         "written": known.written[places],
     }
@@ -198,7 +199,7 @@ def score(
     for at, name in enumerate(FEATURES):
         features[:, at] = columns[name]
     found = int(mask.sum())
-    scores, probability = weighed(query, features, found, choice=choice, with_meaning=len(vectors) > 0)
+    scores, probability = weighed(query, features, found, kind, with_meaning=len(vectors) > 0)
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
@@ -207,7 +208,7 @@ def score(
 
 
 def weighed(
-    query: Query, features: Values, found: int, *, choice: float, with_meaning: bool
+    query: Query, features: Values, found: int, kind: MessageKind, *, with_meaning: bool
 ) -> tuple[Values, Values]:
     """Return the score of each row of features, and the probability.
 
@@ -215,28 +216,28 @@ def weighed(
         query: the message.
         features: `FEATURES` (columns) of units.
         found: how many units were looked at.
-        choice: the probability that the message leaves a choice.
+        kind: what the message is like.
         with_meaning: the units have embeddings.
     """
-    kind = "meaning" if with_meaning else "words"
+    by = "meaning" if with_meaning else "words"
     # Without the library of linear algebra: its threads would wait for each other longer than the sum takes.
-    scores: Values = np.einsum("ij,j->i", features, _weights(kind, "order", FEATURES))
+    scores: Values = np.einsum("ij,j->i", features, _weights(by, "order", FEATURES))
     logits = np.einsum(
         "ij,j->i",
-        shown_features(query, features, scores, found, choice),
-        _weights(kind, "shown", (*SHOWN, "constant")),
+        shown_features(query, features, scores, found, kind),
+        _weights(by, "shown", (*SHOWN, "constant")),
     )
     return scores, 1 / (1 + np.exp(-logits))
 
 
-def shown_features(query: Query, features: Values, scores: Values, found: int, choice: float) -> Values:
+def shown_features(query: Query, features: Values, scores: Values, found: int, kind: MessageKind) -> Values:
     """Return `SHOWN` (columns) of each row, and a column of ones; `found` units were looked at."""
     rows = np.empty((len(scores), len(SHOWN) + 1))
     rows[:, 0] = scores - scores.sum() / (len(scores) + _OTHERS)
     rows[:, 1] = features[:, FEATURES.index("words")]
     rows[:, 2] = features[:, FEATURES.index("meaning")]
     few = max(0.0, 1 - math.log1p(max(found, _FEW)) / math.log1p(_MANY))
-    rows[:, 3:] = (query.asks, query.of_oneself, query.wants_work, few, choice, 1.0)
+    rows[:, 3:] = (query.asks, query.of_oneself, query.wants_work, few, *kind, 1.0)
     return rows
 
 
@@ -253,7 +254,7 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
     found, possible = units.by_words([asked, *map(terms, query.parts)], mask)
     words, full = found[0], float(possible[0])
     if query.context:
-        [more], [fuller] = units.by_words([terms(query.context)], mask)
+        [more], [fuller] = units.by_words([[term for said in query.context for term in terms(said)]], mask)
         own = 1 - query.context_share
         words = (
             full
@@ -276,9 +277,9 @@ def _answers(known: Overview, words: Values, near: "_Near") -> Values:
     return found
 
 
-def choice_in(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -> float:
-    """Return the probability that a message with these embeddings leaves a choice; 0 if nothing tells."""
-    return 1 / (1 + math.exp(-heads.leaves_choice.logit(vectors[0]))) if heads and len(vectors) else 0.0
+def kind_of(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -> MessageKind:
+    """Return what a message with these embeddings is like."""
+    return heads.kind_of(vectors[0]) if heads and len(vectors) else MessageKind()
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:

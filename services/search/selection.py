@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.search.heads import MessageKind
 from services.search.hits import Excluded, Ranked, Ranking, Unit
 from services.search.queries import Query
 from services.search.versions import newer_versions
@@ -15,15 +16,16 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK = 0.055, 0.11
-"""Probability from which a unit is shown, and where the message orders work and says nothing of its user. A model
+LIKELY, _LIKELY_FOR_WORK, _LIKELY_FOR_NOTHING = 0.047, 0.11, 0.2
+"""Probability from which a unit is shown, where the message orders work and says nothing of its user, and
+where it needs nothing of memory. A model
 copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.01, 0.033, 0.01
+_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.01, 0.028, 0.01
 """The floor where the message refers to what was said before, where it asks about the user's own affairs or about
 what the assistant said, and where it leaves a choice on which a preference may bear."""
-_IS_CHOICE = 0.5
+_IS_CHOICE, _IS_NOTHING = 0.5, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Floor:
         query: Query,
         *,
         about_past: bool = False,
-        choice: float = 0.0,
+        kind: MessageKind | None = None,
         then: tuple[datetime, datetime] | None = None,
     ) -> "Floor":
         """Return the floor for a message.
@@ -56,13 +58,15 @@ class Floor:
         Args:
             query: the message.
             about_past: it refers to what was said before.
-            choice: the probability that it leaves a choice.
+            kind: what it is like, if anything tells.
             then: from when until when something was said that it refers to.
         """
         if about_past:
             return cls(_LIKELY_OF_THE_PAST, then)
-        if choice >= _IS_CHOICE:
+        if kind and kind.choice >= _IS_CHOICE:
             return cls(_LIKELY_FOR_A_CHOICE, then)
+        if kind and kind.nothing >= _IS_NOTHING:
+            return cls(_LIKELY_FOR_NOTHING, then)
         if query.wants_work:
             return cls(_LIKELY_FOR_WORK, then)
         of_both = query.of_oneself or query.of_assistant

@@ -22,7 +22,7 @@ _LONGEST = 1_000
 _SHARED = 0.5
 """Share of the longer statement's words that both have in common around the place where they differ."""
 _MOST_DIFFERENT = 14
-_LEAST_SHARED = 3
+_LEAST_SHARED, _AT_ONE_END = 3, 2
 
 
 def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, int]:
@@ -34,17 +34,18 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
     """
     wanted = frozenset(asked)
     written: dict[int, tuple[str, ...]] = {}
-    alike: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[bool, Sequence[str]], list[int]] = defaultdict(list)
     for place, unit in enumerate(units):
-        if not unit.by_assistant and (tokens := _tokens(unit.text)):
+        if not unit.by_assistant and len(tokens := _tokens(unit.text)) > _LEAST_SHARED:
             written[place] = tokens
-            alike[True, tokens[0]].append(place)
-            alike[False, tokens[-1]].append(place)
+            # Of the least that two versions share, the longer part is at one end.
+            alike[True, tokens[:_AT_ONE_END]].append(place)
+            alike[False, tokens[-_AT_ONE_END:]].append(place)
     newest: dict[int, int] = {}
     for place, tokens in written.items():
         versions = [
             other
-            for other in {*alike[True, tokens[0]], *alike[False, tokens[-1]]}
+            for other in {*alike[True, tokens[:_AT_ONE_END]], *alike[False, tokens[-_AT_ONE_END:]]}
             if units[other].created_at > units[place].created_at
             and _differ_in_one_place(tokens, written[other], wanted)
             # Last: most differ anyway, and terms take longest.
@@ -83,5 +84,5 @@ def _differ_in_one_place(one: Sequence[str], other: Sequence[str], asked: frozen
         return False
     if begins + ends < max(_LEAST_SHARED, _SHARED * max(len(one), len(other)) - 1):
         return False
-    shared = {*terms(" ".join(one[:begins])), *terms(" ".join(one[len(one) - ends :]))}
-    return not any(term in asked - shared for part in (mine, theirs) for term in terms(" ".join(part)))
+    named = asked.intersection([*terms(" ".join(mine)), *terms(" ".join(theirs))])
+    return not named or named.issubset([*terms(" ".join(one[:begins])), *terms(" ".join(one[len(one) - ends :]))])

@@ -28,9 +28,7 @@ async def take_back(
     """Undo a write to the store, in a transaction of the caller's.
 
     Args:
-        connection: of the transaction.
         owner: `tenant_id`, `user_id` and `space_id`.
-        operation_id: of the log.
         kind: `store_put` or `store_delete`.
         old: what was there before; None = nothing.
 

@@ -20,7 +20,7 @@ from services.memory.blocks import Owner
 from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit, NewDay, StoredDay
-from services.summaries.day_writer import DayWriter, WrittenSummary, by_rule
+from services.summaries.writer import DayWriter, WrittenSummary, by_rule
 from services.time_reference.local_days import bounds, local_day
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 

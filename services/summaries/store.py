@@ -285,10 +285,7 @@ class SummaryStore:
         """Store the summary of a part, unless one exists or a message was retracted since it was read.
 
         Args:
-            tenant_id: whose conversation it is.
-            conversation_id: the conversation.
             number: of the stretch, from 1.
-            part: the summary.
             retracted_at: when something was retracted last, as known before the messages were read.
         """
         values = {

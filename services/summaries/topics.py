@@ -69,9 +69,6 @@ class TopicArchive:
         """Take what it works with.
 
         Args:
-            store: reads and writes topics.
-            models: finds them.
-            jobs: where the job is registered.
             on: with False nothing is archived.
             keep_newest: Number of the newest messages that are never archived.
             in_time_s: Seconds that an answer waits for it.

@@ -7,13 +7,12 @@ from services.platform.settings import Settings
 from services.summaries.daily_scheduler import DailyScheduler
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
-from services.summaries.day_writer import DayWriter
 from services.summaries.rolling_summaries import RollingSummaries
 from services.summaries.schedule import summary_schedule
 from services.summaries.store import SummaryStore
 from services.summaries.topic_store import TopicStore
 from services.summaries.topics import TopicArchive
-from services.summaries.writer import SummaryWriter
+from services.summaries.writer import DayWriter, SummaryWriter
 from services.visits.visit import visit_schedule
 
 

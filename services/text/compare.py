@@ -22,8 +22,6 @@ def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE
     """Compare two texts.
 
     Args:
-        one: a text.
-        other: another.
         likeness: the cosine of their embeddings, -1 to 1.
         floor: the least likeness of texts that are alike.
     """

@@ -120,7 +120,6 @@ def hours_named(text: str, begin: int, stop: int) -> Hours | None:
     """The part of a day that the words of a time name, or those right behind them; None where neither names one.
 
     Args:
-        text: the message.
         begin: where the words of the time begin in it.
         stop: where they end.
     """

@@ -75,8 +75,6 @@ def remembered_texts(
     """Return the texts of a prompt that were made from foreign words earlier, and what a client's system said.
 
     Args:
-        sections: of the prompt.
-        history: items of its messages.
         answers: what the model and its tools have said in this turn.
         found: which of these hold foreign words.
     """

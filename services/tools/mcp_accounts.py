@@ -115,9 +115,9 @@ class Accounts:
 
 
 class Storage:
-    """The SDK's `TokenStorage` of one user at one server; `changed` says that new tokens came."""
+    """The SDK's `TokenStorage` of one connection; `changed` says that new tokens came."""
 
-    def __init__(self, account: SignedIn | None, client: OAuthClientInformationFull | None = None) -> None:
+    def __init__(self, account: SignedIn | None = None, client: OAuthClientInformationFull | None = None) -> None:
         """Take what is known; `client` is registered by hand."""
         self.tokens = account.tokens if account else None
         self.expires_at = account.expires_at if account else None

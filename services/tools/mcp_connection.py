@@ -20,9 +20,9 @@ from mcp.client import Client
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp.shared.exceptions import MCPError
 
+from services.tools.mcp_accounts import Storage
 from services.tools.mcp_config import McpServerConfig
 from services.tools.tool import RegisteredTool
 
@@ -34,7 +34,7 @@ LONGEST_RESULT = 20_000
 """Characters of a result that the model reads."""
 _LONGEST_DESCRIPTION, _MOST_TOOLS, _LONGEST_NAME = 2_000, 64, 64
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
-_PRIORITY = 200
+PRIORITY = 200
 
 OnTools = Callable[[str, Sequence[RegisteredTool]], None]
 """Called with a server's name and the tools that it has now."""
@@ -156,7 +156,7 @@ def registered(
             coroutine=call,
         ),
         timeout_s=config.timeout_s + _GRACE_S,
-        priority=_PRIORITY,
+        priority=PRIORITY,
         experts=config.experts,
         asks=config.approve == "always" or (config.approve == "changes" and not reads),
     )
@@ -183,26 +183,6 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: _LONGEST_NAME - 9]}_{digest}"
 
 
-class _InMemory:
-    """Keeps the tokens of one connection."""
-
-    def __init__(self) -> None:
-        self._tokens: OAuthToken | None = None
-        self._client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._client = client_info
-
-
 def _signing_in(config: McpServerConfig) -> Any:
     oauth = config.oauth
     if oauth is None or config.url is None:
@@ -210,7 +190,7 @@ def _signing_in(config: McpServerConfig) -> Any:
     assert oauth.client_id and oauth.client_secret and oauth.issuer  # noqa: S101, PT018 — checked when it was read
     return ClientCredentialsOAuthProvider(
         server_url=config.url,
-        storage=_InMemory(),
+        storage=Storage(),
         client_id=oauth.client_id,
         client_secret=oauth.client_secret.get_secret_value(),
         scope=oauth.scope,

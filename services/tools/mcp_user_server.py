@@ -32,6 +32,7 @@ from services.tools.mcp_connection import (
     CONNECT_S,
     LONGEST_RESULT,
     LOOK_EVERY_S,
+    PRIORITY,
     OnTools,
     offered,
     reason_of,
@@ -44,7 +45,6 @@ from state.context import TurnContext
 
 _PATIENCE_S = 600.0
 """Seconds for the user to agree in the browser."""
-_PRIORITY = 200
 
 log = structlog.get_logger(__name__)
 
@@ -278,7 +278,7 @@ class UserMcpServer:
             args_schema={"type": "object", "properties": {}},
             coroutine=connect,
         )
-        return RegisteredTool(tool, timeout_s=CONNECT_S, priority=_PRIORITY, experts=self._config.experts)
+        return RegisteredTool(tool, timeout_s=CONNECT_S, priority=PRIORITY, experts=self._config.experts)
 
     def _registered(self, tool: types.Tool) -> RegisteredTool:
         async def call(runtime: ToolRuntime[TurnContext, dict[str, Any]], **arguments: Any) -> str:

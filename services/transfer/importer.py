@@ -102,7 +102,6 @@ class Importer:
         """Import JSON Lines; what is wrong with a line is in the report, and the others are stored.
 
         Args:
-            tenant_id: whose users they are.
             chunks: the bytes, cut anywhere.
             only_user: lines of other users are refused.
 

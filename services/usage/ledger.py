@@ -157,12 +157,9 @@ class UsageLedger:
         """What was spent from one day to another, both included, the most first.
 
         Args:
-            tenant_id: whose.
             first: the first day, of UTC.
-            last: the last day.
             by: what it is split by; empty = one sum.
             user: external id of the only user who counts; None = all.
-            limit: rows at the most.
         """
         chosen = [sql.SQL("{} AS {}").format(sql.SQL(_COLUMNS[each]), sql.Identifier(each)) for each in by]
         if by:

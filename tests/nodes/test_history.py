@@ -22,10 +22,9 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
-from services.summaries.day_writer import DayWriter
 from services.summaries.past_days import PastDays, PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE
-from services.summaries.writer import SummaryWriter
+from services.summaries.writer import DayWriter, SummaryWriter
 from services.time_reference.local_days import local_day
 from services.visits.visit import VisitSchedule
 from state.context import TurnContext

@@ -14,8 +14,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
-from services.memory.upkeep.policy import UpkeepPolicy
-from services.memory.upkeep.run import UpkeepRun
+from services.memory.upkeep.policy import UpkeepPolicy, UpkeepRun
 from tests.support.model_server import Received, Reply
 from tests.support.turns import exchange
 

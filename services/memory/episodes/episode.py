@@ -24,7 +24,7 @@ _ASSISTANTS = frozenset(["assistant", "ai", "bot", "chatbot", "助手", "ai助�
 
 @dataclass(frozen=True)
 class StoredUnit:
-    """One message of a turn's episode, or a written episode."""
+    """One message of a turn's episode, or a written episode; in the order of the columns of `statements.UNIT`."""
 
     episode_id: UUID
     unit_id: UUID
@@ -32,7 +32,6 @@ class StoredUnit:
     importance: float
     origin: Origin
     conversation_id: UUID | None
-    text: str
     created_at: datetime
     role: Literal["user", "assistant"]
     speaker: str | None
@@ -41,6 +40,7 @@ class StoredUnit:
     """Messages that the whole episode comes from."""
     message_id: UUID | None
     """None if the episode was written."""
+    text: str
     question_id: UUID | None = None
     """For an answer: the message that it answers."""
     question: str | None = None

@@ -96,7 +96,6 @@ class EpisodeIndex:
         """Search for each query by words and by meaning, at the same time.
 
         Args:
-            scope: whose units.
             terms: for each query its terms; one without any finds nothing.
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
             limit: maximum units for each query.
@@ -107,7 +106,7 @@ class EpisodeIndex:
 
         Raises:
             CollectionMissing: the user's shard is not there.
-            Unavailable: Milvus does not answer, or not in time.
+            Unavailable: Milvus does not answer in time.
         """
         stored = [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)]
         limits = (limit, limit)
@@ -140,7 +139,6 @@ class EpisodeIndex:
         """Return the terms, joined by spaces, and the embeddings of some of a user's units.
 
         Args:
-            scope: whose units.
             unit_ids: of the units; the client decodes an answer in one step of the event loop, which takes
                 15 ms for a thousand.
             between: whether units between the first and the last id are read as well, which is twice as fast.
@@ -204,7 +202,7 @@ class EpisodeIndex:
                 held is lost.
 
         Raises:
-            Unavailable: Milvus does not answer, or the index holds embeddings of another model.
+            Unavailable: the index holds embeddings of another model.
         """
         shards = await self.shards()
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import args_row, class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -39,7 +39,7 @@ class EpisodeStore:
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
         """Return units not indexed yet, of the newest 100 episodes, oldest first."""
         values = {**vars(scope), "most": _MOST_UNINDEXED}
-        return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
+        return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, args_row(StoredUnit))
 
     async def found(self, scope: Scope, units: Iterable[tuple[str, str]]) -> dict[str, StoredUnit]:
         """Return units by id, as they are now, from their ids and those of their episodes.
@@ -57,7 +57,7 @@ class EpisodeStore:
         }
         statement = as_of(sql.FOUND) if scope.as_of else sql.FOUND
         rows = await self._database.fetch(
-            scope.tenant_id, statement, values, class_row(StoredUnit), generic=not scope.as_of
+            scope.tenant_id, statement, values, args_row(StoredUnit), generic=not scope.as_of
         )
         return {str(row.unit_id): row for row in rows}
 

@@ -61,7 +61,7 @@ class IndexSearch:
             by_words, by_meaning = await self._index.search(
                 scope,
                 [terms(text) for text in texts],
-                sought.vectors,
+                sought.vectors.tolist(),
                 SEARCH_DEPTH,
                 within_s=_IN_A_TURN_S if sought.hurried else None,
             )

@@ -10,6 +10,7 @@ from datetime import date, datetime
 from time import perf_counter
 from uuid import UUID
 
+import numpy as np
 import structlog
 from opentelemetry.trace import Span
 
@@ -32,7 +33,7 @@ from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import choice_in
+from services.search.ranking import kind_of
 from services.search.selection import Floor
 from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
@@ -225,7 +226,8 @@ class Recall:
     ) -> RecallResult:
         """Find and rank units; those within `then`, a part of the scope, come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
-        vectors = await self._vectors(query, degraded, patience_s) if indexed else []
+        embedded = await self._vectors(query, degraded, patience_s) if indexed else []
+        vectors = np.array(embedded, dtype=np.float32)
         heads = Heads.of(self._embedder.model)
         sought = SearchRequest(
             scope=scope,
@@ -241,7 +243,7 @@ class Recall:
         floor = Floor.of(
             query,
             about_past=about_past,
-            choice=choice_in(vectors, heads),
+            kind=kind_of(vectors, heads),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(
@@ -250,7 +252,7 @@ class Recall:
             found.units,
             degraded,
             loading_milliseconds=kept.milliseconds if kept else 0.0,
-            message_vector=vectors[0] if vectors else None,
+            message_vector=embedded[0] if embedded else None,
             floor=floor,
         )
 

@@ -8,6 +8,7 @@ from services.memory.episodes.scope import Scope
 from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query
+from services.search.ranking import Vectors
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class SearchRequest:
     scope: Scope
     then: Scope | None
     query: Query
-    vectors: Sequence[Sequence[float]]
+    vectors: Vectors
     heads: Heads | None
     depth: int
     hurried: bool

@@ -89,9 +89,10 @@ class WorkingSet(UnitArrays):
         rows: list[dict[int, int]] = []
         for seed in seeds:
             numbers = self._terms.row(seed)
-            held = zip(self._held.values[numbers].tolist(), numbers.tolist(), strict=True)
-            few = sorted([(count, number) for count, number in held if 1 < count <= most])[:_MOST_RARE]
-            rows.append({number: 1 for _, number in few if number not in passed})
+            held = self._held.values[numbers]
+            few = (held > 1) & (held <= most)
+            rarest = sorted(zip(held[few].tolist(), numbers[few].tolist(), strict=True))[:_MOST_RARE]
+            rows.append({number: 1 for _, number in rarest if number not in passed})
         scores, possible = self._matches(rows, mask)
         scores /= np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]
         scores[np.arange(len(rows)), seeds] = 0.0
@@ -100,14 +101,13 @@ class WorkingSet(UnitArrays):
     def _matches(self, rows: Sequence[Mapping[int, int]], mask: Mask) -> tuple[Values, Values]:
         """Score units (columns) for rows of terms, with how often each is asked for; and weigh the rows."""
         index: dict[int, int] = {}
-        columns = [index.setdefault(number, len(index)) for row in rows for number in row]
-        weights = np.zeros((len(rows), len(index)))
-        weights[np.arange(len(rows)).repeat([len(row) for row in rows]), columns] = [
-            min(count, 2) for row in rows for count in row.values()
-        ]
+        weights = np.zeros((len(rows), sum(map(len, rows))))
+        for weight, row in zip(weights, rows, strict=True):
+            for number, count in row.items():
+                weight[index.setdefault(number, len(index))] = min(count, 2)
         numbers = np.fromiter(index, dtype=np.intp, count=len(index))
         held, size = self._held.values[numbers], self.overview().size
-        weights *= np.log(1 + (size - held + 0.5) / (held + 0.5))
+        weights = weights[:, : len(index)] * np.log(1 + (size - held + 0.5) / (held + 0.5))
         scores = np.zeros((len(rows), len(mask)))
         if index:
             places, at, counts = self._postings.of(numbers, self._terms, self._counts.values, len(self._names))
@@ -124,8 +124,7 @@ class WorkingSet(UnitArrays):
             part = slice(begin, begin + BLOCK)
             found[:, part] = (self._vectors.values[part].astype(np.float32) @ vectors.T).T
         found *= self._scales.values
-        if not (embedded := self._column("embedded")).all():
-            found[:, ~embedded] = np.nan
+        np.copyto(found, np.nan, where=~self._column("embedded"))
         return found.astype(np.float64)
 
     def overview(self) -> Overview:
@@ -175,9 +174,10 @@ class WorkingSet(UnitArrays):
     def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
         """Whether anything of another conversation is embedded, or of this one before that time."""
         here = self._column("conversation") == self.conversations.get(conversation_id, -1)
-        if before is not None:
-            here &= self._column("said_at") >= before.timestamp()
-        return bool((self._living & ~here & self._column("embedded")).any())
+        known = self._living & self._column("embedded")
+        if (known & ~here).any():
+            return True
+        return before is not None and bool((known & here & (self._column("said_at") < before.timestamp())).any())
 
     def embeddings(self, places: Places) -> NDArray[np.float32]:
         """Return the embeddings at some places."""

@@ -22,9 +22,15 @@ from services.memory.removal.merged import remove_with_merged
 from services.memory.removal.tables import Rows
 from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair
-from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
+from services.memory.upkeep.policy import (
+    FadingMemory,
+    Reason,
+    UpkeepPolicies,
+    UpkeepPolicy,
+    UpkeepPreview,
+    UpkeepRun,
+)
 from services.memory.upkeep.proposing import PairProposer, is_merge
-from services.memory.upkeep.run import FadingMemory, Reason, UpkeepPreview, UpkeepRun
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 

@@ -32,6 +32,7 @@ _ASK_EVERY_S = 1.0
 _ASK_FOR_S = 110.0
 _USABLE_WITHIN_S = 60.0
 _SETTLED_WITHIN_S = 60.0
+_MILVUS_WITHIN_S = 60.0
 _ADVICE = re.compile(r"again|\bANAMNESIS_[A-Z]|anamnesis [a-z]|shorter|\bfree\b", re.IGNORECASE)
 """In an error that says what to do."""
 
@@ -119,12 +120,14 @@ class Rig:
         """All processes of PostgreSQL."""
         return [self.postmaster, *self.postmaster.children()]
 
-    @property
-    def milvus(self) -> psutil.Process:
-        """The embedded Milvus."""
+    async def milvus(self) -> psutil.Process:
+        """The embedded Milvus, once the service has started it to index what clients say."""
         assert self.service.process
-        children = psutil.Process(self.service.process.pid).children()
-        return next(each for each in children if str(self.data / "milvus") in each.cmdline())
+        service, folder = psutil.Process(self.service.process.pid), str(self.data / "milvus")
+        async with asyncio.timeout(_MILVUS_WITHIN_S):
+            while not (found := [each for each in service.children() if folder in each.cmdline()]):  # noqa: ASYNC110
+                await asyncio.sleep(_PAUSE_S)
+        return found[0]
 
     def another(self, data: Path | None = None) -> ServiceProcess:
         """A service over the same data folder, or over another one; not yet started."""

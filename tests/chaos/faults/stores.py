@@ -33,7 +33,7 @@ async def kill_postmaster(rig: Rig) -> None:
 
 async def kill_milvus(rig: Rig) -> None:
     """The index."""
-    rig.milvus.kill()
+    (await rig.milvus()).kill()
 
 
 async def stop_postgres(rig: Rig) -> None:
@@ -50,7 +50,7 @@ async def stop_redis(rig: Rig) -> None:
 
 async def stop_milvus(rig: Rig) -> None:
     """The index."""
-    await _hang([rig.milvus])
+    await _hang([await rig.milvus()])
     _expect_answers(rig)
 
 

@@ -15,8 +15,7 @@ from psycopg import sql
 
 from services.backup.archive import Archive, Manifest
 from services.backup.restore import Target, restore
-from services.backup.snapshot import write_backup
-from services.backup.tables import tables_of
+from services.backup.snapshot import tables_of, write_backup
 from services.conversations.turns import Turns
 from services.engines import Engines
 from services.errors import ConfigurationError, Conflict, DatabaseUnavailable, InvalidInput

@@ -1,6 +1,6 @@
 import pytest
 
-from services.evaluation.metrics import figure, score, summarise
+from services.evaluation.evaluation import figure, score, summarise
 
 SHOWN = [f"m{number}" for number in range(1, 31)]
 

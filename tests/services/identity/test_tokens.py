@@ -10,10 +10,10 @@ import jwt
 import pytest
 
 from services.errors import Unauthenticated
+from services.identity.authentication import Tokens
 from services.identity.caller import Caller
 from services.identity.signing_keys import KeyFile
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.identity.tokens import Tokens
 from services.platform.postgres import Database
 from tests.support.issuer import AUDIENCE, ISSUER, PRIVATE, claims, jwk, key_file, public_pem, token
 

@@ -275,6 +275,39 @@ async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped
     ] == []
 
 
+async def test_milvus_that_dies_while_it_starts_is_started_again_and_is_not_waited_for_at_the_end(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedMilvus(tmp_path)
+    server.launch()
+    supervising = asyncio.create_task(server.supervise())
+    client = Milvus(server.uri, standby=server.standby)
+    server.standby.need()
+
+    async def is_starting() -> bool:
+        return server.standby.read()["pid"] is not None
+
+    await until(is_starting)
+    os.kill(first := server.standby.read()["pid"], signal.SIGKILL)
+
+    async def answers() -> bool:
+        with contextlib.suppress(Unavailable):
+            return server.standby.read()["pid"] != first and await client.ping() > 0
+        return False
+
+    await until(answers)
+    await client.close()
+
+    os.kill(server.standby.read()["pid"], signal.SIGKILL)
+    waiting = asyncio.create_task(server.wait())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await server.stop()
+        with pytest.raises(ConfigurationError, match="does not start"):
+            await waiting
+    supervising.cancel()
+
+
 async def test_milvus_sleeps_until_it_is_needed_and_is_started_again_when_it_has_grown(tmp_path: Path) -> None:
     server = EmbeddedMilvus(tmp_path, large_bytes=1, unused_s=0.02)
     server.launch()

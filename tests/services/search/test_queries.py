@@ -15,7 +15,7 @@ def test_a_question_stands_for_itself() -> None:
 def test_a_message_that_goes_on_or_leaves_its_subject_open_is_sought_with_what_was_said(message: str) -> None:
     query = make_query(message, SAID)
     assert query is not None
-    assert "Alma" in query.context
+    assert any("Alma" in said for said in query.context)
     assert 0 < query.context_share < 1
 
 

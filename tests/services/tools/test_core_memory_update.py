@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, ToolCall
+from langchain_core.messages import ToolCall
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.offline import OfflineChatModel
 from services.memory.blocks import Owner
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -65,22 +64,3 @@ async def test_wrong_arguments_are_answered_to_the_model(services: Services) -> 
 
 def test_without_core_memory_there_is_no_such_tool() -> None:
     assert ToolRegistry.of_builtin_tools(ToolServices()).get("core_memory_update") is None
-
-
-async def test_the_offline_model_remembers_when_it_is_asked_to(services: Services) -> None:
-    model = OfflineChatModel().bind_tools(services.tools.for_model)
-    for message, noted in (
-        ("请记住我喜欢喝茶。", "我喜欢喝茶。"),
-        ("帮我记住我住在杭州", "我住在杭州"),
-        ("Please remember that I am allergic to nuts.", "I am allergic to nuts."),
-        ("My dog is called Bruno.", None),
-        ("Do you remember the name of my dog?", None),
-        ("你还记得我的狗叫什么吗？", None),
-        ("Please tell me about computers.", None),
-        ("我对花生过敏。", None),
-        ("What do I like to eat?", None),
-        ("我记不住这么多东西", None),
-    ):
-        calls = (await model.ainvoke([HumanMessage(message)])).tool_calls
-        arguments = {call["name"]: call["args"] for call in calls}
-        assert arguments == ({"remember": {"text": noted}} if noted else {}), message
