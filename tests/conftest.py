@@ -174,12 +174,16 @@ def _encoder() -> None:
 def engines(
     request: pytest.FixtureRequest, postgres: EmbeddedPostgres, database_name: str, _encoder: None
 ) -> Engines:
-    """Where the test's stores are; nothing listens where Milvus should be, unless the test is marked `indexed`."""
-    indexed = request.node.get_closest_marker("indexed")
+    """Where the test's stores are; nothing listens where Milvus should be, unless a mark says otherwise."""
+    milvus_uri = f"http://127.0.0.1:{free_port()}"
+    if request.node.get_closest_marker("indexed"):
+        milvus_uri = request.getfixturevalue("milvus_uri")
+    if request.node.get_closest_marker("own_milvus"):
+        milvus_uri = request.getfixturevalue("milvus_server").uri
     return Engines(
         database_url=postgres.url(SERVICE_ROLE, database_name),
         owner_url=postgres.url(OWNER_ROLE, database_name),
-        milvus_uri=request.getfixturevalue("milvus_uri") if indexed else f"http://127.0.0.1:{free_port()}",
+        milvus_uri=milvus_uri,
     )
 
 

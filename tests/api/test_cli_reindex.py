@@ -2,7 +2,6 @@
 
 import asyncio
 import subprocess
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +20,7 @@ from tests.support.milvus_server import MilvusServer, collections, of_user
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced, pytest.mark.own_milvus]
 
 DIMENSIONS = 8
 QUESTIONS = ("Bruno the dog", "number 7", "a good dog")
@@ -31,12 +30,6 @@ QUESTIONS = ("Bruno the dog", "number 7", "a good dog")
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings."""
     return with_embeddings(model_server)
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
-    """With a Milvus of the test's own."""
-    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:

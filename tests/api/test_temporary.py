@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from redis.asyncio import Redis
 from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
-from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.shards import shard_of
 from services.platform.embedded_postgres import EmbeddedPostgres
@@ -24,7 +22,7 @@ from services.text.tokenizer import terms
 from tests.support.milvus_server import MilvusServer, files_with_rows
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.own_milvus]
 
 CANARY = "wellensittich-4e1c"
 STORED = "bernsteinzimmer-9a77"
@@ -35,12 +33,6 @@ HELLO = {"user_id": "u-1", "session_id": "s-1"}
 def settings(settings: Settings, redis_server: str) -> Settings:
     """With a Redis server, whose keys can be looked through."""
     return settings.model_copy(update={"redis_url": SecretStr(redis_server)})
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
-    """With a Milvus of the test's own."""
-    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 @pytest.fixture

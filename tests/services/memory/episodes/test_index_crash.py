@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import time
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -20,7 +19,7 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.own_milvus]
 
 _INDEX_AND_HANG = """
 import asyncio, sys
@@ -43,12 +42,6 @@ asyncio.run(main())
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings."""
     return with_embeddings(model_server)
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
-    """With a Milvus of the test's own."""
-    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 async def _unindexed(services: Services) -> int:

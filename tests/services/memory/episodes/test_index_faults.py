@@ -4,7 +4,6 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -26,19 +25,13 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced, pytest.mark.own_milvus]
 
 
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings, and time enough for a busy machine."""
     return with_embeddings(model_server, memory_recall_budget_ms=3000)
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
-    """With a Milvus of the test's own."""
-    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ The embeddings endpoint answers late, so that there is a while between reading t
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +14,6 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
-from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.episodes.episode import NewEpisode
@@ -30,7 +28,7 @@ from tests.support.milvus_server import MilvusServer, collections, indexed, of_u
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced, pytest.mark.own_milvus]
 
 BY_USER = Trigger("user")
 LATE = EmbeddingsScript(delay_s=2)
@@ -40,12 +38,6 @@ LATE = EmbeddingsScript(delay_s=2)
 def settings(model_server: ModelServer) -> Settings:
     """With an endpoint of embeddings."""
     return with_embeddings(model_server)
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
-    """With a Milvus of the test's own."""
-    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 @asynccontextmanager

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import random
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -33,15 +32,9 @@ from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, files_with_rows, of_user
 from tests.support.turns import exchange, new_turn, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.own_milvus]
 
 CANARY = "kanarienvogel-7f3a"
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
-    """With a Milvus of the test's own."""
-    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 @pytest.fixture
