@@ -169,7 +169,7 @@ async def import_archive(
     try:
         await _keep(request, path)
         export = VendorExport(vendor, path, user=user_id)
-        size = await asyncio.to_thread(export.size)
+        size = await asyncio.to_thread(export.archive.size)
     except ClientDisconnect:
         folder.cleanup()
         return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it

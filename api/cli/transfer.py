@@ -178,7 +178,7 @@ def import_vendor(
     read, report = Conversion(), None
     try:
         export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
-        lines = _converted(export, export.size(), read)
+        lines = _converted(export, export.archive.size(), read)
         if dry_run:
             for _ in lines:
                 pass
@@ -189,7 +189,7 @@ def import_vendor(
     if not dry_run:
         with connected(url, key, after_failure=_KEPT_OF_EXPORT) as service:
             report = service.import_lines(lines)
-    _show_export(read, report, export.other_files(), as_json=as_json)
+    _show_export(read, report, export.archive.other_files(), as_json=as_json)
     if read.unread or (report and report.refused):
         raise typer.Exit(shell.FAILED)
 

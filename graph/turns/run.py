@@ -47,6 +47,10 @@ Stop = StopReason | Literal["stopping", "handed_over"]
 """Why a turn's task is cancelled: a caller or a newer message asked for it; the process ends; it ends, and another
 process will run the turn, which was still waiting."""
 
+_FIRST_NODE = "branch:to:route"
+"""LangGraph's channel that runs the first node. With input for it, and the state as input of its own channel, a
+turn begins with that node; otherwise LangGraph takes a step, a tenth of its work, to put both there."""
+
 _FAIL_AT_ONCE = 2
 """Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every
 connection to the database, nor every other step of the event loop."""
@@ -126,6 +130,7 @@ class TurnDriver:
         self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue, meter: UsageMeter, changes: Changes
     ) -> None:
         self._graph = graph
+        graph.input_channels = ["turn", _FIRST_NODE]
         self._turns = turns
         self._places = places
         self._meter = meter
@@ -175,8 +180,9 @@ class TurnDriver:
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         EVENTS.set(partial(_tell, run))
+        state = initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded)
         stream = self._graph.astream(
-            {"turn": initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded)},
+            cast("GraphState", {"turn": state, _FIRST_NODE: None}),
             context=turn_context(
                 run.turn,
                 debug=run.request.get("debug", False),

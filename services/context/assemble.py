@@ -50,21 +50,28 @@ class _Shown:
     dropped: list[dict[str, Any]] = field(default_factory=list)
     beside: int = 0
     """Tokens that belong to it besides its text."""
+    _text: str | None = None
+    """As long as no item is dropped, like its size."""
+    _size: int | None = None
 
     @property
     def text(self) -> str:
-        if self.section.items and not self.items:
-            return ""
-        texts = (self.section.text, *(item.text for item in self.items), self.section.closing)
-        return self.section.separator.join(text for text in texts if text)
+        if self._text is None:
+            texts = [self.section.text, *[item.text for item in self.items], self.section.closing]
+            empty = self.section.items and not self.items
+            self._text = "" if empty else self.section.separator.join(filter(None, texts))
+        return self._text
 
     def size(self, tokens: TokenEstimator) -> int:
-        text = self.text
-        own = tokens.count(text) + (MESSAGE_OVERHEAD if self.section.stable else 0) if text else 0
-        return own + sum(item.tokens for item in self.items) + self.beside
+        if self._size is None:
+            text = self.text
+            own = tokens.count(text) + (MESSAGE_OVERHEAD if self.section.stable else 0) if text else 0
+            self._size = own + sum([item.tokens for item in self.items]) + self.beside
+        return self._size
 
     def drop(self) -> int:
         """Drop the least important item; return the tokens of a message, 0 for other items."""
+        self._text = self._size = None
         if self.items[0].message is not None:  # the oldest
             item = self.items.pop(0)
         else:
@@ -102,10 +109,10 @@ def assemble(
         tools: those offered, as the model reads them.
         after: what the model and its tools have already said in this turn; not counted.
     """
-    shown = [_Shown(section, list(section.items)) for section in sections]
-    for each in shown:
-        if each.section.name == "system":
-            each.beside = tokens.count(tools)
+    shown = [
+        _Shown(section, list(section.items), beside=tokens.count(tools) if section.name == "system" else 0)
+        for section in sections
+    ]
     dropped = _fit(shown, budget, tokens)
     stable = [each for each in shown if each.section.stable and (each.text or each.section.name == "history")]
     volatile = [each for each in shown if not each.section.stable and each.text]

@@ -68,7 +68,7 @@ def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
 
 
 class ChunkIndex:
-    """Adds, finds and removes chunks."""
+    """Adds, finds and removes chunks; `Unavailable` where Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
         """Take the embedding model's name and dimensions."""
@@ -82,11 +82,7 @@ class ChunkIndex:
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """Check whether the present index was made with this embedding model and by this version.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Check whether the present index was made with this embedding model and by this version."""
         await self._vectors.check()
 
     async def search(
@@ -103,7 +99,7 @@ class ChunkIndex:
 
         Raises:
             CollectionMissing: the index is not there.
-            Unavailable: Milvus does not answer, or not in time.
+            Unavailable: Milvus does not answer in time.
         """
         of_bases = ", ".join(f'"{each}"' for each in base_ids)
         chosen = f'tenant_id == "{tenant_id}" and base_id in [{of_bases}]'
@@ -120,7 +116,7 @@ class ChunkIndex:
             lost: called where the index is not there, before it is made: what it may have held is lost.
 
         Raises:
-            Unavailable: Milvus does not answer, or the index holds embeddings of another model.
+            Unavailable: the index holds embeddings of another model.
         """
         await self._vectors.upsert(NAME, [as_entity(row) for row in rows], lost=lost)
 
@@ -129,7 +125,6 @@ class ChunkIndex:
 
         Raises:
             CollectionMissing: the index is not there.
-            Unavailable: Milvus does not answer.
         """
         nobodys = f'base_id == "{UUID(int=0)}"'
         vector = [1.0, *[0.0] * (self._dimension - 1)]
@@ -138,32 +133,24 @@ class ChunkIndex:
             await self._vectors.find(NAME, nobodys, field, data, params, 1, ["id"], timeout_s=_WARM_S)
 
     async def forget_chunks(self, chunk_ids: Iterable[UUID]) -> None:
-        """Remove these chunks.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Remove these chunks."""
         await self._vectors.delete(NAME, any_of("id", chunk_ids))
 
     async def forget_document(self, base_id: UUID, document_id: UUID, *, before: int | None) -> None:
-        """Remove a document's chunks, or those of its versions before this one; raises as `forget_chunks`."""
+        """Remove a document's chunks, or those of its versions before this one."""
         older = "" if before is None else f" and version < {before}"
         await self._vectors.delete(NAME, [f'base_id == "{base_id}" and document_id == "{document_id}"{older}'])
 
     async def forget_base(self, base_id: UUID) -> None:
-        """Remove a base's chunks; raises as `forget_chunks`."""
+        """Remove a base's chunks."""
         await self._vectors.delete(NAME, [f'base_id == "{base_id}"'])
 
     async def begin_again(self) -> NewCollection:
-        """Create an empty collection beside the present one, to fill and then swap in.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Create an empty collection beside the present one, to fill and then swap in."""
         return await self._vectors.begin_again(NAME)
 
     async def remove(self) -> None:
-        """Remove the index; raises as `begin_again`."""
+        """Remove the index."""
         await remove(self._milvus, NAME)
 
 

@@ -36,7 +36,7 @@ _NOTHING: Mapping[str, Entry] = {}
 
 
 class Dictionary:
-    """Words that begin with a Chinese character, as jieba's `Tokenizer` looks them up."""
+    """Words that begin with a Chinese character, and the likeliest ones of a run, as jieba finds them."""
 
     def __init__(self, path: Path) -> None:
         """Map the file."""
@@ -45,20 +45,6 @@ class Dictionary:
         self._begin = self._lines.find(b"\n" + _FIRST) + 1
         self._beginning_with = lru_cache(maxsize=_REMEMBERED)(self._read)
         self._with_first = lru_cache(maxsize=_REMEMBERED)(self._find_block)
-
-    def __contains__(self, text: str) -> bool:
-        """Whether any word has this prefix."""
-        return self._entry(text) is not None
-
-    def __getitem__(self, text: str) -> int:
-        """The frequency of a word; 0 for the beginning of one.
-
-        Raises:
-            KeyError: no word begins so.
-        """
-        if (entry := self._entry(text)) is None:
-            raise KeyError(text)
-        return entry.frequency
 
     def get(self, text: str) -> int:
         """The frequency of a word; 0 for anything else."""
@@ -86,11 +72,8 @@ class Dictionary:
 
     def kind(self, word: str) -> str:
         """A word's part of speech; empty for what is no word."""
-        entry = self._entry(word)
+        entry = self._beginning_with(word[:_PAIR]).get(word)
         return entry.kind if entry else ""
-
-    def _entry(self, text: str) -> Entry | None:
-        return self._beginning_with(text[:_PAIR]).get(text)
 
     def _read(self, start: str) -> Mapping[str, Entry]:
         """Words and prefixes that begin with these two characters; or the single character."""

@@ -82,6 +82,7 @@ def _folded(text: str) -> tuple[str, list[int]]:
     return "".join(folded), places
 
 
+@lru_cache(maxsize=8_192)
 def _plain(character: str) -> str:
     """Return a character in its plain form; empty = it cannot be seen."""
     if character.isascii():

@@ -1,4 +1,7 @@
-"""Time zones as callers write them, IANA names or offsets such as +08:00, and their local days as instants."""
+"""Time zones as callers write them, IANA names or offsets such as +08:00, and their local days as instants.
+
+Of any other name, every function raises `BadTimeZone` but `shows_hour`.
+"""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
@@ -15,11 +18,7 @@ class BadTimeZone(ValueError):
 
 @lru_cache(maxsize=1024)
 def time_zone(name: str) -> tzinfo:
-    """The time zone of that name.
-
-    Raises:
-        BadTimeZone: there is none.
-    """
+    """The time zone of that name."""
     if match := _OFFSET.fullmatch(name):
         sign, hours, minutes = match.groups()
         offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
@@ -54,7 +53,6 @@ def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
     same instant. Days at the calendar's very ends are cut to what a datetime can hold.
 
     Raises:
-        BadTimeZone: there is no such time zone.
         ValueError: the days are the wrong way round.
     """
     if end < start:
@@ -65,11 +63,7 @@ def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
 
 
 def hours_of(day: date, hours: tuple[int, int], timezone: str) -> tuple[datetime, datetime]:
-    """The instants, in UTC, between two hours of a day; an hour beyond 24 is of the next day. Half-open.
-
-    Raises:
-        BadTimeZone: there is no such time zone.
-    """
+    """The instants, in UTC, between two hours of a day; an hour beyond 24 is of the next day. Half-open."""
     zone = time_zone(timezone)
     begins, ends = (
         (datetime.combine(day, time()) + timedelta(hours=hour)).replace(tzinfo=zone).astimezone(UTC)
@@ -82,9 +76,6 @@ def local_day(instant: datetime, timezone: str) -> date:
     """The day whose bounds hold an instant: the local date, but for an hour that clocks repeat after midnight.
 
     Where they go back across midnight, as in St. John's at 00:01 until 2011, that hour stays with the new day.
-
-    Raises:
-        BadTimeZone: there is no such time zone.
     """
     zone = time_zone(timezone)
     day = instant.astimezone(zone).date()

@@ -23,7 +23,8 @@ MAIL = {
 
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
-    return with_small_model(model_server)
+    # A process that was halted for seconds would ask again, and get the next answer of the script.
+    return with_small_model(model_server).model_copy(update={"llm_timeout_s": 60})
 
 
 def _question(model_server: ModelServer, number: int = -1) -> str:

@@ -106,7 +106,7 @@ class EpisodeIndex:
 
         Raises:
             CollectionMissing: the user's shard is not there.
-            Unavailable: Milvus does not answer, or not in time.
+            Unavailable: Milvus does not answer in time.
         """
         stored = [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)]
         limits = (limit, limit)
@@ -202,7 +202,7 @@ class EpisodeIndex:
                 held is lost.
 
         Raises:
-            Unavailable: Milvus does not answer, or the index holds embeddings of another model.
+            Unavailable: the index holds embeddings of another model.
         """
         shards = await self.shards()
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):

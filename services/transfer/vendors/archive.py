@@ -35,7 +35,7 @@ class Place:
 
 
 class Archive:
-    """An export's file."""
+    """An export's file; `InvalidInput` where it cannot be read, or holds no records."""
 
     def __init__(self, path: Path, *, members: str, lists: tuple[str, ...] = ()) -> None:
         """Take the path and what to read.
@@ -51,11 +51,7 @@ class Archive:
         self._lists = lists
 
     def size(self) -> int:
-        """Bytes that will be read.
-
-        Raises:
-            InvalidInput: there is no such file, or it holds no records.
-        """
+        """Bytes that will be read."""
         with ExitStack() as stack:
             archive = self._zip(stack)
             if archive is None:
@@ -80,11 +76,7 @@ class Archive:
                     yield from self._of(f"{self._path.name}/{name}", _Counted(member, read), written_at)
 
     def count(self, field: str) -> int:
-        """Number of entries of another list beside the records, in an export that is one JSON object.
-
-        Raises:
-            InvalidInput: the file cannot be read.
-        """
+        """Number of entries of another list beside the records, in an export that is one JSON object."""
         with ExitStack() as stack:
             if self._zip(stack) is not None:
                 return 0
@@ -95,11 +87,7 @@ class Archive:
             return sum(1 for _ in ijson.items(source, f"{field}.item"))
 
     def other_files(self) -> list[str]:
-        """Names of the files of an archive that hold no records.
-
-        Raises:
-            InvalidInput: the file cannot be read.
-        """
+        """Names of the files of an archive that hold no records."""
         with ExitStack() as stack:
             archive = self._zip(stack)
             names = archive.namelist() if archive else []

@@ -32,11 +32,7 @@ _HIDDEN = "is_visually_hidden_from_conversation"
 
 
 def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
-    """Read a conversation; one without any time is as old as its export.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """Read a conversation; one without any time is as old as its export."""
     nodes = mapping(record.get("mapping"), "mapping")
     parents = {key: optional(mapping(node, f"mapping.{key}"), "parent") for key, node in nodes.items()}
     leaf = optional(record, "current_node")

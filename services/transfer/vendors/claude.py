@@ -11,11 +11,7 @@ _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.VendorConversation:
-    """Read a conversation; one without any time is as old as its export.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """Read a conversation; one without any time is as old as its export."""
     said = records.rows(record.get("chat_messages"), "chat_messages")
     on_path = _active(record, said)
     talk = records.Talk(other_branches=len(said) - len(on_path))

@@ -25,11 +25,7 @@ from services.transfer.vendors.archive import Archive
 
 
 def mem0_memory(record: Mapping[str, Any], exported_at: datetime) -> records.VendorMemory:
-    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export."""
     created_at = records.moment(record.get("updated_at"), "updated_at") or records.moment(
         record.get("created_at"), "created_at"
     )
@@ -100,25 +96,9 @@ class VendorExport:
             expert: with whom the conversations go on; None = the default one.
         """
         self._vendor = vendor
-        self._archive = Archive(path, members=_MEMBERS[vendor], lists=_LISTS.get(vendor, ()))
+        self.archive = Archive(path, members=_MEMBERS[vendor], lists=_LISTS.get(vendor, ()))
         self._user = user
         self._expert = {"expert": expert} if expert else {}
-
-    def other_files(self) -> list[str]:
-        """Names of the archive's files that hold no conversations or memories, and are not read.
-
-        Raises:
-            InvalidInput: the file cannot be read.
-        """
-        return self._archive.other_files()
-
-    def size(self) -> int:
-        """Bytes that will be read.
-
-        Raises:
-            InvalidInput: the file cannot be read.
-        """
-        return self._archive.size()
 
     def lines(self, into: Conversion, read: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
         """Lines of every record in turn; counts go to `into`.
@@ -126,7 +106,7 @@ class VendorExport:
         Raises:
             InvalidInput: the file cannot be read, or breaks off.
         """
-        for place, raw in self._archive.records(read):
+        for place, raw in self.archive.records(read):
             try:
                 record = _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
                 made = (
@@ -144,7 +124,7 @@ class VendorExport:
             into._lines += len(made)
             _count(into, record)
             yield b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in made)
-        if self._vendor == "mem0" and (relations := self._archive.count("relations")):
+        if self._vendor == "mem0" and (relations := self.archive.count("relations")):
             into.left_out["relations"] += relations
 
     def _conversation(self, found: records.VendorConversation) -> list[dict[str, Any]]:

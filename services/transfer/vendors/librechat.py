@@ -9,11 +9,7 @@ from services.transfer.vendors import records
 
 
 def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.VendorConversation:
-    """Read a conversation; one without any time is as old as its export.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """Read a conversation; one without any time is as old as its export."""
     if "messagesTree" in record:
         listed = list(_flat(records.rows(record["messagesTree"], "messagesTree"), None))
     else:

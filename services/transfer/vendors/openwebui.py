@@ -12,11 +12,7 @@ _FOLDED = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
 
 
 def conversation(record: Mapping[str, Any], exported_at: datetime) -> records.VendorConversation:
-    """Read a chat; one without any time is as old as its export.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """Read a chat; one without any time is as old as its export."""
     chat = records.mapping(record.get("chat", record), "chat")
     by_id, leaf = _messages(chat)
     path = records.path_to(leaf, {key: records.optional(each, "parentId") for key, each in by_id.items()})

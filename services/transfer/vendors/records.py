@@ -1,4 +1,7 @@
-"""Common form of other products' exports: conversations with messages, and single memories."""
+"""Common form of other products' exports: conversations with messages, and single memories.
+
+Reading what is not of this form raises `BadRecord`.
+"""
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
@@ -50,33 +53,21 @@ Record = VendorConversation | VendorMemory
 
 
 def mapping(value: Any, name: str) -> Mapping[str, Any]:
-    """A JSON object.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """A JSON object."""
     if not isinstance(value, Mapping):
         raise BadRecord(f"{name} is no object")
     return value
 
 
 def rows(value: Any, name: str) -> list[Mapping[str, Any]]:
-    """A JSON array of objects.
-
-    Raises:
-        BadRecord: it is none.
-    """
+    """A JSON array of objects."""
     if not isinstance(value, list):
         raise BadRecord(f"{name} is no list")
     return [mapping(each, f"{name}[{number}]") for number, each in enumerate(value)]
 
 
 def named(record: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that is a text and not empty.
-
-    Raises:
-        BadRecord: there is none.
-    """
+    """The first of these fields that is a text and not empty; one of them has to be."""
     found = optional(record, *names)
     if found is None:
         raise BadRecord(f"has no {' or '.join(names)}")
@@ -89,11 +80,7 @@ def optional(record: Mapping[str, Any], *names: str) -> str | None:
 
 
 def moment(value: Any, name: str) -> datetime | None:
-    """A time in seconds or milliseconds since 1970, or in ISO 8601; None if there is none.
-
-    Raises:
-        BadRecord: it is something else.
-    """
+    """A time in seconds or milliseconds since 1970, or in ISO 8601; None if there is none."""
     if value is None or value == "":
         return None
     try:
@@ -194,9 +181,6 @@ class Talk:
             said: its text, and the number of its other parts.
             time: the field with its time.
             files: the fields that list its files.
-
-        Raises:
-            BadRecord: its time cannot be read.
         """
         text, others = said
         attached = attached_to(record, *files)

@@ -104,7 +104,7 @@ def test_files_of_an_archive_that_hold_no_records_are_named(tmp_path: Path) -> N
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("memories.json", "[]")
         archive.writestr("projects.json", "[]")
-    found = VendorExport("claude", path).other_files()
+    found = VendorExport("claude", path).archive.other_files()
     assert {"memories.json", "projects.json"} <= set(found)
     assert "conversations.json" not in found
 
@@ -203,7 +203,7 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         read(tmp_path / "nothing.zip", "chatgpt")
     with pytest.raises(InvalidInput, match="is it an export of this product"):
-        VendorExport("chatgpt", _photos(tmp_path)).size()
+        VendorExport("chatgpt", _photos(tmp_path)).archive.size()
     with pytest.raises(InvalidInput, match="chatgpt, claude, openwebui, librechat, mem0"):
         vendor_named("copilot")
 
