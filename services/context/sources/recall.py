@@ -248,7 +248,7 @@ def _beginning(question: str) -> str:
 
 
 def _day(at: datetime, timezone: str) -> str:
-    return at.astimezone(time_zone(timezone)).strftime("%Y-%m-%d")
+    return at.astimezone(time_zone(timezone)).date().isoformat()
 
 
 def _report(found: RecallResult, best: Sequence[Ranked], reasons: Mapping[str, str]) -> dict[str, Any]:

@@ -52,10 +52,14 @@ def embedding(seed: int) -> list[float]:
     return values
 
 
-def ranked(units: WorkingSet, question: str) -> list[tuple[UUID, float, float, UUID | None, UUID | None]]:
-    """What ranking reads of each unit: its scores and its neighbours."""
+def ranked(
+    units: WorkingSet, question: str
+) -> list[tuple[UUID, float, float, UUID | None, UUID | None, list[float]]]:
+    """What ranking reads of each unit: its scores, its neighbours, and what others share with it."""
     mask = units.within()
-    [words], _ = units.by_words([terms(question)], mask)
+    places = mask.nonzero()[0].tolist()
+    shared = units.by_rare_terms(places, terms(question), mask)
+    (words, *_), _ = units.by_words([terms(question), *map(terms, QUESTIONS)], mask)
     [cosines] = units.by_meaning(np.array([embedding(1)], dtype=np.float32))
     near = units.overview()
 
@@ -69,8 +73,9 @@ def ranked(units: WorkingSet, question: str) -> list[tuple[UUID, float, float, U
             round(float(cosines[place]), 6),
             unit(int(near.previous[place])),
             unit(int(near.following[place])),
+            np.sort(row[mask]).round(6).tolist(),
         )
-        for place in mask.nonzero()[0].tolist()
+        for place, row in zip(places, shared, strict=True)
     )
 
 
@@ -170,3 +175,16 @@ def test_a_unit_takes_about_a_kilobyte() -> None:
     units.replace({unit.episode_id for unit in every}, every)
     units.by_words([["dog"]], units.within())
     assert units.nbytes / len(units) < 1200
+
+
+def test_texts_are_matched_together_as_one_by_one() -> None:
+    units = WorkingSet(DIMENSION)
+    units.replace(
+        (), [kept(number, text, waiting=False, vector=2, conversation=1) for number, text in enumerate(TEXTS)]
+    )
+    mask = units.within()
+    scores, possible = units.by_words([terms(question) for question in QUESTIONS], mask)
+    for question, score, most in zip(QUESTIONS, scores, possible, strict=True):
+        [alone], [alone_most] = units.by_words([terms(question)], mask)
+        assert np.allclose([*score, most], [*alone, alone_most])
+        assert alone.max() > 0
