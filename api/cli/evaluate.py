@@ -10,10 +10,10 @@ import typer
 from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, open_services_on, progress_bar, quiet_settings, told
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, InvalidInput
-from services.evaluation.dataset import Dataset, load
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
+    from services.evaluation.dataset import Dataset
     from services.evaluation.evaluation import Evaluated
 
 _FIGURES = ("recall@5", "recall@10", "recall@20", "hit@10", "mrr")
@@ -34,6 +34,8 @@ def evaluate(
     Example: `anamnesis eval benchmarks/questions`
     """
     settings = quiet_settings()
+    from services.evaluation.dataset import load  # noqa: PLC0415 — it imports numpy, for this command alone
+
     try:
         dataset = load(folder)
         found = asyncio.run(_evaluate(settings, dataset))
@@ -52,7 +54,7 @@ def evaluate(
         raise typer.Exit(FAILED)
 
 
-async def _evaluate(settings: Settings, dataset: Dataset) -> "Evaluated":
+async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
     from services.evaluation.evaluation import make_evaluation  # noqa: PLC0415 — half a second, for this command
 
     async with open_engines(settings) as engines:

@@ -1,20 +1,22 @@
 """After a restore: copies of core memory that are outdated, and users whose words nobody can open."""
 
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 from uuid import UUID
 
 from psycopg.rows import tuple_row
 
 from services.encryption.data_key import UNREADABLE
-from services.memory.cache import CoreMemoryCache
 from services.platform.postgres import Database
+
+if TYPE_CHECKING:
+    from services.memory.cache import CoreMemoryCache  # which imports Redis
 
 _OWNERS: LiteralString = """
 SELECT user_id, array_agg(expert_id) FROM core_memory_generations WHERE tenant_id = %(tenant_id)s GROUP BY user_id
 """
 
 
-async def forget_core_memory(database: Database, cache: CoreMemoryCache) -> None:
+async def forget_core_memory(database: Database, cache: "CoreMemoryCache") -> None:
     """Remove what Redis has of the core memory of every user: a newer generation than the restored one, perhaps.
 
     Raises:

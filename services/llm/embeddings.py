@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
 from services.llm.embedding_batch import EmbeddingBatch
-from services.llm.embedding_endpoint import Roles, roles_of
+from services.llm.embedding_roles import Roles, roles_of
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
 from services.platform.breaker import CircuitBreaker

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, LiteralString
+from typing import TYPE_CHECKING, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from services.memory.episodes.episode import EpisodeType
-from services.memory.upkeep.pairs import Pair
 from services.platform.postgres import Database
+
+if TYPE_CHECKING:
+    from services.memory.upkeep.pairs import Pair  # which imports the model's client
 
 Fading = Literal["never", "archive", "remove"]
 Action = Literal["archive", "remove"]
@@ -87,7 +89,7 @@ class UpkeepPreview:
     """What a run would do at this moment."""
 
     policy: UpkeepPolicy
-    merges: list[Pair]
+    merges: list["Pair"]
     """Memories that another one says as well."""
     total: int
     """Memories that would fade."""
