@@ -1,4 +1,4 @@
-"""Prefixes that tell an embedding model what is sought and what is searched; apart from what imports its client."""
+"""Prefixes that tell an embedding model what is sought and what is searched; a start needs them, and no client."""
 
 import re
 from dataclasses import dataclass
