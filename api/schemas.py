@@ -37,7 +37,7 @@ def answered(record: type[Record]) -> type[Record]:
 class Page(Answer, Generic[Record]):
     """A page of a list. `next` is the `after` of the next page; null = there is no other."""
 
-    # To look for docstrings of its own, in each of some forty lists, would take a quarter of a start.
+    # Each of some forty lists would otherwise have its source read for docstrings: a quarter of a start.
     model_config = ConfigDict(use_attribute_docstrings=False)
 
     items: list[Record]

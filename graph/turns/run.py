@@ -48,8 +48,8 @@ Stop = StopReason | Literal["stopping", "handed_over"]
 process will run the turn, which was still waiting."""
 
 _FIRST_NODE = "branch:to:route"
-"""LangGraph's channel that runs the first node. With input for it, and the state as input of its own channel, a
-turn begins with that node; otherwise LangGraph takes a step, a tenth of its work, to put both there."""
+"""LangGraph's channel that starts the first node. A turn writes its state and this channel directly, and so begins
+with that node; otherwise LangGraph first runs a step, a tenth of its work, that only copies the input there."""
 
 _FAIL_AT_ONCE = 2
 """Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every

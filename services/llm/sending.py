@@ -16,7 +16,7 @@ class Sender:
     """Posts bodies that are JSON already.
 
     The SDK's own methods validate every message of the prompt against its types, which at 60 turns takes more time
-    than the rest of a turn, and make address and headers anew for every request.
+    than the rest of a turn. They also build the address and the headers again for every request.
     """
 
     def __init__(self, client: openai.AsyncOpenAI) -> None:

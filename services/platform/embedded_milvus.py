@@ -128,7 +128,7 @@ class EmbeddedMilvus:
         self.standby.need()
         if self._reserved is not None and self._process is None:
             await asyncio.to_thread(self._start)
-        # It is not waited for any longer once it has ended: it would be started again that much later
+        # Stop waiting once it has ended, so that it is started again at once
         await asyncio.to_thread(
             child_process.wait_until, lambda: self._accepts() or self._has_ended(), seconds=_START_SECONDS
         )

@@ -38,7 +38,7 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
     for place, unit in enumerate(units):
         if not unit.by_assistant and len(tokens := _tokens(unit.text)) > _LEAST_SHARED:
             written[place] = tokens
-            # Of the least that two versions share, the longer part is at one end.
+            # Two versions share words at one end: at least half of the fewest that versions may share.
             alike[True, tokens[:_AT_ONE_END]].append(place)
             alike[False, tokens[-_AT_ONE_END:]].append(place)
     newest: dict[int, int] = {}
