@@ -1,7 +1,6 @@
 """After a change of the embedding model recall goes on, and the index is rebuilt beside the old one."""
 
 import asyncio
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +16,8 @@ from tests.support.jobs import until
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+# An index that is rebuilt for another model is of no use to the tests after it
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.own_milvus]
 
 
 def _another(settings: Settings, server: ModelServer) -> Settings:
@@ -42,12 +42,11 @@ async def _milvus(services: Services) -> str:
 
 
 async def test_words_are_found_meanwhile_and_afterwards_meaning_is(
-    remembering: Services, settings: Settings, engines: Engines, milvus_uri: str, model_server: ModelServer
+    services: Services, settings: Settings, engines: Engines, model_server: ModelServer
 ) -> None:
-    turns = [await exchange(remembering.turns, f"My dog number {n} is Bruno", "A good dog") for n in range(3)]
-    await remembering.memory.indexing.index_waiting()
-    stores = replace(engines, milvus_uri=milvus_uri)
-    async with open_services(_another(settings, model_server), stores) as changed:
+    turns = [await exchange(services.turns, f"My dog number {n} is Bruno", "A good dog") for n in range(3)]
+    await services.memory.indexing.index_waiting()
+    async with open_services(_another(settings, model_server), engines) as changed:
         before = await _hits(changed, turns[0], "Bruno the dog")
         assert before
         assert {each.cosine for each in before} == {None}
@@ -73,12 +72,12 @@ async def test_words_are_found_meanwhile_and_afterwards_meaning_is(
 
 
 async def test_while_the_endpoint_fails_what_is_there_stays_in_use(
-    remembering: Services, settings: Settings, engines: Engines, milvus_uri: str, model_server: ModelServer
+    services: Services, settings: Settings, engines: Engines, model_server: ModelServer
 ) -> None:
-    turn = await exchange(remembering.turns, "My dog is Bruno", "A good dog")
-    await remembering.memory.indexing.index_waiting()
+    turn = await exchange(services.turns, "My dog is Bruno", "A good dog")
+    await services.memory.indexing.index_waiting()
     model_server.embeddings = EmbeddingsScript(status=503)
-    async with open_services(_another(settings, model_server), replace(engines, milvus_uri=milvus_uri)) as changed:
+    async with open_services(_another(settings, model_server), engines) as changed:
         rebuilding = asyncio.create_task(changed.index_rebuild.keep_current())
 
         async def failed() -> bool:
