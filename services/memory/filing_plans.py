@@ -6,7 +6,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.filing_answer import FilingOperation
 from services.memory.filing_store import StoredMessage
-from services.memory.items import SINGLE_FIELDS
+from services.memory.items import SINGLE_FIELDS, ItemChange, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.planner import SECTION, ChangePlanner, KnownSections
@@ -36,8 +36,15 @@ class FilingPlans:
             operations: each with the user's message that it rests on.
         """
         adds = any(operation.kind == "add" for operation, _ in operations)
-        known = await self._core.known(owner) if adds else {}
-        return [await self._plan(owner, memories, known, *each) for each in operations]
+        known = dict(await self._core.known(owner)) if adds else {}
+        planned = []
+        for operation, message in operations:
+            plan = await self._plan(owner, memories, known, operation, message)
+            planned.append(plan)
+            if operation.kind == "add":  # the next must not count on room that this one takes
+                added = [ItemChange(**item) for item in plan["items"]]
+                known[SECTION] = apply_changes(known.get(SECTION, {}), added).content
+        return planned
 
     async def _plan(
         self,

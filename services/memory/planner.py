@@ -6,7 +6,7 @@ from uuid import UUID
 
 from services.errors import InvalidInput
 from services.memory.closure import Closure
-from services.memory.content import check_size
+from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
 from services.memory.finding import Found, MemoryFinder, is_id
@@ -106,7 +106,7 @@ class ChangePlanner:
             return new_plan(kind, known_already(text, language), [text], target=text, has_changes=False)
         plan = new_plan(kind, summary_of(kind, [text], language), [text], target=text)
         item = PlannedItem(action="add", section=SECTION, field=name, value=text, old=None)
-        if self._has_room(content, item):
+        if _has_room(known, item):
             plan["items"] = [item]
         else:
             plan["written"] = [text]
@@ -217,18 +217,21 @@ class ChangePlanner:
             return plan_of_nothing("remember", "", (), form.language)
         return await self.plan_remember(request, text[:LONGEST_ITEM])
 
-    @staticmethod
-    def _has_room(content: dict[str, Any], item: PlannedItem) -> bool:
-        try:
-            check_size(SECTION, apply_changes(content, [ItemChange(**item)]).content)
-        except InvalidInput:
-            return False
-        return True
-
 
 def language_for(request: ChangeRequest, *texts: str) -> Language:
     """Return the language in which a change is told: the user's, or that of the first text that has any."""
     return request.language or language_of([next((each for each in texts if each.strip()), "")])
+
+
+def _has_room(known: KnownSections, item: PlannedItem) -> bool:
+    """Return whether the section takes a value more, or may still be begun."""
+    if SECTION not in known and len(known) >= MAX_SECTIONS:
+        return False
+    try:
+        check_size(SECTION, apply_changes(known.get(SECTION, {}), [ItemChange(**item)]).content)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _holds(content: dict[str, Any], text: str) -> bool:

@@ -12,7 +12,7 @@ from services.engines import Engines
 from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.content import MAX_SECTION_BYTES
+from services.memory.content import MAX_SECTION_BYTES, MAX_SECTIONS
 from services.memory.episodes.episode import NewEpisode
 from services.memory.finding import Stored
 from services.memory.finding_sql import MENTIONS
@@ -412,6 +412,16 @@ async def test_where_core_memory_is_full_a_memory_is_written(services: Services)
     assert (await rig.everything())[2] == [text.rstrip(".")]
     await rig.undo(change)
     assert (await rig.everything())[2] == []
+
+
+async def test_where_no_section_more_is_accepted_a_memory_is_written(services: Services) -> None:
+    rig = await Rig.of(services)
+    for number in range(MAX_SECTIONS):
+        await services.memory.core.update(rig.owner, f"own_{number}", {"a": "b"}, Trigger("user"))
+    text = "Keeps the spare key of the allotment behind the third pot from the left"
+    change = await rig.changes.remember(rig.request, text)
+    assert change["operation_id"]
+    assert (await rig.everything())[2] == [text]
 
 
 @pytest.mark.parametrize("settings", [{"encryption": True}], indirect=True)

@@ -272,7 +272,7 @@ async def test_each_of_several_statements_is_undone_alone(services: Services, mo
     assert await human(services, turn) == {"hobbies": ["keeps bees"]}
 
 
-async def test_a_statement_that_is_refused_leaves_the_others_and_no_trace(
+async def test_a_value_that_has_no_room_beside_the_one_before_is_written(
     services: Services, model_server: ModelServer
 ) -> None:
     turn = await exchange(services.turns, "I keep bees, I have a canoe, and my van is red.", "Noted.")
@@ -285,12 +285,22 @@ async def test_a_statement_that_is_refused_leaves_the_others_and_no_trace(
             add("decided on a red van", "my van is red", "events"),
         )
     )
-    assert await file(services, turn) == 2, "two values have no room together"
+    assert await file(services, turn) == 3
     assert await human(services, turn) == {**notes, "hobbies": ["keeps bees"]}
-    assert [each.content for each in await written(services, turn)] == ["decided on a red van"]
-    assert "has a canoe" not in [each.query for each in await logged(services)]
+    assert {each.content for each in await written(services, turn)} == {"has a canoe", "decided on a red van"}
     [record] = [each for each in await logged(services) if each.type == "memory_filing"]
-    assert record.results["operations"] == 2
+    assert record.results["operations"] == 3
+
+
+async def test_one_name_among_two_said_at_once_stays_the_name(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "I am Ada, and at work they call me Countess.", "Noted.")
+    model_server.script(
+        filed(add("Ada", "I am Ada", "name"), add("is called Countess at work", "they call me Countess", "name"))
+    )
+    assert await file(services, turn) == 2
+    assert await human(services, turn) == {"name": "Ada", "facts": ["is called Countess at work"]}
 
 
 async def test_a_written_memory_is_shown_however_much_was_said_since(
