@@ -1,5 +1,6 @@
 """Users who have said much: what they said is imported before they are measured."""
 
+import asyncio
 import itertools
 import json
 import time
@@ -7,9 +8,15 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, LiteralString
+
+import psycopg
 
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.processes import weigh
+from benchmarks.rig import Server
+from services.memory.upkeep.scheduler import ROUND
+from services.platform.embedded_postgres import EmbeddedPostgres
 
 QUESTIONS = (
     "What is the code of my bicycle lock?",
@@ -22,7 +29,21 @@ _TURNS_OF_A_SESSION = 20
 _AT_ONCE = 4_000
 """Lines of one import."""
 _QUIET_S, _QUIET_SHARE = 2.0, 0.1
+_LOOK_S = 0.2
 _LONGEST_S = 600.0
+
+_UNFINISHED: LiteralString = """
+SELECT (SELECT count(*) FROM procrastinate_jobs
+        WHERE status = 'doing'
+           OR status = 'todo' AND coalesce(scheduled_at, now()) < now() + interval '30 seconds')
+     + (SELECT count(*) FROM tenants_to_index())
+     + (SELECT count(*) FROM visits WHERE daily_due_at <= now())
+"""
+"""Jobs of this half minute, tenants with something to index, and visits whose days nobody summarises yet."""
+_FIND_DAYS: LiteralString = """
+INSERT INTO procrastinate_jobs (task_name, queue_name, queueing_lock, args)
+VALUES (%(task)s::text, 'default', %(task)s::text, '{"timestamp": 0}') ON CONFLICT DO NOTHING
+"""
 
 
 @dataclass(frozen=True)
@@ -58,19 +79,49 @@ def import_lines(port: int, lines: Iterable[bytes]) -> None:
         _send(port, part)
 
 
-def wait_until_quiet(pid: int) -> None:
-    """Wait until a server has done what it does behind an import.
+def wait_until_quiet(server: Server) -> None:
+    """Wait until a server has done all that follows an import, summaries of days included, and uses no CPU.
 
     Raises:
         RuntimeError: it goes on for ten minutes.
     """
+    wait_until_done(server, summarise_days=True)
     ends = time.monotonic() + _LONGEST_S
     while time.monotonic() < ends:
-        before = weigh(pid).cpu_s
+        before = weigh(server.pid)
         time.sleep(_QUIET_S)
-        if weigh(pid).cpu_s - before < _QUIET_SHARE * _QUIET_S:
+        after = weigh(server.pid)
+        used = after.cpu_s + after.postgres_cpu_s - before.cpu_s - before.postgres_cpu_s
+        if used < _QUIET_SHARE * _QUIET_S:
             return
-    raise RuntimeError("the server is not quiet")
+    raise RuntimeError(f"{server.name} is not quiet")
+
+
+def wait_until_done(server: Server, *, summarise_days: bool = False) -> None:
+    """Wait until nothing is left to index and no job is under way or due; a server without data has none.
+
+    With `summarise_days` the days that are due are summarised now, and not at a moment of the next five minutes.
+
+    Raises:
+        RuntimeError: it goes on for ten minutes.
+    """
+    if server.data is None:
+        return
+    postgres = EmbeddedPostgres(server.data)
+    asyncio.run(postgres.start())  # the server has started it; this finds it
+    ends = time.monotonic() + _LONGEST_S
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as database:
+        _wait(database, ends, server.name)
+        if summarise_days:
+            database.execute(_FIND_DAYS, {"task": ROUND})
+            _wait(database, ends, server.name)
+
+
+def _wait(database: "psycopg.Connection[Any]", ends: float, name: str) -> None:
+    while database.execute(_UNFINISHED).fetchone() != (0,):
+        if time.monotonic() > ends:
+            raise RuntimeError(f"{name} does not get done with its jobs")
+        time.sleep(_LOOK_S)
 
 
 def _lines(group: Group) -> Iterator[bytes]:

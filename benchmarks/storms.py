@@ -331,7 +331,7 @@ def write_large_conversation(port: int) -> str:
 async def attack(server: Server, only: str = "") -> list[Storm]:
     """Every storm with `only` in its name, one after the other."""
     conversation = write_large_conversation(server.port)
-    wait_until_quiet(server.pid)
+    wait_until_quiet(server)
     rig = Rig(server, conversation)
     await rig.settle()
     storms: dict[str, Callable[[Rig], Awaitable[int]]] = {

@@ -86,7 +86,7 @@ def turn_costs(client: Client, servers: dict[str, Server], rounds: int, turns: i
     for server in servers.values():
         for _ in range(_WARM_UP // _AT_ONCE):
             _turns(client, server, _AT_ONCE)
-        wait_until_quiet(server.pid)
+        wait_until_quiet(server)
     found: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(rounds):
         for name in random.sample(list(servers), len(servers)):
@@ -98,7 +98,7 @@ def turn_costs(client: Client, servers: dict[str, Server], rounds: int, turns: i
 def search_costs(server: Server, searches: int) -> dict[str, list[float]]:
     """Milliseconds of CPU for each search of a user with 600 messages: of now, and as of the end of the import."""
     import_group(server.port, _ASKING)
-    wait_until_quiet(server.pid)
+    wait_until_quiet(server)
     moment = datetime.now(UTC).isoformat()
     bodies: dict[str, dict[str, str]] = {"now": {}, "as of": {"as_of": moment}}
     found: dict[str, list[float]] = {name: [] for name in bodies}

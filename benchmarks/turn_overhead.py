@@ -7,10 +7,10 @@ Processes on loopback: a stand-in for the language model, the floor (the stock c
 stored), the service with its embedded engines and its encoder, and the client. Every message is another one, of a
 kind (question, statement, task) and a language, by users of whom 0, 600 or 10,000 messages are remembered; three
 turns make a conversation. In each round the floor and the service get the same messages in turn. CPU is counted
-for the service's process, for Milvus Lite and for PostgreSQL: during the turns, and afterwards until all is quiet
-again, with indexing and filing, less what the service uses at rest. What is said is filed after a quiet five
-seconds instead of thirty. With `--against`, the interpreter of another checkout, that one's service
-takes its turn too.
+for the service's process, for Milvus Lite and for PostgreSQL: during the turns, and afterwards until everything is
+indexed, no job is left and all is quiet, less what the service uses at rest. What is said is filed after a quiet
+five seconds instead of thirty. With `--against`, the interpreter of another checkout, that one's service takes its
+turn too.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.processes import Weight, weigh
-from benchmarks.remembering import import_lines, wait_until_quiet
+from benchmarks.remembering import import_lines, wait_until_done, wait_until_quiet
 from benchmarks.report import p95, ratio_and_range
 from benchmarks.rig import Client, Server, floor, interrupt_once, load_client, service, stand_in
 from benchmarks.stand_in_llm import FIRST_TOKEN_S, Api, Mode
@@ -43,8 +43,6 @@ _OF_MANY = 2
 _BEGUN = datetime(2025, 1, 1, tzinfo=UTC)
 _TURNS_OF_A_SESSION = 20
 _SETTINGS = {"ANAMNESIS_MEMORY_FILING_QUIET_S": "5", "ANAMNESIS_MEMORY_FILING_PAUSE_S": "5"}
-_AFTER_S = 9.0
-"""Seconds after the last turn in which indexing and filing begin at the latest."""
 _LOOK_S, _BUSY_S, _LONGEST_S = 1.0, 0.05, 60.0
 """It is quiet when all processes together used less than so much more than at rest, between two looks."""
 _LOOKS, _REST_S = 4, 5.0
@@ -111,14 +109,14 @@ class Bench:
             for each, language in itertools.product(units, languages):
                 for user in range(_users(each)):
                     import_lines(server.port, self._past(language, each, user))
-            wait_until_quiet(server.pid)
+            wait_until_quiet(server)
         for server, each, language in itertools.product(self._servers, units, languages):
             for user in range(_users(each)):
                 lane = [_body(language, each, user, text) for text in self._messages.some(language, "question", 1)]
                 samples, _, _ = self._client.measure(server, server.load([lane], 1))
                 self.first_ever_ms.setdefault((server.name, each), []).extend(samples.first_ms)
         for server in ours:
-            wait_until_quiet(server.pid)
+            wait_until_quiet(server)
             self._rest[server.name] = _at_rest(server.pid)
 
     def _past(self, language: Language, units: int, user: int) -> list[bytes]:
@@ -165,7 +163,7 @@ class Bench:
             _note(into.own_after, into.milvus_after, into.postgres_after, more, len(texts))
 
     def _quiet(self, server: Server, rest: Rest) -> Weight:
-        time.sleep(_AFTER_S)
+        wait_until_done(server)
         ends, before = time.monotonic() + _LONGEST_S, weigh(server.pid)
         while time.monotonic() < ends:
             time.sleep(_LOOK_S)

@@ -5,9 +5,7 @@ import gc
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +30,7 @@ from tests.support.counting import CoveragePauses
 from tests.support.databases import Databases
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port, wait_for_port
 
 if TYPE_CHECKING:
     from graph.turns.runner import TurnRunner
@@ -355,24 +354,3 @@ def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
     process.wait(60)
-
-
-def free_port() -> int:
-    """A port of the loopback on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for_port(port: int, seconds: float = 60) -> None:
-    """Wait until something listens."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.02)
-        else:
-            return

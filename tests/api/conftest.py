@@ -13,10 +13,10 @@ from services.engines import Engines
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.settings import Settings
-from tests.conftest import free_port
 from tests.support.application import serving
 from tests.support.folders import new_folder
 from tests.support.model_server import BACKGROUND, ModelServer
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 from tests.support.transfer import message, ndjson
 

@@ -10,11 +10,11 @@ import pytest
 
 from services.engines import Engines
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
-from tests.conftest import free_port
 from tests.support.command import PATIENCE_S, environment_of, run_command, start_command
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.fork_server import ForkedProcess
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.traced]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import free_port
 from tests.support.command import run_command
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
 pytestmark = [pytest.mark.slow, pytest.mark.traced]

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
 

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from services.engines import Engines
-from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.traced]

@@ -12,12 +12,12 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.memory.episodes.scope import Scope
 from services.platform.settings import Settings
-from tests.conftest import free_port
 from tests.support.archiving import with_embeddings
 from tests.support.command import run_command
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced, pytest.mark.own_milvus]

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from api.cli.main import app
 from tests.api.conftest import Anamnesis
-from tests.conftest import free_port
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 from tests.support.transfer import message, ndjson
 
 

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from services.platform.embedded_postgres import EmbeddedPostgres
-from tests.conftest import free_port
 from tests.support.command import run_command
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

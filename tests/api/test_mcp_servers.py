@@ -21,9 +21,9 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
 from services.tools.mcp_config import McpServerConfig
 from services.tools.mcp_connection import McpServer
-from tests.conftest import free_port
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.ports import free_port
 from tests.support.talks import new_expert
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]

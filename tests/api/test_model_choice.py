@@ -13,8 +13,8 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.chosen_model import ChosenModel, choose_model
 from services.platform.settings import load_settings
 from services.platform.settings_reference import effective_settings
-from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 

@@ -16,9 +16,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.platform.child_process import wait_until
-from tests.conftest import free_port
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.service_process import Event, ServiceProcess, answer_of, chat, events_of, stream
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

@@ -6,8 +6,8 @@ import pytest
 from websockets.asyncio.client import connect
 
 from services.platform.settings import Settings, load_settings
-from tests.conftest import free_port
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ import pytest
 
 from services.platform import child_process
 from services.platform.embedded_postgres import EmbeddedPostgres
-from tests.conftest import free_port
 from tests.support.folders import new_folder
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess, answer_of, chat, events_of, messages_of
 
 pytestmark = pytest.mark.slow

@@ -21,10 +21,10 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
-from tests.conftest import free_port
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 

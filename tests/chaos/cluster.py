@@ -14,9 +14,10 @@ import httpx
 
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from tests.conftest import UNSAFE_BUT_FAST, free_port
+from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.ports import free_port
 from tests.support.redis_servers import redis_process
 from tests.support.service_process import ServiceProcess
 

@@ -28,11 +28,12 @@ import httpx
 
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate, newest_revision, oldest_served
-from tests.conftest import UNSAFE_BUT_FAST, free_port, wait_for_port
+from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.folders import new_folder
 from tests.support.fork_server import ROOT
 from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port, wait_for_port
 from tests.support.redis_servers import redis_process
 from tests.support.service_process import ServiceProcess, answer_of, events_of
 

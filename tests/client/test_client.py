@@ -12,9 +12,9 @@ import pytest
 
 from anamnesis_client import Anamnesis, AsyncAnamnesis, ServiceError, TurnFailed, Unreachable
 from services.bootstrap import Services
-from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
+from tests.support.ports import free_port
 from tests.support.sync_client import CLIENT, synchronous_client
 from tests.support.transfer import message, ndjson
 

@@ -78,7 +78,7 @@ async def test_an_agent_recalls_and_what_is_said_is_kept(
 async def test_an_agent_goes_on_while_the_service_is_away(caplog: pytest.LogCaptureFixture) -> None:
     agents = pytest.importorskip("langchain.agents")
     from langchain_anamnesis import AnamnesisMemory
-    from tests.conftest import free_port
+    from tests.support.ports import free_port
 
     memory = AnamnesisMemory(f"http://127.0.0.1:{free_port()}", user="ada", retries=0)
     agent = agents.create_agent(scripted(AIMessage("Hello.")), middleware=[memory])

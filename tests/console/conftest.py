@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser
 
-from tests.conftest import free_port
 from tests.console.browser import chromium
 from tests.support.folders import new_folder
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from playwright.async_api import Page
 
-from tests.conftest import free_port
 from tests.console.browser import SCREENS, chromium, watched
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
 _SIZES = {"wide": (1280, 800), "narrow": (390, 844)}

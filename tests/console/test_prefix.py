@@ -9,9 +9,9 @@ import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.conftest import free_port, wait_for_port
 from tests.console.browser import watched
 from tests.support.folders import new_folder
+from tests.support.ports import free_port, wait_for_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 

@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 from services.engines import Engines
-from tests.conftest import free_port, wait_for_port
 from tests.deploy.test_image_and_compose import DEPLOY, OURS
 from tests.support.command import run_command
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port, wait_for_port
 from tests.support.service_process import ServiceProcess, answer_of, events_of
 
 pytestmark = [

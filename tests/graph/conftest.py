@@ -9,8 +9,8 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.platform.settings import Settings, load_settings
-from tests.conftest import free_port
 from tests.support.application import running_turns
+from tests.support.ports import free_port
 
 
 @asynccontextmanager

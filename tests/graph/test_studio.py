@@ -15,8 +15,8 @@ import pytest
 from langgraph_sdk import get_client
 
 from services.platform import child_process
-from tests.conftest import free_port, wait_for_port
 from tests.support.folders import new_folder
+from tests.support.ports import free_port, wait_for_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 from hatchling.builders.wheel import WheelBuilder
 
-from tests.conftest import free_port
+from tests.support.ports import free_port
 
 _ROOT = Path(__file__).parents[2]
 _WAIT_S = 180.0

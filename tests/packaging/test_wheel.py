@@ -13,7 +13,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.metadata import Metadata
 
-from tests.conftest import free_port
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess, answer_of, chat
 
 ROOT = Path(__file__).parents[2]

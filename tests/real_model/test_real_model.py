@@ -26,8 +26,8 @@ from services.llm.embeddings import Embedder
 from services.llm.model_checks import check_models
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.settings import load_settings
-from tests.conftest import free_port
 from tests.support.application import running_turns, served
+from tests.support.ports import free_port
 
 INTERPRETER = os.environ.get("REAL_MODEL_PYTHON")
 """An interpreter that has the packages; unset = the one that runs the tests."""

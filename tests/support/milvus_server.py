@@ -19,7 +19,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 from pymilvus import MilvusClient
 
-from tests.conftest import free_port, wait_for_port
+from tests.support.ports import free_port, wait_for_port
 
 
 class MilvusServer:

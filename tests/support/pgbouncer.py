@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from tests.conftest import free_port, wait_for_port
 from tests.support.folders import new_folder
+from tests.support.ports import free_port, wait_for_port
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 

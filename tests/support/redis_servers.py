@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from redis import Redis
 
-from tests.conftest import free_port, wait_for_port
 from tests.support.folders import new_folder
+from tests.support.ports import free_port, wait_for_port
 
 PROGRAM = shutil.which("redis-server")
 SLOTS = 16384

@@ -1,8 +1,9 @@
 """Purges what a retraction keeps so that it can be undone, and every other copy of it that PostgreSQL holds."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from services.encryption.marks import WordsDigest, WordsJson, all_words
@@ -12,11 +13,11 @@ from services.memory.model import Memory
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.tables import Rows
 from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic
-from services.memory.word_digests import word_digest
 from services.memory.words import Words, words_of
 from services.platform.connections import Connection
 
 Gone = frozenset[tuple[str, str]]
+_DIGEST_BYTES = 16
 
 
 @dataclass
@@ -144,6 +145,15 @@ class Purge(Rows):
             if _speaks_of(self._plan.topic, *value)
             or (value in brought and brought[value].trigger_message_id in whole)
         }
+
+
+def word_digest(kind: Literal["episode", "value", "title"], *said: str) -> bytes:
+    """Return the digest by which words are known again that are kept nowhere.
+
+    They are those of a written memory, of a value of core memory with its field, or of a title.
+    """
+    text = "\0".join((kind, *said)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
 def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> dict[str, Any]:

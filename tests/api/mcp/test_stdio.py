@@ -9,8 +9,8 @@ from mcp.client.stdio import StdioServerParameters
 from services.bootstrap import Services
 from tests.api.mcp.conftest import Connect
 from tests.api.mcp.test_tools import DOG, told
-from tests.conftest import free_port
 from tests.support.command import COMMAND, environment_of, run_command
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 

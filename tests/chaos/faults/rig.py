@@ -22,8 +22,8 @@ from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.chaos.checks import broken_promises, query
 from tests.chaos.client import Client, Told
 from tests.chaos.cluster import echo, echoed
-from tests.conftest import free_port
 from tests.support.model_server import ModelServer
+from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
 _SPEAKERS = 4

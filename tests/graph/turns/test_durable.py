@@ -22,9 +22,9 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
 from state.conversation import TurnInput
 from state.events import TurnEvent
-from tests.conftest import free_port, wait_for_port
 from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port, wait_for_port
 from tests.support.turns import events_of, first_token, new_turn, some_uuid
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]

@@ -12,7 +12,7 @@ from services.identity.rate_limits import RateLimits
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform import redis
 from services.platform.settings import load_settings
-from tests.conftest import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ import pytest
 
 from services.errors import ConfigurationError, Unavailable
 from services.identity.signing_keys import KeyAddress, KeyFile, SigningKey, SigningKeys, keys_of
-from tests.conftest import free_port
 from tests.support.issuer import KeyServer, jwk, jwks, key_file
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
 from state.conversation import AgentType
-from tests.conftest import free_port
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 

@@ -19,7 +19,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemoryBlock, CoreMemorySections
-from tests.conftest import free_port
+from tests.support.ports import free_port
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]

@@ -22,8 +22,9 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
-from tests.conftest import UNSAFE_BUT_FAST, free_port
+from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.jobs import until
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 

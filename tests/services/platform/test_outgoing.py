@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
-from tests.conftest import free_port
+from tests.support.ports import free_port
 from tests.support.weather_server import WeatherServer
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ from services.llm.embeddings import Embedder
 from services.llm.endpoint import ModelEndpoint
 from services.platform.proxies import prepare_proxies, proxy_for, through
 from services.platform.settings import Settings, load_settings
-from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.proxies import running_proxy
 
 VARIABLES = [

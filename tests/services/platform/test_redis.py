@@ -10,7 +10,7 @@ from services.errors import ConfigurationError, Unavailable
 from services.platform import redis
 from services.platform.redis_address import RedisAddress
 from services.platform.settings import load_settings
-from tests.conftest import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 

@@ -15,9 +15,9 @@ from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.env_encoding import encoding_of
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
-from tests.conftest import free_port
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 
 ENV = "# 模型设置\nANAMNESIS_PORT=8123\nANAMNESIS_LOG_LEVEL=debug\n"
 

@@ -15,7 +15,7 @@ from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.context import TurnContext
-from tests.conftest import free_port
+from tests.support.ports import free_port
 from tests.support.weather_server import BEIJING, FORECAST, WeatherServer
 
 pytestmark = pytest.mark.anyio

@@ -24,9 +24,9 @@ from services.memory.removal.wholes import Erased
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from state.conversation import TurnInput
-from tests.conftest import free_port
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.single_changes import supersede
 from tests.support.turns import events_of, exchange, owner_of, remember
 

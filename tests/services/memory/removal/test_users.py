@@ -29,10 +29,10 @@ from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from state.conversation import TurnInput
-from tests.conftest import free_port
 from tests.support.jobs import HURRIED, hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 from tests.support.turns import events_of, exchange, first_token, new_turn, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed, pytest.mark.untraced]
