@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.heads import Heads, MessageKind
+from services.search.heads import UNKNOWN, Heads, MessageKind
 from services.search.queries import Query
 from services.search.sequences import Places
 from services.text.tokenizer import terms
@@ -128,6 +128,7 @@ class Scored:
         words: The score of each by words, relative to the best.
         cosines: The highest cosine of each; NaN where it has no embedding.
         found: How many units were looked at.
+        kind: What the message is like.
     """
 
     places: Places
@@ -137,6 +138,7 @@ class Scored:
     words: Values
     cosines: Values
     found: int
+    kind: MessageKind
 
 
 def score(
@@ -203,7 +205,14 @@ def score(
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
-        places, scores[order], probability[order], features[order], relative[places], cosines[places], found
+        places,
+        scores[order],
+        probability[order],
+        features[order],
+        relative[places],
+        cosines[places],
+        found,
+        kind,
     )
 
 
@@ -279,7 +288,7 @@ def _answers(known: Overview, words: Values, full: float, near: "_Near") -> Valu
 
 def kind_of(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -> MessageKind:
     """Return what a message with these embeddings is like."""
-    return heads.kind_of(vectors[0]) if heads and len(vectors) else MessageKind()
+    return heads.kind_of(vectors[0]) if heads and len(vectors) else UNKNOWN
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:
