@@ -14,7 +14,7 @@ from starlette.types import Scope as ASGIScope
 from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.errors import CallerError, Unauthenticated
+from services.errors import CallerError, Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
 
@@ -119,26 +119,22 @@ class _Bearer(SecurityBase):
 
 
 class _CallerWith(_Bearer):
-    """The caller of a request, who must have a scope; the request counts towards the tenant's limit."""
+    """The caller of a request, who must have a scope, if one is given, and may act for the user in its path.
 
-    def __init__(self, scope: Scope) -> None:
+    The request counts towards the tenant's limit, so that guessing the names of users is limited as well.
+    """
+
+    def __init__(self, scope: Scope | None = None) -> None:
         self._scope = scope
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
         caller = await caller_of(connection)
-        caller.require(self._scope)
+        if self._scope is not None:
+            caller.require(self._scope)
         services: Services = connection.state.services
         await services.rate_limits.count_request(caller.tenant_id)
-        return caller
-
-
-class _KnownCaller(_Bearer):
-    """The caller of a request, with any scopes; the request counts towards the tenant's limit."""
-
-    async def __call__(self, connection: HTTPConnection) -> Caller:
-        caller = await caller_of(connection)
-        services: Services = connection.state.services
-        await services.rate_limits.count_request(caller.tenant_id)
+        if (user_id := connection.path_params.get("user_id")) is not None:
+            caller.act_for(user_id)
         return caller
 
 
@@ -181,8 +177,18 @@ FOR_OPERATORS = Depends(_operator)
 ServicesOf = Annotated[Services, Depends(_services)]
 RunnerOf = Annotated[TurnRunner, Depends(_runner)]
 TurnStarter = Annotated[StartsTurns, Depends(_TurnStarter())]
-KnownCaller = Annotated[Caller, Depends(_KnownCaller())]
+KnownCaller = Annotated[Caller, Depends(_CallerWith())]
 Chatter = Annotated[Caller, Depends(_CallerWith("chat"))]
 MemoryReader = Annotated[Caller, Depends(_CallerWith("memory:read"))]
 MemoryWriter = Annotated[Caller, Depends(_CallerWith("memory:write"))]
 Admin = Annotated[Caller, Depends(_CallerWith("admin"))]
+
+
+async def _admin_of_service(caller: Admin) -> Caller:
+    if caller.tenant_id != DEFAULT_TENANT:
+        raise Forbidden("This needs a key of the default tenant.")
+    return caller
+
+
+OfServiceAdmins = Depends(_admin_of_service)
+"""Of endpoints for admins of the default tenant alone: models belong to the whole service."""

@@ -1,27 +1,23 @@
 """Documents of one conversation, which its user adds and removes."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from fastapi import Path, Request, Response
-from starlette.requests import ClientDisconnect
+from fastapi import Request
 
 from api.access import Chatter, ServicesOf
-from api.json_router import NO_CONTENT, json_router
-from api.knowledge import OF_DOCUMENT, Source, body_of, readable, storable
+from api.json_router import NO_CONTENT, PathId, json_router
+from api.knowledge import OF_DOCUMENT, Source, body_of, readable
 from api.problems import documented
 from api.schemas import Page, answered
-from services.conversations.values import Id
 from services.knowledge.document import Ingested, StoredDocument
 
 router = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
 
 
 @router.get("", response_model=Page[StoredDocument])
-async def documents(
-    user_id: Annotated[Id, Path()], session_id: Annotated[Id, Path()], services: ServicesOf, caller: Chatter
-) -> Any:
+async def documents(user_id: PathId, session_id: PathId, services: ServicesOf, caller: Chatter) -> Any:
     """Documents of a conversation."""
     return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
 
@@ -36,25 +32,22 @@ async def documents(
     openapi_extra=OF_DOCUMENT,
 )
 async def add(
-    user_id: Annotated[Id, Path()],
-    session_id: Annotated[Id, Path()],
+    user_id: PathId,
+    session_id: PathId,
     source: Source,
     request: Request,
     services: ServicesOf,
     caller: Chatter,
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    try:
-        data = await body_of(request, services)
-    except ClientDisconnect:
-        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
+    data = await body_of(request, services)
     await services.users.make(caller.tenant_id, user_id)
     with readable():
         return await services.knowledge.of_conversations.add(
             caller.tenant_id,
             user_id,
             session_id,
-            storable("source", source),
+            source,
             data,
             content_type=request.headers.get("content-type", ""),
         )
@@ -62,8 +55,8 @@ async def add(
 
 @router.delete("/{document_id}", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
 async def remove(
-    user_id: Annotated[Id, Path()],
-    session_id: Annotated[Id, Path()],
+    user_id: PathId,
+    session_id: PathId,
     document_id: UUID,
     services: ServicesOf,
     caller: Chatter,

@@ -13,7 +13,7 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import NO_CONTENT, json_router
 from api.long_json import message_page
 from api.memory_schemas import SummaryView
-from api.paging import After, Limit, cursor_of, next_of
+from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
 from api.schemas import ErasedConversationView, Page, StrictModel, answered
 from api.turn_schemas import ConversationRequest, ListedTurnView, MessageView
@@ -59,7 +59,7 @@ async def conversations(
         after=cursor_of(after),
         limit=limit,
     )
-    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit)
 
 
 @router.get("/conversations/{conversation_id}", response_model=answered(Conversation))
@@ -144,7 +144,7 @@ async def turns(
     place = cursor_of(after)
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     items = await services.turns.page(caller.tenant_id, conversation_id, after=place, limit=limit)
-    return {"items": items, "next": next_of([(item.accepted_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit, "accepted_at")
 
 
 @router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)
@@ -162,7 +162,7 @@ async def topics(
     place = cursor_of(after)
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     items = await services.topics.store.topics(caller.tenant_id, conversation_id, after=place, limit=limit)
-    return {"items": items, "next": next_of([(item.last_message_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit, "last_message_at")
 
 
 def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api.access import Admin, ServicesOf
+from api.access import OfServiceAdmins, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer
-from services.errors import Forbidden
 from services.health import Dependency, check_dependencies
-from services.identity.tenants import DEFAULT_TENANT
 from services.llm.model_checks import ModelCheck, check_models
 
 router = APIRouter(
@@ -26,13 +24,11 @@ class DoctorView(Answer):
     models: list[ModelCheck]
 
 
-@router.post("", response_model=DoctorView)
-async def doctor(services: ServicesOf, caller: Admin) -> Any:
+@router.post("", response_model=DoctorView, dependencies=[OfServiceAdmins])
+async def doctor(services: ServicesOf) -> Any:
     """Check every dependency and send each configured model a few tiny requests, which are billed as usual.
 
     Only for admins of the default tenant, because models belong to the whole service.
     """
-    if caller.tenant_id != DEFAULT_TENANT:
-        raise Forbidden("This needs a key of the default tenant.")
     models = await check_models(services.settings, services.models, services.embedder)
     return {"dependencies": await check_dependencies(services), "models": models}

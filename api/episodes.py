@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Path, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
@@ -18,7 +18,7 @@ from api.episode_schemas import (
     NewEpisodeRequest,
     WholeEpisodeView,
 )
-from api.json_router import NO_CONTENT, json_router
+from api.json_router import NO_CONTENT, PathId, json_router
 from api.long_json import item_list
 from api.moments import validity_fields
 from api.paging import cursor_of, next_of
@@ -35,35 +35,33 @@ from services.search.queries import Utterance
 
 router = json_router("/api/v1/users/{user_id}/episodes", "memory", HTTPStatus.NOT_FOUND)
 
-User = Annotated[Id, Path()]
-
 _BY_USER = Trigger("user")
 _Whole = answered(WholeEpisodeView)
 
 
 @router.get("", response_model=Page[ListedEpisodeView])
 async def episodes(
-    user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
+    user_id: PathId, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
 ) -> Any:
     """Episodes of a user that all spaces share, newest first; with `space`, also those of that space."""
     wanted = EpisodeFilter(**query.model_dump(exclude={"after", "limit"}))
     items = await services.memory.catalog.page(
         caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
     )
-    following = next_of([(item.created_at, item.id) for item in items], query.limit)
+    following = next_of(items, query.limit)
     pieces = item_list(ListedEpisodeView, map(_view, items), {"next": following})
     return StreamingResponse(pieces, media_type="application/json")
 
 
 @router.get("/{episode_id}", response_model=_Whole)
-async def episode(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def episode(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One episode, with the messages it comes from."""
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
 @router.patch("/{episode_id}", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
 async def edit(
-    user_id: User, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
+    user_id: PathId, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
     await services.memory.catalog.edit(caller.tenant_id, user_id, episode_id, _BY_USER, **body.model_dump())
@@ -71,28 +69,28 @@ async def edit(
 
 
 @router.put("/{episode_id}/pin", response_model=_Whole)
-async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def pin(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Pin a memory: it neither fades nor is merged, and no proposal drops it."""
     await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=True)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
 @router.delete("/{episode_id}/pin", response_model=_Whole)
-async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def unpin(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Unpin a memory."""
     await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=False)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
 @router.post("/{episode_id}/restore", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
-async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def restore(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
     await services.upkeep.restore(caller.tenant_id, user_id, episode_id)
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
 @router.post("/search", response_model=answered(FoundEpisodes))
-async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
+async def search(user_id: PathId, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Search everything said by or to a user, and what was remembered of it; best first."""
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     scope = Scope.of(
@@ -111,7 +109,7 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
 
 
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)
-async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def insert(user_id: PathId, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Write a memory; it can be recalled from the next turn on."""
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
@@ -127,7 +125,7 @@ async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, c
 
 @router.delete("/{episode_id}", **NO_CONTENT)
 async def remove(
-    user_id: User,
+    user_id: PathId,
     episode_id: UUID,
     services: ServicesOf,
     caller: MemoryWriter,

@@ -2,17 +2,16 @@
 
 import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
-from api.json_router import json_router
+from api.json_router import PathId, json_router
 from api.moments import Moment
-from api.paging import After, Limit, cursor_of, next_of
+from api.paging import After, Limit, cursor_of, page_by_time
 from api.schemas import Page, StrictModel, answered
 from services.conversations.values import Id, SpaceName, Text
 from services.errors import InvalidInput
@@ -52,9 +51,7 @@ class ForgottenView(MemoryChangeView):
 
 
 @router.post("/memory/forget", response_model=ForgottenView)
-async def forget(
-    user_id: Annotated[Id, Path()], body: ForgetRequest, services: ServicesOf, caller: MemoryWriter
-) -> Any:
+async def forget(user_id: PathId, body: ForgetRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Remove what a text describes, or an episode's id names, from core memory and recall.
 
     Messages stay in their conversation.
@@ -70,9 +67,6 @@ async def forget(
         core_memory_items=len(planned["items"]),
     )
     return {**planned["change"], "operation_id": None, "affected": affected}
-
-
-User = Annotated[Id, Path()]
 
 
 class ValueRequest(StrictModel):
@@ -118,7 +112,7 @@ class ErasureRequest(StrictModel):
 
 @router.post("/forget", response_model=answered(ForgetResult), include_in_schema=False)
 @router.post("/erasures", response_model=answered(ForgetResult))
-async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def erase(user_id: PathId, body: ErasureRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Delete something and all that was made of it; what else was made of it is made again without it.
 
     Unlike `memory/forget`, which hides, it cannot be undone, and a signed receipt attests it.
@@ -138,8 +132,8 @@ async def erase(user_id: User, body: ErasureRequest, services: ServicesOf, calle
 @router.get("/receipts", response_model=Page[SignedReceipt], include_in_schema=False)
 @router.get("/erasures", response_model=Page[SignedReceipt])
 async def receipts(
-    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+    user_id: PathId, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Receipts of erasures, newest first; `anamnesis verify-receipt` checks one."""
     items = await services.forgetting.receipts.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
-    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit)

@@ -4,13 +4,13 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import Body, Path
+from fastapi import Body
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from api.access import Admin, ServicesOf
 from api.experts import Budget, Model, PartsOff, SystemPrompt
-from api.json_router import NO_CONTENT, json_router
+from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Answer, Page, StrictModel
@@ -119,7 +119,6 @@ class ExperimentReportView(Answer):
 
 router = json_router("/api/v1/experiments", "experiments")
 
-Named = Annotated[Id, Path()]
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
@@ -143,26 +142,26 @@ async def create(body: ExperimentRequest, services: ServicesOf, caller: Admin) -
 
 
 @router.get("/{name}", response_model=ExperimentView, responses=_NOT_FOUND)
-async def get(name: Named, services: ServicesOf, caller: Admin) -> Any:
+async def get(name: PathId, services: ServicesOf, caller: Admin) -> Any:
     """One experiment."""
     return await services.experiments.get(caller.tenant_id, name)
 
 
 @router.patch("/{name}", response_model=ExperimentView, responses=_NOT_FOUND | _CONFLICT)
 async def change(
-    name: Named, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
+    name: PathId, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
     """Change, start or stop an experiment; 409 for what cannot change once it was started."""
     return await services.experiments.change(caller.tenant_id, name, changed)
 
 
 @router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
-async def delete(name: Named, services: ServicesOf, caller: Admin) -> None:
+async def delete(name: PathId, services: ServicesOf, caller: Admin) -> None:
     """Remove an experiment; 409 while it runs."""
     await services.experiments.delete(caller.tenant_id, name)
 
 
 @router.get("/{name}/report", response_model=ExperimentReportView, responses=_NOT_FOUND)
-async def report(name: Named, services: ServicesOf, caller: Admin) -> Any:
+async def report(name: PathId, services: ServicesOf, caller: Admin) -> Any:
     """Results of each variant so far, and differences from the first, with 95 % confidence intervals."""
     return await services.experiment_reports.report(caller.tenant_id, name)

@@ -3,19 +3,19 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Body, Path, Query
+from fastapi import Body, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from api.access import Admin, Chatter, ServicesOf
-from api.json_router import NO_CONTENT, json_router
+from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
 from services.context.features import FEATURES
 from services.context.sources.system import prompt_of
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS, Expert, NewExpert
-from services.conversations.values import Id, Name, no_nul, not_blank
+from services.conversations.values import Name, no_nul, not_blank
 from services.llm.token_estimates import count_tokens
 from services.text.language import Language
 from state.prompt import ContextStrategy, Feature
@@ -124,7 +124,6 @@ class ExpertPromptView(BaseModel):
 
 router = json_router("/api/v1/experts", "experts")
 
-OfExpert = Annotated[Id, Path()]
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
@@ -148,14 +147,14 @@ async def create(expert: ExpertRequest, services: ServicesOf, caller: Admin) -> 
 
 
 @router.get("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
-async def get(name: OfExpert, services: ServicesOf, caller: Chatter) -> Any:
+async def get(name: PathId, services: ServicesOf, caller: Chatter) -> Any:
     """One expert."""
     return await services.experts.get(caller.tenant_id, name)
 
 
 @router.get("/{name}/prompt", response_model=ExpertPromptView, responses=_NOT_FOUND)
 async def prompt(
-    name: OfExpert, services: ServicesOf, caller: Chatter, language: Annotated[Language, Query()] = "en"
+    name: PathId, services: ServicesOf, caller: Chatter, language: Annotated[Language, Query()] = "en"
 ) -> ExpertPromptView:
     """The instructions that the model gets for an expert in a conversation in this language."""
     expert = await services.experts.get(caller.tenant_id, name)
@@ -167,13 +166,13 @@ async def prompt(
 
 @router.patch("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
 async def change(
-    name: OfExpert, changed: Annotated[ExpertChangeRequest, Body()], services: ServicesOf, caller: Admin
+    name: PathId, changed: Annotated[ExpertChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
     """Change the given fields of an expert, for messages sent afterwards."""
     return await services.experts.update(caller.tenant_id, name, changed)
 
 
 @router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
-async def delete(name: OfExpert, services: ServicesOf, caller: Admin) -> None:
+async def delete(name: PathId, services: ServicesOf, caller: Admin) -> None:
     """Remove an expert; 409 if it has conversations, or is `default`."""
     await services.experts.delete(caller.tenant_id, name)

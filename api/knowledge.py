@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Path, Query, Request, Response
+from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from api.access import Admin, Chatter, ServicesOf
 from api.json_router import NO_CONTENT, json_router
@@ -25,7 +25,6 @@ from api.problems import documented
 from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import no_nul
-from services.errors import InvalidInput
 from services.knowledge.bases import NewBase
 from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
@@ -35,7 +34,9 @@ router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 
 OfBase = Annotated[Prefix, Path()]
 Source = Annotated[
-    str, Query(min_length=1, max_length=MAX_SOURCE_CHARACTERS, description="The document's name in the base.")
+    str,
+    Query(min_length=1, max_length=MAX_SOURCE_CHARACTERS, description="The document's name in the base."),
+    AfterValidator(no_nul),
 ]
 OF_DOCUMENT: dict[str, Any] = {
     "requestBody": {
@@ -99,12 +100,12 @@ async def documents(
     services: ServicesOf,
     caller: Chatter,
     after: Annotated[
-        str | None, Query(max_length=MAX_SOURCE_CHARACTERS, description="The `next` of the page before.")
+        Annotated[str, AfterValidator(no_nul)] | None,
+        Query(max_length=MAX_SOURCE_CHARACTERS, description="The `next` of the page before."),
     ] = None,
     limit: Limit = 50,
 ) -> Any:
     """Documents of a knowledge base, by source."""
-    after = None if after is None else storable("after", after)
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
@@ -116,7 +117,7 @@ async def document_status(prefix: OfBase, source: Source, services: ServicesOf, 
     """Progress of a document; only the process that received it knows one that waits to be converted."""
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    return await known.status(caller.tenant_id, base_id, storable("source", source))
+    return await known.status(caller.tenant_id, base_id, source)
 
 
 @router.post(
@@ -139,13 +140,10 @@ async def ingest(
     """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    try:
-        data = await body_of(request, services)
-    except ClientDisconnect:
-        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
+    data = await body_of(request, services)
     kind = request.headers.get("content-type", "")
     with readable():
-        taken = await known.ingest(caller.tenant_id, base_id, storable("source", source), data, content_type=kind)
+        taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
     if taken.status == "unchanged":
         response.status_code = HTTPStatus.OK
     return taken
@@ -196,15 +194,3 @@ async def body_of(request: Request, services: Services) -> bytes:
                 headers={"Connection": "close"},
             )
     return bytes(data)
-
-
-def storable(name: str, text: str) -> str:
-    """Return a text that can be stored.
-
-    Raises:
-        InvalidInput: it cannot.
-    """
-    try:
-        return no_nul(text)
-    except ValueError as error:
-        raise InvalidInput(name, str(error)) from None

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Query
 
 from api.access import MemoryReader, ServicesOf
-from api.json_router import json_router
+from api.json_router import PathId, json_router
 from api.schemas import answered
 from api.spaces import SpaceQuery
 from services.conversations.values import Id
@@ -25,7 +25,7 @@ class LineageView(Trace):
 
 @router.get("/lineage", response_model=answered(LineageView))
 async def lineage(
-    user_id: Annotated[Id, Path()],
+    user_id: PathId,
     of: Annotated[
         str,
         Query(

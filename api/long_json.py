@@ -55,8 +55,7 @@ async def message_page(
 
     If the database fails meanwhile, the page ends early, and its `next` names the place.
     """
-    places = [(message.created_at, message.id) for message in first]
-    complete = True
+    count, last, complete = len(first), first[-1:], True
     yield b'{"items":['
     async with aclosing(others):
         part, begun = first, False
@@ -72,8 +71,9 @@ async def message_page(
             except DatabaseUnavailable as error:
                 log.warning("a page of messages ended early", reason=str(error))
                 part, complete = (), False
-            places += [(message.created_at, message.id) for message in part]
-    following = next_of(places, limit if complete else len(places))
+            count, last = count + len(part), part[-1:] or last
+    is_full = count >= limit or not complete
+    following = next_of(last, 1) if is_full else None
     yield b'],"next":' + orjson.dumps(following) + _END
 
 

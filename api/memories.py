@@ -1,22 +1,22 @@
 """What is known of users: statements with their sources, newest first."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Response
 from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
-from api.json_router import json_router
+from api.json_router import PathId, json_router
 from api.moments import Validity, validity_fields
+from api.paging import After, Limit, cursor_of, next_of
 from api.schemas import Page, StrictModel
 from services.bootstrap import Services
-from services.conversations.values import Id, SpaceName
-from services.errors import InvalidInput, NotFound
+from services.conversations.values import SpaceName
+from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.known import Statement
 from services.memory.model import ChangeRequest, Memory
@@ -33,20 +33,19 @@ class StatementView(Statement, Validity):
 
 @router.get("", response_model=Page[StatementView])
 async def memories(
-    user_id: Annotated[Id, Path()],
+    user_id: PathId,
     services: ServicesOf,
     caller: MemoryReader,
-    after: Annotated[str | None, Query(max_length=100, description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: After = None,
+    limit: Limit = 50,
 ) -> Any:
     """List what is known of a user: values of core memory and written memories.
 
     What was said is not listed here; `episodes` and their search have it.
     """
-    found = await services.memory.known.list(caller.tenant_id, user_id, after=_place(after), limit=limit)
+    found = await services.memory.known.list(caller.tenant_id, user_id, after=cursor_of(after, str), limit=limit)
     items = [{**vars(each), **validity_fields(each.text, each.since)} for each in found]
-    last = found[-1] if len(found) == limit else None
-    return {"items": items, "next": f"{last.since.isoformat()}~{last.id}" if last else None}
+    return {"items": items, "next": next_of(found, limit, "since")}
 
 
 class Whose(StrictModel):
@@ -70,7 +69,7 @@ class PinRequest(Whose):
 
 @router.post("/{memory_id}/correct", response_model=MemoryChangeView)
 async def correct(
-    user_id: Annotated[Id, Path()],
+    user_id: PathId,
     memory_id: Annotated[str, Path(max_length=36)],
     body: CorrectionRequest,
     services: ServicesOf,
@@ -83,7 +82,7 @@ async def correct(
 
 @router.post("/{memory_id}/pin", status_code=HTTPStatus.NO_CONTENT)
 async def pin(
-    user_id: Annotated[Id, Path()],
+    user_id: PathId,
     memory_id: Annotated[str, Path(max_length=36)],
     body: PinRequest,
     services: ServicesOf,
@@ -109,16 +108,3 @@ async def _named(
     if memory is None or memory.kind == "said":
         raise NotFound(f"There is no memory {memory_id}.")
     return request, memory
-
-
-def _place(after: str | None) -> tuple[datetime, str] | None:
-    if after is None:
-        return None
-    at, _, statement = after.partition("~")
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        raise InvalidInput("after", "is the `next` of a page") from None
-    if moment.tzinfo is None:
-        raise InvalidInput("after", "is the `next` of a page")
-    return moment, statement

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Depends, Path, Query
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import NO_CONTENT, json_router
+from api.json_router import NO_CONTENT, PathId, json_router
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
@@ -19,7 +19,7 @@ from api.memory_schemas import (
     SettlementRequest,
 )
 from api.moments import AsOf, validity_fields
-from api.paging import After, Limit, cursor_of, next_of
+from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
 from api.schemas import Page, answered
 from api.spaces import SpaceQuery
@@ -42,7 +42,6 @@ _LARGEST_VERSION = 2**31 - 1
 
 router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
-User = Annotated[Id, Path()]
 Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]
 Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")]
 
@@ -50,13 +49,21 @@ _BY_USER = Trigger("user")
 
 
 async def _to_read(
-    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default", space: SpaceQuery = None
+    user_id: PathId,
+    services: ServicesOf,
+    caller: MemoryReader,
+    expert: Expert = "default",
+    space: SpaceQuery = None,
 ) -> Owner:
     return await _owner(services, caller, user_id, expert, space)
 
 
 async def _to_write(
-    user_id: User, services: ServicesOf, caller: MemoryWriter, expert: Expert = "default", space: SpaceQuery = None
+    user_id: PathId,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    expert: Expert = "default",
+    space: SpaceQuery = None,
 ) -> Owner:
     return await _owner(services, caller, user_id, expert, space)
 
@@ -79,7 +86,7 @@ async def core_memory(owner: ReadOwner, services: ServicesOf, as_of: AsOf = None
     "/core-memory/{section}", response_model=CoreMemorySectionView, responses=documented(HTTPStatus.CONFLICT)
 )
 async def replace(
-    user_id: User,
+    user_id: PathId,
     section: Section,
     body: CoreMemoryRequest,
     services: ServicesOf,
@@ -135,7 +142,7 @@ async def pin(owner: WrittenOwner, section: Section, body: PinRequest, services:
 
 @router.get("/memory-operations", response_model=Page[LoggedOperation])
 async def operations(
-    user_id: User,
+    user_id: PathId,
     services: ServicesOf,
     caller: MemoryReader,
     space: SpaceQuery = None,
@@ -146,7 +153,7 @@ async def operations(
     items = await services.memory.operations.list(
         caller.tenant_id, user_id, space=space, after=cursor_of(after), limit=limit
     )
-    return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
+    return page_by_time(items, limit, "at")
 
 
 @router.post(
@@ -154,14 +161,14 @@ async def operations(
     response_model=answered(UndoneOperation),
     responses=documented(HTTPStatus.CONFLICT),
 )
-async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def undo(user_id: PathId, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
 
 
 @router.get("/memory-proposals", response_model=Page[Proposal])
 async def proposals(
-    user_id: User,
+    user_id: PathId,
     services: ServicesOf,
     caller: MemoryReader,
     state: Annotated[State, Query(description="Those that wait, or were settled in this way.")] = "waiting",
@@ -172,14 +179,14 @@ async def proposals(
     items = await services.memory.proposals.list(
         caller.tenant_id, user_id, state=state, after=cursor_of(after), limit=limit
     )
-    return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
+    return page_by_time(items, limit, "at")
 
 
 @router.post(
     "/memory-proposals/{proposal_id}", response_model=SettledView, responses=documented(HTTPStatus.CONFLICT)
 )
 async def settle(
-    user_id: User, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
+    user_id: PathId, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
     """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
     change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
@@ -187,19 +194,19 @@ async def settle(
 
 
 @router.post("/memory-proposals/{proposal_id}/undo", **NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
-async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
+async def undo_proposal(user_id: PathId, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
 
 
 @router.post("/memory-proposals", response_model=answered(FoundPairs))
-async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def find_proposals(user_id: PathId, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
     return await services.upkeep.proposer.look(caller.tenant_id, user_id)
 
 
 @router.post("/memory/ask", response_model=answered(InquiryAnswer))
-async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
+async def ask(user_id: PathId, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Answer a question about the user from memory, each statement with its sources."""
     owner = await _owner(services, caller, user_id, body.expert, body.space)
     spender = Spender(owner.tenant_id, "memory_ask", owner.user_id, owner.expert_id)

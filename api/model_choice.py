@@ -4,32 +4,24 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import Field
 
-from api.access import Admin, ServicesOf
+from api.access import OfServiceAdmins, ServicesOf
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, StrictModel, answered
-from services.errors import Conflict, Forbidden
-from services.identity.tenants import DEFAULT_TENANT
+from services.errors import Conflict
 from services.llm.model_choice import PROVIDERS, Offered, Provider, Tried, models_of, try_model
 from services.platform.chosen_model import ChosenModel, choose_model, chosen_model
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings_reference import effective_settings
 
-
-async def _operator(caller: Admin) -> None:
-    """Let only an admin of the default tenant in: models belong to the whole service."""
-    if caller.tenant_id != DEFAULT_TENANT:
-        raise Forbidden("This needs a key of the default tenant.")
-
-
 router = APIRouter(
     route_class=JsonRoute,
     prefix="/api/v1/model",
     tags=["service"],
-    dependencies=[Depends(_operator)],
+    dependencies=[OfServiceAdmins],
     responses=documented(HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,7 +10,6 @@ from uuid import UUID
 from fastapi import Query
 
 from api.schemas import MAX_PAGE
-from services.conversations.transcript import Cursor
 from services.conversations.values import Id
 from services.errors import InvalidInput
 
@@ -26,16 +25,25 @@ def page_by_name(items: Sequence[Any], limit: int) -> dict[str, Any]:
     return {"items": items, "next": items[-1].name if len(items) == limit else None}
 
 
-def next_of(places: Sequence[Cursor], limit: int) -> str | None:
+def page_by_time(items: Sequence[Any], limit: int, time: str = "created_at") -> dict[str, Any]:
+    """A page of items in the order of a time of theirs; `next` is the place of the last one of a full page."""
+    return {"items": items, "next": next_of(items, limit, time)}
+
+
+def next_of(items: Sequence[Any], limit: int, time: str = "created_at") -> str | None:
     """The place of the last item, unless it is surely the last one there is."""
-    if len(places) < limit:
+    if len(items) < limit:
         return None
-    at, item_id = places[-1]
-    return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode().rstrip("=")
+    place = f"{getattr(items[-1], time).isoformat()} {items[-1].id}"
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
-def cursor_of(after: str | None) -> Cursor | None:
+def cursor_of(after: str | None, item_id: Callable[[str], Any] = UUID) -> tuple[datetime, Any] | None:
     """The place that a `next` names.
+
+    Args:
+        after: what a request gives.
+        item_id: makes the id of an item of its text.
 
     Raises:
         InvalidInput: it is no `next` of ours.
@@ -44,8 +52,8 @@ def cursor_of(after: str | None) -> Cursor | None:
         return None
     try:
         padded = after + "=" * (-len(after) % 4)
-        at, _, item_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode().partition(" ")
-        place = datetime.fromisoformat(at), UUID(item_id)
+        at, _, named = base64.b64decode(padded, altchars=b"-_", validate=True).decode().partition(" ")
+        place = datetime.fromisoformat(at), item_id(named)
     except (ValueError, binascii.Error):
         raise InvalidInput("after", "is not the `next` of a page") from None
     if place[0].tzinfo is None:

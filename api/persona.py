@@ -4,19 +4,17 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, ServicesOf
-from api.json_router import json_router
+from api.json_router import PathId, json_router
 from api.spaces import SpaceQuery
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
 from services.text.language import language_of
 
 router = json_router("/api/v1/users/{user_id}", "persona", HTTPStatus.NOT_FOUND)
-
-User = Annotated[Id, Path()]
 
 
 class PersonaView(BaseModel):
@@ -34,7 +32,7 @@ class PersonaView(BaseModel):
 
 @router.get("/persona", response_model=PersonaView)
 async def persona(
-    user_id: User,
+    user_id: PathId,
     services: ServicesOf,
     caller: MemoryReader,
     expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",

@@ -14,6 +14,8 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, TypeAdapter
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from services.conversations.turn_opening import KEY
 from services.errors import (
@@ -207,6 +209,11 @@ def add_problem_handlers(app: FastAPI) -> None:
         problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
         headers = dict(error.headers) if error.headers else None
         return problem_response(problem, headers, path=request.url.path)
+
+    @app.exception_handler(ClientDisconnect)
+    async def broken_off(request: Request, _: ClientDisconnect) -> Response:
+        log.info("request broken off by its client", path=request.url.path)
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
 
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> JSONResponse:

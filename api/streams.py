@@ -4,19 +4,37 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
+from fastapi import Depends, Header
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from services.errors import InvalidInput
 from state.events import TurnEvent
 
 _HEARTBEAT_S = 15.0
 _HEADERS = {"Cache-Control": "no-cache", "Connection": "keep-alive", "X-Accel-Buffering": "no"}
 
 TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
+
+_LONGEST_NUMBER = 9
+
+
+async def _last_seen(
+    last_event_id: Annotated[
+        str, Header(description="Number of the last event seen; 0 = from the first on.")
+    ] = "0",
+) -> int:
+    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= _LONGEST_NUMBER):
+        raise InvalidInput("Last-Event-ID", "is not the number of an event")
+    return int(last_event_id)
+
+
+LastSeen = Annotated[int, Depends(_last_seen)]
+"""The number of the last event that a reader has seen."""
 
 
 def sse_frames(events: Iterable[TurnEvent]) -> bytes:

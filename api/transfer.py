@@ -9,19 +9,18 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import orjson
-import structlog
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.json_router import PathId
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import answered
 from services.bootstrap import Services
-from services.conversations.values import Id, SpaceName
+from services.conversations.values import SpaceName
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.caller import Caller
 from services.transfer.export_store import ExportedUser
@@ -44,8 +43,6 @@ LINES = "application/x-ndjson"
 _ACCEPTED = frozenset(
     {LINES, "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"}
 )
-
-log = structlog.get_logger(__name__)
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -75,11 +72,7 @@ async def import_lines(request: Request, services: ServicesOf, caller: MemoryWri
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _ACCEPTED:
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send JSON Lines as {LINES}.")
-    try:
-        return await services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
-    except ClientDisconnect:
-        log.info("import broken off by its client", tenant_id=str(caller.tenant_id))
-        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
+    return await services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
 
 
 @router.get(
@@ -91,7 +84,7 @@ async def import_lines(request: Request, services: ServicesOf, caller: MemoryWri
     },
 )
 async def export(
-    user_id: Annotated[Id, Path()],
+    user_id: PathId,
     services: ServicesOf,
     caller: MemoryReader,
     space: Annotated[
@@ -99,7 +92,6 @@ async def export(
     ] = None,
 ) -> Response:
     """Everything stored for a user, or for one space, as lines that the import accepts."""
-    caller.act_for(user_id)
     user = await services.exporter.user(caller.tenant_id, user_id)
     if space is not None:
         await services.exporter.check_space(caller.tenant_id, user, space)
@@ -155,7 +147,7 @@ class ArchiveImportView(BaseModel):
     },
 )
 async def import_archive(
-    user_id: Annotated[Id, Path()],
+    user_id: PathId,
     vendor: Annotated[Vendor, Query(description="Whose export it is.")],
     request: Request,
     services: ServicesOf,
@@ -163,16 +155,12 @@ async def import_archive(
 ) -> Response:
     """Import an export of ChatGPT, Claude, Open WebUI, LibreChat or mem0 as the user's; sent again, it adds only
     what is new."""
-    caller.act_for(user_id)
     folder = TemporaryDirectory(prefix="anamnesis-import-")
     path = FilePath(folder.name) / "archive"
     try:
         await _keep(request, path)
         export = VendorExport(vendor, path, user=user_id)
         size = await asyncio.to_thread(export.archive.size)
-    except ClientDisconnect:
-        folder.cleanup()
-        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
     except InvalidInput as error:
         folder.cleanup()
         raise InvalidInput("archive", _told(error, path)) from None

@@ -3,28 +3,28 @@
 from dataclasses import asdict
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
 from api.explanation_schemas import ExplanationView, SectionView, shown_item_view
 from api.json_router import NO_CONTENT
-from api.paging import After, Limit, cursor_of, next_of
+from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import Page, StrictModel, answered
-from api.streams import EventStream, sse_events
+from api.streams import EventStream, LastSeen, sse_events
 from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnOfAnyView, TurnView
 from graph.turns.replay import Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
-from services.errors import Conflict, InvalidInput
+from services.errors import Conflict
 
 _MOST_SECTIONS = 30
 _MOST_LEFT_OUT = 50
@@ -122,7 +122,7 @@ async def turns(
         after=cursor_of(after),
         limit=limit,
     )
-    return {"items": items, "next": next_of([(item.accepted_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit, "accepted_at")
 
 
 @router.get("/{turn_id}", response_model=TurnView)
@@ -180,19 +180,15 @@ async def turn_stream(
     services: ServicesOf,
     caller: Chatter,
     runner: RunnerOf,
-    last_event_id: Annotated[
-        str, Header(description="Number of the last event seen; 0 = from the first on.")
-    ] = "0",
+    last_seen: LastSeen,
 ) -> EventStream:
     """The events that a reader has missed, and the rest as they come; any process of the service can answer.
 
     If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.
     """
-    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 9):  # noqa: PLR2004
-        raise InvalidInput("Last-Event-ID", "is not the number of an event")
     if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
         await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
-    return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, int(last_event_id))))
+    return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, last_seen)))
 
 
 @router.post("/{turn_id}/cancel", response_model=TurnView)

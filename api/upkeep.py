@@ -5,16 +5,15 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from fastapi import Path, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import json_router
-from api.paging import After, Limit, cursor_of, next_of
+from api.json_router import PathId, json_router
+from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
 from services.bootstrap import Services
-from services.conversations.values import Id
 from services.identity.caller import Caller
 from services.memory.upkeep.policy import Fading, FadingMemory, Handling, UpkeepPolicy, UpkeepRun
 
@@ -76,8 +75,6 @@ class UpkeepPreviewView(Answer):
 
 router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 
-User = Annotated[Id, Path()]
-
 
 @router.get("/upkeep-policy", response_model=PolicyView)
 async def policy(services: ServicesOf, caller: KnownCaller) -> Any:
@@ -94,10 +91,9 @@ async def set_policy(body: PolicyView, services: ServicesOf, caller: Admin) -> A
 
 @router.get("/users/{user_id}/upkeep-preview", response_model=UpkeepPreviewView)
 async def preview(
-    user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[FadingQuery, Query()]
+    user_id: PathId, services: ServicesOf, caller: MemoryReader, query: Annotated[FadingQuery, Query()]
 ) -> Any:
     """What a run would merge, archive or remove now, and why; nothing is changed."""
-    caller.act_for(user_id)
     found = await services.upkeep.preview(caller.tenant_id, user_id, await _policy(services, caller, query))
     return {
         "policy": PolicyView.of(found.policy),
@@ -117,26 +113,23 @@ async def preview(
 
 
 @router.post("/users/{user_id}/upkeep-runs", response_model=answered(UpkeepRun), status_code=HTTPStatus.CREATED)
-async def run(user_id: User, body: FadingQuery, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def run(user_id: PathId, body: FadingQuery, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Merge what says the same, and let unused memories fade now; where the policy says `never`, none do."""
-    caller.act_for(user_id)
     return await services.upkeep.run(caller.tenant_id, user_id, await _policy(services, caller, body))
 
 
 @router.get("/users/{user_id}/upkeep-runs", response_model=Page[UpkeepRun])
 async def runs(
-    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+    user_id: PathId, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Reports of runs, newest first. A night that found nothing leaves none."""
-    caller.act_for(user_id)
     items = await services.upkeep.runs(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
-    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit)
 
 
 @router.get("/users/{user_id}/upkeep-runs/{run_id}", response_model=answered(UpkeepRun))
-async def report(user_id: User, run_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def report(user_id: PathId, run_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """Report of one run."""
-    caller.act_for(user_id)
     return await services.upkeep.report(caller.tenant_id, user_id, run_id)
 
 
@@ -145,9 +138,8 @@ async def report(user_id: User, run_id: UUID, services: ServicesOf, caller: Memo
     response_model=answered(UpkeepRun),
     responses=documented(HTTPStatus.CONFLICT),
 )
-async def undo(user_id: User, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def undo(user_id: PathId, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring back exactly what a run took; 409 if it was undone before, or what it removed is gone for good."""
-    caller.act_for(user_id)
     return await services.upkeep.undo(caller.tenant_id, user_id, run_id)
 
 

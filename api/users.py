@@ -3,11 +3,11 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Query
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import json_router
+from api.json_router import PathId, json_router
 from api.paging import Limit
 from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedUser, User
@@ -59,23 +59,18 @@ async def users(
 
 
 @router.get("/{user_id}", response_model=answered(User))
-async def user(user_id: Annotated[Id, Path()], services: ServicesOf, caller: MemoryReader) -> Any:
+async def user(user_id: PathId, services: ServicesOf, caller: MemoryReader) -> Any:
     """One user."""
-    caller.act_for(user_id)
     return await services.users.get(caller.tenant_id, user_id)
 
 
 @router.patch("/{user_id}", response_model=answered(User))
-async def change(
-    user_id: Annotated[Id, Path()], body: UserRequest, services: ServicesOf, caller: MemoryWriter
-) -> Any:
+async def change(user_id: PathId, body: UserRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Change a user's time zone, locale or display name. Past days then follow the new zone."""
-    caller.act_for(user_id)
     return await services.users.change(caller.tenant_id, user_id, body.model_dump(exclude_unset=True))
 
 
 @router.delete("/{user_id}", response_model=ErasureView)
-async def erase(user_id: Annotated[Id, Path()], services: ServicesOf, caller: Admin) -> Any:
+async def erase(user_id: PathId, services: ServicesOf, caller: Admin) -> Any:
     """Remove a user with everything stored for them, and report what was removed from where."""
-    caller.act_for(user_id)
     return {"user_id": user_id, **vars(await services.erasure.user(caller.tenant_id, user_id))}

@@ -5,13 +5,13 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Path, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from api.access import Chatter, MemoryReader, ServicesOf
-from api.json_router import json_router
+from api.json_router import PathId, json_router
 from api.moments import AsOf
-from api.paging import After, Limit, cursor_of, next_of
+from api.paging import After, Limit, cursor_of, page_by_time
 from api.schemas import Page, answered
 from api.spaces import SpaceQuery
 from services.conversations.values import Id
@@ -25,8 +25,6 @@ _USUAL_DAYS = 31
 _MOST_DAYS = 366
 
 router = json_router("/api/v1", "visits", HTTPStatus.NOT_FOUND)
-
-User = Annotated[Id, Path()]
 
 
 class DailySummaryView(BaseModel):
@@ -63,19 +61,18 @@ async def close(conversation_id: UUID, services: ServicesOf, caller: Chatter) ->
 
 @router.get("/users/{user_id}/visits", response_model=Page[Visit])
 async def visits(
-    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+    user_id: PathId, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Visits of a user, newest first."""
-    caller.act_for(user_id)
     place = cursor_of(after)
     await services.users.get(caller.tenant_id, user_id)
     items = await services.visits.of_user(caller.tenant_id, user_id, after=place, limit=limit)
-    return {"items": items, "next": next_of([(item.started_at, item.id) for item in items], limit)}
+    return page_by_time(items, limit, "started_at")
 
 
 @router.get("/users/{user_id}/daily-summaries", response_model=DailySummaryPage)
 async def daily_summaries(
-    user_id: User,
+    user_id: PathId,
     services: ServicesOf,
     caller: MemoryReader,
     since: Annotated[
@@ -93,7 +90,6 @@ async def daily_summaries(
     Missing or stale summaries of the newest days are made before the response, as far as that is quick; the others
     in the background. With `as_of`, the summaries that were stored at that moment; none is made.
     """
-    caller.act_for(user_id)
     user = await services.users.get(caller.tenant_id, user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
     end = until or local_day(datetime.now(UTC), user.timezone)

@@ -5,7 +5,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
@@ -14,12 +14,13 @@ from api.frontends.ag_ui import AgUiMapper
 from api.frontends.ai_sdk import HEADERS, UiMessageMapper
 from api.frontends.mapping import mapped
 from api.frontends.schemas import AgUiRequest, UiChatRequest
+from api.json_router import PathId
 from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.streams import EventStream
+from api.streams import EventStream, LastSeen
 from graph.turns.runner import TurnRunner
 from services.conversations.values import Id
 from services.errors import InvalidInput
@@ -30,7 +31,6 @@ AG_UI_PATH = "/api/v1/ui/ag-ui"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}, "description": "The parts of the answer."}
 }
-_LONGEST_NUMBER = 9
 
 router = APIRouter(
     tags=["front ends"],
@@ -43,7 +43,6 @@ router = APIRouter(
     ),
     route_class=JsonRoute,
 )
-LastEventId = Annotated[str, Header(description="Number of the last event seen; 0 = from the first on.")]
 
 
 @router.post(CHAT_PATH, response_class=StreamingResponse, responses=_STREAM)
@@ -78,7 +77,7 @@ async def ui_chat(
     responses={**_STREAM, 204: {"description": "No answer is under way."}},
 )
 async def ui_chat_stream(
-    chat_id: Annotated[Id, Path()],
+    chat_id: PathId,
     connection: Request,
     services: ServicesOf,
     caller: Chatter,
@@ -102,11 +101,9 @@ async def ag_ui(
     services: ServicesOf,
     starter: TurnStarter,
     runner: RunnerOf,
-    last_event_id: LastEventId = "0",
+    last_seen: LastSeen,
 ) -> EventStream:
     """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, resumes where it broke."""
-    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= _LONGEST_NUMBER):
-        raise InvalidInput("Last-Event-ID", "is not the number of an event")
     named = ("forwardedProps.user", body.prop("user"))
     expert = body.prop("expert") or "default"
     ids = ClientIds(session=_session("threadId", body.thread_id), space=body.space, idempotency_key=body.run_id)
@@ -122,7 +119,7 @@ async def ag_ui(
     started = await RequestStarter(services, runner, starter).start(request)
     mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
     events = runner.follow(started.tenant_id, started.turn_id)
-    return EventStream(mapped(events, mapper, int(last_event_id)), _stop_of(runner, started), started.headers)
+    return EventStream(mapped(events, mapper, last_seen), _stop_of(runner, started), started.headers)
 
 
 def _stop_of(runner: TurnRunner, started: StartedTurn) -> Callable[[], Awaitable[object]] | None:

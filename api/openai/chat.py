@@ -11,13 +11,12 @@ from api.access import RunnerOf, ServicesOf, TurnStarter
 from api.end_user import end_user_of
 from api.openai.chat_schemas import ChatCompletionRequest
 from api.openai.chunks import chunks, completion
-from api.openai.errors import documented_errors, error_of_turn
+from api.openai.errors import documented_errors, response_of_failed
 from api.openai.messages import read_messages
 from api.openai.sampling import passed_parameters
 from api.openai.sessions import ids_of
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.openai.utilities import is_utility, utility_turn
-from api.problems import status_of_failure
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, whole_turn
 
@@ -95,7 +94,5 @@ async def _answer(
         return EventStream(frames, stop, asked.headers)
     last, reasoning = await whole_turn(events)
     if last.status == "error":
-        retry = {"Retry-After": "1"} if last.content["retryable"] else {}
-        status = status_of_failure(last.content["code"])
-        return JSONResponse(error_of_turn(last), status, {**asked.headers, **retry})
+        return response_of_failed(last, asked.headers)
     return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)

@@ -1,8 +1,10 @@
 """Errors as OpenAI's clients read them."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from api.problems import Problem, openai_error, status_of_failure
@@ -33,6 +35,12 @@ def documented_errors(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI document on these error answers."""
     everywhere = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
     return {int(status): {"description": status.phrase, "model": ErrorBody} for status in (*statuses, *everywhere)}
+
+
+def response_of_failed(last: TurnEvent, headers: Mapping[str, str]) -> JSONResponse:
+    """The response to a request whose turn ended with an error."""
+    retry = {"Retry-After": "1"} if last.content["retryable"] else {}
+    return JSONResponse(error_of_turn(last), status_of_failure(last.content["code"]), {**headers, **retry})
 
 
 def error_of_turn(last: TurnEvent) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from api.access import Chatter, MemoryWriter, RunnerOf, ServicesOf, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat import ERRORS
-from api.openai.errors import error_of_turn
+from api.openai.errors import response_of_failed
 from api.openai.messages import read_messages
 from api.openai.response_events import (
     ResponseHead,
@@ -26,7 +26,6 @@ from api.openai.sampling import passed_parameters
 from api.openai.sessions import ClientIds, ids_of, uuid_in
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.openai.utilities import is_utility, utility_turn
-from api.problems import status_of_failure
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, last_event
 from services.bootstrap import Services
@@ -99,9 +98,7 @@ async def _answer(
         return EventStream(response_stream(head, events), stop, asked.headers)
     last = await last_event(events)
     if last.status == "error" and "answer" not in last.content:
-        retry = {"Retry-After": "1"} if last.content["retryable"] else {}
-        status = status_of_failure(last.content["code"])
-        return JSONResponse(error_of_turn(last), status, {**asked.headers, **retry})
+        return response_of_failed(last, asked.headers)
     return JSONResponse(response_of_last(head, last), headers=asked.headers)
 
 
