@@ -12,6 +12,7 @@ from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
 from services.errors import NotFound
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 
 
 class TurnRecords:
@@ -57,15 +58,7 @@ class TurnRecords:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        after_at, after_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "user": user,
-            "status": status,
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
+        values = {"tenant_id": tenant_id, "user": user, "status": status, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
         return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
 
@@ -77,12 +70,5 @@ class TurnRecords:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        after_at, after_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))
