@@ -191,7 +191,6 @@ class Transcript:
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
-            DatabaseUnavailable: the database does not answer.
         """
         await self.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {

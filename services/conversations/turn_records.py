@@ -35,11 +35,7 @@ class TurnRecords:
         return found[0]
 
     async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
-        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended."""
         values = {"tenant_id": tenant_id, "user": user, "session": session}
         rows = await self._database.fetch(tenant_id, turn_sql.UNDER_WAY, values, tuple_row)
         return rows[0][0] if rows else None
@@ -53,11 +49,7 @@ class TurnRecords:
         after: tuple[datetime, UUID] | None,
         limit: int,
     ) -> list[TurnOfAny]:
-        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it."""
         values = {"tenant_id": tenant_id, "user": user, "status": status, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
         return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
@@ -65,10 +57,6 @@ class TurnRecords:
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> list[ListedTurn]:
-        """Turns of a conversation, oldest first, those that wait among them.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Turns of a conversation, oldest first, those that wait among them."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))

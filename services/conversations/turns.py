@@ -169,7 +169,6 @@ class Turns(TurnRecords):
 
         Raises:
             InvalidInput: there is no such expert, or no such knowledge base.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {
             "tenant_id": new.tenant_id,
@@ -207,11 +206,7 @@ class Turns(TurnRecords):
         )
 
     async def with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
-        """Return the turn with the variants assigned to its user, which are recorded.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the turn with the variants assigned to its user, which are recorded."""
         assignment = assign(turn.tenant_id, turn.user_id, turn.expert, running)
         if not assignment.variants:
             return turn
