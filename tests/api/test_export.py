@@ -60,7 +60,7 @@ FROM episodes e WHERE e.episode_type = 'turn' ORDER BY 1
 def settings(model_server: ModelServer) -> Settings:
     """Settings with API keys, so that there is an elsewhere."""
     return load_settings(
-        auth="api_key", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=5
+        auth="api_key", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
     )
 
 

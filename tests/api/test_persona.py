@@ -23,7 +23,7 @@ def settings(request: pytest.FixtureRequest, model_server: ModelServer) -> Setti
         llm_model="scripted",
         llm_base_url=model_server.base_url,
         llm_api_key="secret-key",
-        llm_timeout_s=5,
+        llm_timeout_s=60,
         **getattr(request, "param", {}),
     )
 

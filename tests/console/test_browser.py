@@ -37,7 +37,7 @@ HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">
 def settings(model_server: ModelServer) -> Settings:
     """Settings with the scripted model; background work has a separate model that says nothing."""
     return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=5
+        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
     )
 
 

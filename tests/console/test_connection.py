@@ -21,7 +21,7 @@ WHOLE = re.compile(r"^" + " ".join(f"word{n}" for n in range(30)) + r"\s*$")
 def settings(model_server: ModelServer) -> Settings:
     """Settings with the scripted model."""
     return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=5
+        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
     )
 
 

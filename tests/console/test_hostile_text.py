@@ -20,7 +20,7 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 def settings(model_server: ModelServer) -> Settings:
     """Settings with the scripted model."""
     return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=20
+        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
     )
 
 
