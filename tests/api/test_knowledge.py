@@ -133,7 +133,9 @@ async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
         "handler": "cited",
         "updated_at": 0,
     }
-    assert changed.json()["updated_at"] > made["updated_at"]
+    assert changed.json()["updated_at"] > made["updated_at"] == made["created_at"]
+    again = await client.patch(f"{BASES}/handbook", json={"keywords": [], "handler": None})
+    assert (again.json()["keywords"], again.json()["questions"], again.json()["handler"]) == ([], ["When?"], None)
     _assert_problem(await client.patch(f"{BASES}/handbook", json={"prefix": "other"}), 422, "prefix")
     _assert_problem(await client.patch(f"{BASES}/other", json={}), 404)
     _assert_problem(await client.post(BASES, json=HANDBOOK), 409, "handbook")
@@ -146,7 +148,7 @@ async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
         ({"description": " "}, "description"),
         ({"keywords": ["a\u0000"]}, "keywords.0"),
         ({"questions": ["x" * 501]}, "questions.0"),
-        ({"system_prompt": "word " * 2000}, "system_prompt"),
+        ({"system_prompt": "word " * 2000}, "system_prompt: has some 2000 tokens; at most 1000"),
         ({"more": 1}, "more"),
     ],
 )
