@@ -148,7 +148,7 @@ async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
         ({"description": " "}, "description"),
         ({"keywords": ["a\u0000"]}, "keywords.0"),
         ({"questions": ["x" * 501]}, "questions.0"),
-        ({"system_prompt": "word " * 2000}, "system_prompt: has some 2000 tokens; at most 1000"),
+        ({"system_prompt": "word " * 2000}, "system_prompt: has some 2501 tokens; at most 1000"),
         ({"more": 1}, "more"),
     ],
 )
