@@ -44,21 +44,6 @@ async def test_a_turn_without_a_budget_says_nothing_of_one(client: httpx.AsyncCl
     assert "request_budget" not in (await _say(client)).json()
 
 
-@pytest.mark.parametrize(
-    ("budget", "named"),
-    [
-        ({"tokens": 0}, "budget.tokens"),
-        ({"seconds": 601}, "budget.seconds"),
-        ({"model_calls": "many"}, "budget.model_calls"),
-        ({"cents": 5}, "budget.cents"),
-    ],
-)
-async def test_what_is_no_budget_is_refused(shared_client: httpx.AsyncClient, budget: Any, named: str) -> None:
-    refused = await _say(shared_client, budget=budget)
-    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
-    assert named in refused.json()["detail"]
-
-
 async def test_a_message_longer_than_its_tokens_is_refused_before_anything_is_stored(
     client: httpx.AsyncClient,
 ) -> None:
