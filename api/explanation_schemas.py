@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 from api.chat_schemas import MemoryChangeView, SourceView
 from services.conversations.turn import TurnStatus
 from services.memory.episodes.episode import Source
-from services.memory.lineage.origins import Origin
 from services.memory.lineage.prompt import ShownItem
-from services.memory.lineage.tracing import Item, ItemValue, Kind
+from services.memory.lineage.tracing import Item, ItemValue, Kind, Origin
 
 
 class SectionView(BaseModel):

@@ -42,7 +42,7 @@ from services.platform.embedded_milvus import Standby
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings import Settings
 from services.store.store import Store
-from services.summaries.past_days import PastDays, PastTranscript
+from services.summaries.past_days import PastDays
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.wiring import Summaries
 from services.text.secrets import Secrets
@@ -150,7 +150,7 @@ class Services:
         summaries = Summaries(settings, database, self.models, jobs)
         self.summaries, self.topics = summaries.rolling, summaries.topics
         self.daily, self.daily_scheduler = summaries.daily, summaries.daily_scheduler
-        self.past_days = PastDays(self.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
+        self.past_days = PastDays(self.daily, database, most_tokens=settings.memory_days_tokens)
         removal = RemovalServices(settings, database, memory, self.leases, self.events, jobs, rebuilding)
         self.forgetting, self.erasure = removal.forgetting, removal.erasure
         self.retention, self.retention_rules = removal.retention, removal.retention_rules

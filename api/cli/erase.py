@@ -10,7 +10,7 @@ from api.cli import shell
 from api.cli.service import over_http
 from services.engines import open_engines
 from services.errors import AnamnesisError, Unavailable
-from services.memory.removal.scrub import scrub as scrub_tables
+from services.memory.removal.tables import scrub as scrub_tables
 from services.platform.settings import Settings
 
 _SHOWN = ("conversations", "messages", "turns", "jobs")

@@ -81,11 +81,16 @@ class DocumentStore:
         self._database = database
         self._jobs = jobs
 
-    async def base_id(self, tenant_id: UUID, prefix: str) -> UUID | None:
-        """Return the id of a base, or None if the tenant has none with this prefix."""
+    async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
+        """Return the id of a base.
+
+        Raises:
+            NotFound: the tenant has none of this prefix.
+        """
         values = {"tenant_id": tenant_id, "prefix": prefix}
-        rows = await self._database.fetch(tenant_id, _BASE, values, tuple_row)
-        return rows[0][0] if rows else None
+        row = only(prefix, await self._database.fetch(tenant_id, _BASE, values, tuple_row))
+        base_id: UUID = row[0]
+        return base_id
 
     async def page(
         self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
@@ -131,7 +136,7 @@ class DocumentStore:
 
     @again_if_contended
     async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
-        """Remove a document.
+        """Remove a document; a job removes its chunks from the index.
 
         Raises:
             NotFound: the base has no document of this id.

@@ -24,12 +24,12 @@ from services.text.tokenizer import terms
 MAX_SOURCE_CHARACTERS = 500
 
 
-class Documents:
+class Documents(DocumentStore):
     """Adds documents to knowledge bases and removes them."""
 
-    def __init__(self, store: DocumentStore, converter: Converter, *, most_bytes: int) -> None:
+    def __init__(self, database: Database, jobs: JobQueue, converter: Converter, *, most_bytes: int) -> None:
         """Take the size limit of a document."""
-        self._store = store
+        super().__init__(database, jobs)
         self._converter = converter
         self.most_bytes = most_bytes
 
@@ -38,17 +38,7 @@ class Documents:
         """From the settings."""
         most_bytes = settings.knowledge_max_document_mb * 1024 * 1024
         converter = Converter(ConversionLimits.of(settings))
-        return cls(DocumentStore(database, jobs), converter, most_bytes=most_bytes)
-
-    async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
-        """Return the id of a base.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
-        if (base_id := await self._store.base_id(tenant_id, prefix)) is None:
-            raise NotFound(f"There is no knowledge base {prefix!r}.")
-        return base_id
+        return cls(database, jobs, converter, most_bytes=most_bytes)
 
     async def ingest(
         self, tenant_id: UUID, base_id: UUID, source: str, data: bytes, *, content_type: str = ""
@@ -70,7 +60,7 @@ class Documents:
         kind = kind_of(source, content_type, data)
         media_type = MEDIA_TYPES[kind]
         checksum = hashlib.sha256(data).hexdigest()
-        before = await self._store.of_source(tenant_id, base_id, source)
+        before = await self.of_source(tenant_id, base_id, source)
         if before and (before.checksum, before.media_type) == (checksum, media_type):
             return Ingested("unchanged", before)
         converted = await self._converter.convert(kind, data, (base_id, source))
@@ -84,8 +74,8 @@ class Documents:
             "checksum": checksum,
             "byte_size": len(data),
         }
-        await self._store.put(tenant_id, base_id, document, chunks)
-        stored = await self._store.of_source(tenant_id, base_id, source)
+        await self.put(tenant_id, base_id, document, chunks)
+        stored = await self.of_source(tenant_id, base_id, source)
         if stored is None:
             raise NotFound("The document was removed at this moment.")
         return Ingested("replaced" if before else "created", stored)
@@ -96,31 +86,13 @@ class Documents:
         Raises:
             NotFound: there is none of this name.
         """
-        stored = await self._store.of_source(tenant_id, base_id, source)
+        stored = await self.of_source(tenant_id, base_id, source)
         position = self._converter.position((base_id, source))
         if position is not None:
             return DocumentStatus("waiting" if position else "converting", position, stored)
         if stored is None:
             raise NotFound(f"There is no document {source!r} in the knowledge base.")
         return DocumentStatus("indexing" if stored.waiting else "ready", 0, stored)
-
-    async def page(
-        self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
-    ) -> Sequence[StoredDocument]:
-        """Documents of a base in the order of their sources, after the source `after`."""
-        return await self._store.page(tenant_id, base_id, after=after, limit=limit)
-
-    async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
-        """Remove a document; a job removes its chunks from the index.
-
-        Raises:
-            NotFound: the base has no such document.
-        """
-        await self._store.delete(tenant_id, base_id, document_id)
-
-    async def sources(self, tenant_id: UUID, base_id: UUID) -> set[str]:
-        """Names of all documents of a base."""
-        return await self._store.sources(tenant_id, base_id)
 
 
 def text_to_index(title: str, heading: str, text: str) -> str:

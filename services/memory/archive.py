@@ -16,7 +16,7 @@ from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
-from services.memory.removal.merged import remove_with_merged
+from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
@@ -154,7 +154,7 @@ class Archive:
         """
 
         async def removed(connection: Connection) -> None:
-            gone = await remove_with_merged(connection, owner.tenant_id, owner.user_id, episode_id)
+            gone = await Rows(connection, vars(owner)).remove_with_merged(episode_id)
             if not gone:
                 raise NotFound(f"There is no episode {episode_id}.")
             await self._episodes.leave_index(connection, owner.tenant_id, owner.user_id, gone)

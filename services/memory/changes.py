@@ -51,7 +51,7 @@ class Changes:
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def remember(
-        self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "", kind: Kept | None = None
+        self, request: ChangeRequest, text: str, *, replaces: str = "", kind: Kept | None = None
     ) -> MemoryChange:
         """Keep a statement; with `replaces`, in place of what an id or words name.
 
@@ -66,13 +66,13 @@ class Changes:
 
         async def plan() -> PlannedChange:
             if not replaces:
-                return await self.planner.plan_remember(request, text, field=field, kind=kept)
+                return await self.planner.plan_remember(request, text, kind=kept)
             found = await self.finder.find(request, replaces, reaches_shared=False)
             if found.meant:
-                return await self.planner.plan_replace(request, found.meant, text, field=field)
+                return await self.planner.plan_replace(request, found.meant, text)
             if found.candidates:
                 return plan_of_nothing("correct", replaces, found.candidates, language_for(request, text))
-            return await self.planner.plan_remember(request, text, field=field, kind=kept)
+            return await self.planner.plan_remember(request, text, kind=kept)
 
         return await self._change(request, plan)
 

@@ -18,15 +18,20 @@ from services.memory.pinned_values import digest_of_value, pinned_among
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
-# What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own.
+# What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own. A section may
+# have thousands of versions of some kilobytes: what each shares with the one before is not read again.
 _VERSIONS: LiteralString = """
-SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, b.content, h.old, h.new,
+SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, h.new,
+       CASE WHEN h.old IS DISTINCT FROM lag(h.new) OVER versions THEN h.old END AS old,
+       h.old IS NOT DISTINCT FROM lag(h.new) OVER versions AS follows,
+       CASE WHEN lead(h.version) OVER versions IS NULL THEN b.content END AS content,
        h.at AS since, h.trigger_message_id AS message_id, h.actor, h.made_by,
        h.actor = 'import' OR coalesce(m.origin IS NOT NULL, false) AS is_foreign
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 LEFT JOIN messages m ON m.id = h.trigger_message_id AND m.tenant_id = b.tenant_id
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
   AND (%(block_ids)s::uuid[] IS NULL OR b.id = ANY(%(block_ids)s))
+WINDOW versions AS (PARTITION BY b.id ORDER BY h.version)
 ORDER BY b.id, h.version
 """
 _PINS: LiteralString = """
@@ -35,6 +40,9 @@ JOIN core_memory_pins p ON p.block_id = b.id AND p.tenant_id = b.tenant_id
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
   AND (%(block_ids)s::uuid[] IS NULL OR b.id = ANY(%(block_ids)s))
 """
+
+
+_CONTENTS = frozenset(["content", "old", "new", "follows"])
 
 
 @dataclass(frozen=True)
@@ -95,13 +103,18 @@ class CoreValues:
 def _values(history: Sequence[dict[str, Any]], pins: Collection[bytes]) -> Iterator[CoreValue]:
     brought: dict[tuple[str, str], dict[str, Any]] = {}
     went: dict[tuple[str, str], datetime] = {}
+    after = dict[tuple[str, str], None]()
     for version in history:
-        before, after = list(values_of(version["old"] or {})), list(values_of(version["new"]))
-        went = {named: at for named, at in went.items() if named not in after}
-        went |= dict.fromkeys(set(before) - set(after), version["since"])
+        before = after if version["follows"] else dict.fromkeys(values_of(version["old"] or {}))
+        after = dict.fromkeys(values_of(version["new"]))
         for named in before:
             brought.setdefault(named, version)
-        brought |= {named: version for named in after if named not in before}
+            if named not in after:
+                went[named] = version["since"]
+        for named in after:
+            went.pop(named, None)
+            if named not in before:
+                brought[named] = version
     block_id, content = history[-1]["block_id"], history[-1]["content"]
     current, pinned = set(values_of(content)), set(pinned_among(block_id, content, pins))
     for named, version in brought.items():
@@ -111,5 +124,5 @@ def _values(history: Sequence[dict[str, Any]], pins: Collection[bytes]) -> Itera
             is_pinned=named in pinned,
             holds=named in current,
             until=went.get(named),
-            **{name: value for name, value in version.items() if name not in {"content", "old", "new"}},
+            **{name: value for name, value in version.items() if name not in _CONTENTS},
         )

@@ -20,12 +20,10 @@ from services.memory.blocks import Owner
 from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit, NewDay, StoredDay
+from services.summaries.schedule import again_if_retracted
 from services.summaries.writer import DayWriter, WrittenSummary, by_rule
 from services.time_reference.local_days import bounds, local_day
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-
-RETRIES = 3
-"""Times that a visit or a day is read again in which something was retracted meanwhile."""
 
 
 class VisitSummaries:
@@ -49,7 +47,7 @@ class VisitSummaries:
         """
         if visit.is_summarised and visit.summary:
             return WrittenSummary.model_construct(summary=visit.summary, key_topics=visit.key_topics)
-        said = [(message.role, message.content) for message in await self._store.messages(tenant_id, visit)]
+        said = await self._store.messages(tenant_id, visit)
         if not said:
             return None
         characters = sum(len(content) for _, content in said)
@@ -68,6 +66,7 @@ class VisitSummaries:
                 raise Conflict("Something in the conversation was retracted while its visit was summarised.")
         return written
 
+    @again_if_retracted
     async def summarise(self, tenant_id: UUID, visit_id: UUID) -> None:
         """Summarise a visit that has ended.
 
@@ -76,17 +75,9 @@ class VisitSummaries:
             ModelFailed: the model did not answer.
             BadModelOutput: what it answered is no summary, twice.
         """
-        for left in reversed(range(RETRIES + 1)):
-            visit = await self._store.visit(tenant_id, visit_id)
-            if visit is None or visit.ended_at is None or not self._schedule.summaries:
-                return
-            try:
-                await self.of(tenant_id, visit)
-            except Conflict:
-                if not left:
-                    raise
-            else:
-                return
+        visit = await self._store.visit(tenant_id, visit_id)
+        if visit is not None and visit.ended_at is not None and self._schedule.summaries:
+            await self.of(tenant_id, visit)
 
     async def _job(self, job: RunningJob, *, visit_id: UUID) -> None:
         try:
@@ -147,6 +138,7 @@ class DailySummaries:
             found += [(owner, day, timezone) for day in sorted(days) if day < today]
         return found
 
+    @again_if_retracted
     async def make(self, owner: Owner, day: date, timezone: str) -> bool:
         """Make the summary of a day, if it is missing or stale; return whether it was made.
 
@@ -158,13 +150,6 @@ class DailySummaries:
             BadModelOutput: what it answered is no summary, twice; the day stays as it was.
             Conflict: something said on it was retracted again and again meanwhile; the day stays as it was.
         """
-        with authoring():
-            for _ in range(RETRIES):
-                with contextlib.suppress(Conflict):
-                    return await self._make(owner, day, timezone)
-            return await self._make(owner, day, timezone)
-
-    async def _make(self, owner: Owner, day: date, timezone: str) -> bool:
         found = await self.days(owner, day, day, timezone)
         if not found:
             await self.store.remove_day(owner, day)
@@ -172,18 +157,22 @@ class DailySummaries:
         visits = found[0].visits
         made = found[0].fresh is None
         if made:
-            written = await self._written(owner, visits)
-            if written is None:
-                made = False
-                await self.store.remove_day(owner, day)
-            else:
-                new = NewDay(day, timezone, written.summary, written.key_topics, visits)
-                if not await self.store.write_day(owner, new):
-                    raise Conflict("Something said on the day was retracted while it was summarised.")
-                VISIT_SUMMARIES.labels("day").inc()
-                log.info("day summarised", user_id=str(owner.user_id), visits=len(visits))
+            with authoring():
+                made = await self._write(owner, day, timezone, visits)
         await self.store.done(owner.tenant_id, visits)
         return made
+
+    async def _write(self, owner: Owner, day: date, timezone: str, visits: Sequence[DayVisit]) -> bool:
+        written = await self._written(owner, visits)
+        if written is None:
+            await self.store.remove_day(owner, day)
+            return False
+        new = NewDay(day, timezone, written.summary, written.key_topics, visits)
+        if not await self.store.write_day(owner, new):
+            raise Conflict("Something said on the day was retracted while it was summarised.")
+        VISIT_SUMMARIES.labels("day").inc()
+        log.info("day summarised", user_id=str(owner.user_id), visits=len(visits))
+        return True
 
     async def try_to_make(self, owner: Owner, day: date, timezone: str) -> bool:
         """The same, but failures are logged. A day whose summary is given up is no longer due."""

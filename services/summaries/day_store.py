@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -15,6 +15,7 @@ from services.memory.blocks import Owner
 from services.platform.authorship import made_by
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.summaries.prompts import Said
 
 _BREAK = timedelta(minutes=30)
 """Longest pause within a sitting."""
@@ -196,14 +197,6 @@ class NewDay:
     visits: Sequence[DayVisit]
 
 
-@dataclass(frozen=True)
-class SaidInVisit:
-    """A message of a visit."""
-
-    role: Literal["user", "assistant"]
-    content: str
-
-
 class DayStore:
     """Reads and writes summaries of visits and days of one tenant's users."""
 
@@ -218,7 +211,7 @@ class DayStore:
 
     async def visits(self, owner: Owner, lower: datetime, upper: datetime) -> list[DayVisit]:
         """Visits of the space (None = no space) beginning at or after `lower` and before `upper`, oldest first."""
-        values = {**_ids(owner), "lower": lower, "upper": upper}
+        values = {**vars(owner), "lower": lower, "upper": upper}
         return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
 
     async def visit_before(
@@ -229,7 +222,7 @@ class DayStore:
         Visits in several conversations with only a short break between them are one sitting: "last time" is
         not the chat of a minute ago. Where there was no other sitting, it is that chat after all.
         """
-        values = {**_ids(owner), "conversation_id": conversation_id, "now": now, "limit": _MOST_OF_A_SITTING}
+        values = {**vars(owner), "conversation_id": conversation_id, "now": now, "limit": _MOST_OF_A_SITTING}
         found = await self._database.fetch(owner.tenant_id, _BEFORE, values, class_row(DayVisit))
         begun = now
         for visit in found if not this_sitting else ():
@@ -240,7 +233,7 @@ class DayStore:
 
     async def nearest(self, owner: Owner, lower: datetime, upper: datetime, until: datetime) -> list[datetime]:
         """When the last visit before `lower` and the first from `upper` on, before `until`, began, if any did."""
-        values = {**_ids(owner), "lower": lower, "upper": upper, "until": until}
+        values = {**vars(owner), "lower": lower, "upper": upper, "until": until}
         [row] = await self._database.fetch(owner.tenant_id, _NEAREST, values, tuple_row)
         return [started_at for started_at in row if started_at is not None]
 
@@ -251,7 +244,7 @@ class DayStore:
 
         Only those of the space, or of none: a day in which something was said in both has two summaries.
         """
-        values = {**_ids(owner), "start": start, "end": end, "lower": lower, "upper": upper}
+        values = {**vars(owner), "start": start, "end": end, "lower": lower, "upper": upper}
         return await self._database.fetch_each(
             owner.tenant_id,
             Query(_DAYS, values, class_row(StoredDay)),
@@ -260,18 +253,18 @@ class DayStore:
 
     async def days_at(self, owner: Owner, start: date, end: date, at: datetime) -> list[StoredDay]:
         """Summaries of the days from `start` to `end` as they were at a moment, oldest first."""
-        values = {**_ids(owner), "start": start, "end": end, "as_of": at}
+        values = {**vars(owner), "start": start, "end": end, "as_of": at}
         return await self._database.fetch(owner.tenant_id, as_of(_DAYS), values, class_row(StoredDay))
 
-    async def messages(self, tenant_id: UUID, visit: DayVisit) -> list[SaidInVisit]:
-        """The complete messages of a visit, oldest first."""
+    async def messages(self, tenant_id: UUID, visit: DayVisit) -> list[Said]:
+        """Who said what in the complete messages of a visit, oldest first."""
         values = {
             "conversation_id": visit.conversation_id,
             "tenant_id": tenant_id,
             "started_at": visit.started_at,
             "last_active_at": visit.last_active_at,
         }
-        return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidInVisit))
+        return await self._database.fetch(tenant_id, _MESSAGES, values, tuple_row)
 
     async def write_visit(self, tenant_id: UUID, visit: DayVisit, summary: str, key_topics: Sequence[str]) -> bool:
         """Store the summary of a visit; False if its messages changed since they were read."""
@@ -291,7 +284,7 @@ class DayStore:
         """Store or replace the summary of a day; False if something was retracted since the visits were read."""
         values = {
             **_conversations(day.visits),
-            **_ids(owner),
+            **vars(owner),
             "date": day.date,
             "timezone": day.timezone,
             "summary": Words(day.summary),
@@ -305,7 +298,7 @@ class DayStore:
 
     async def remove_day(self, owner: Owner, day: date) -> None:
         """Remove the summary of a day, if there is one."""
-        await self._database.fetch(owner.tenant_id, _REMOVE, {**_ids(owner), "date": day}, tuple_row)
+        await self._database.fetch(owner.tenant_id, _REMOVE, {**vars(owner), "date": day}, tuple_row)
 
     async def done(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> None:
         """Mark the day of these visits as done, except visits that have changed meanwhile."""
@@ -330,7 +323,7 @@ class DayStore:
 
     async def starts(self, owner: Owner) -> list[datetime]:
         """When each visit began, oldest first."""
-        rows = await self._database.fetch(owner.tenant_id, _STARTS, _ids(owner), tuple_row)
+        rows = await self._database.fetch(owner.tenant_id, _STARTS, vars(owner), tuple_row)
         return [row[0] for row in rows]
 
 
@@ -338,7 +331,3 @@ def _conversations(visits: Sequence[DayVisit]) -> dict[str, Any]:
     """Conversations of visits, each with the time of its last retraction at the time of reading."""
     read = {visit.conversation_id: visit.retracted_at for visit in visits}
     return {"conversation_ids": list(read), "retracted_ats": list(read.values())}
-
-
-def _ids(owner: Owner) -> dict[str, Any]:
-    return dict(vars(owner))

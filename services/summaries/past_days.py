@@ -66,32 +66,6 @@ class SaidMessage:
     created_at: datetime
 
 
-class PastTranscript:
-    """Reads messages of one tenant's users by their time."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def sample(self, tenant_id: UUID, visit_ids: Sequence[UUID], *, most: int) -> list[SaidMessage]:
-        """`most` exchanges of each of these visits, evenly spread, in order."""
-        values = {"tenant_id": tenant_id, "visit_ids": list(visit_ids), "most": most}
-        return await self._database.fetch(tenant_id, _SAMPLE, values, class_row(SaidMessage))
-
-    async def newest(
-        self, owner: Owner, lower: datetime, upper: datetime, *, but: UUID, limit: int
-    ) -> list[SaidMessage]:
-        """The newest messages at or after `lower` and before `upper`, in order, without the one being answered."""
-        values = {
-            **vars(owner),
-            "lower": lower,
-            "upper": upper,
-            "but": but,
-            "limit": limit,
-        }
-        found = await self._database.fetch(owner.tenant_id, _NEWEST, values, class_row(SaidMessage))
-        return found[::-1]
-
-
 _MOST_SAMPLED = 120
 """Exchanges read without summaries, for all days together."""
 _LEAST_SAMPLED = 3
@@ -168,10 +142,10 @@ def not_known(asked: DaysQuery) -> DaysResult:
 class PastDays:
     """Reads the records of days, or of the last visit."""
 
-    def __init__(self, daily: DailySummaries, said: PastTranscript, *, most_tokens: int) -> None:
+    def __init__(self, daily: DailySummaries, database: Database, *, most_tokens: int) -> None:
         """Take the tokens of a prompt that days may use."""
         self._daily = daily
-        self._said = said
+        self._database = database
         self.most_tokens = most_tokens
 
     async def read(self, asked: DaysQuery) -> DaysResult:
@@ -182,14 +156,14 @@ class PastDays:
         hours = asked.reference["hours"]
         if hours and days:
             lower, upper = hours_of(start, hours, asked.timezone)
-            said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
+            said = await self._newest(asked, lower, upper)
             if said:
                 return DaysResult(start, end, [ToldDay(start, "", (), said)], said, unprepared)
         told = await self._told(asked, days)
         lower, upper = bounds(start, end, asked.timezone)
         said = []
         if asked.reference["detail"] or not told:
-            said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
+            said = await self._newest(asked, lower, upper)
         closest: list[date] = []
         if not told and not said:
             until, _ = bounds(today, today, asked.timezone)
@@ -218,13 +192,26 @@ class PastDays:
         told = [_told(day, samples) for day in days]
         return [_as_one(list(same)) for _, same in groupby(filter(None, told), key=attrgetter("date"))]
 
+    async def _newest(self, asked: DaysQuery, lower: datetime, upper: datetime) -> list[SaidMessage]:
+        """The newest messages at or after `lower` and before `upper`, in order, without the one being answered."""
+        values = {
+            **vars(asked.owner),
+            "lower": lower,
+            "upper": upper,
+            "but": asked.message_id,
+            "limit": _MOST_RAW,
+        }
+        found = await self._database.fetch(asked.owner.tenant_id, _NEWEST, values, class_row(SaidMessage))
+        return found[::-1]
+
     async def _sampled(
         self, tenant_id: UUID, visits: Sequence[DayVisit], *, but: UUID
     ) -> dict[UUID, list[SaidMessage]]:
         samples: dict[UUID, list[SaidMessage]] = defaultdict(list)
         if visits:
             most = max(_LEAST_SAMPLED, _MOST_SAMPLED // len(visits))
-            for message in await self._said.sample(tenant_id, [visit.id for visit in visits], most=most):
+            values = {"tenant_id": tenant_id, "visit_ids": [visit.id for visit in visits], "most": most}
+            for message in await self._database.fetch(tenant_id, _SAMPLE, values, class_row(SaidMessage)):
                 if message.visit_id and message.id != but:
                     samples[message.visit_id].append(message)
         return samples

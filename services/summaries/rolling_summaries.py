@@ -6,7 +6,6 @@ only together with the text that covers it, so no message is ever in neither.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -37,11 +36,8 @@ _RETRIES = 3
 _FIRST_PAUSE_S = 0.1
 _READ_AT_ONCE = 500
 
-
-@dataclass(frozen=True)
-class _Conversation:
-    tenant_id: UUID
-    id: UUID
+_Conversation = tuple[UUID, UUID]
+"""The ids of its tenant and its own."""
 
 
 class RollingSummaries:
@@ -71,7 +67,7 @@ class RollingSummaries:
             BadModelOutput: the model answered no summary, twice; the summary stays as it was.
             Conflict: others changed the conversation, or its summary, again and again.
         """
-        conversation = _Conversation(tenant_id, conversation_id)
+        conversation = (tenant_id, conversation_id)
         for attempt in range(_RETRIES + 1):
             # The state first: a retraction between the two is noticed when the summary is written.
             state = await self.store.state(tenant_id, conversation_id, window=self._schedule.window_size)
@@ -120,12 +116,11 @@ class RollingSummaries:
 
         Stretches that fill a call are summarised once and kept: what they say never changes.
         """
-        ids = (conversation.tenant_id, conversation.id)
-        await self.store.forget_parts(*ids, all_of_them=False)
-        parts = [part for part in await self.store.parts(*ids) if part.through <= through]
+        await self.store.forget_parts(*conversation, all_of_them=False)
+        parts = [part for part in await self.store.parts(*conversation) if part.through <= through]
         rest: list[SaidMessage] = []
         place = parts[-1].through if parts else None
-        while page := await self.store.messages(*ids, after=place, through=through, limit=_READ_AT_ONCE):
+        while page := await self.store.messages(*conversation, after=place, through=through, limit=_READ_AT_ONCE):
             for message in page:
                 if rest and sum(m.token_count for m in rest) + message.token_count > self._chunk_tokens:
                     parts.append(await self._part(conversation, len(parts) + 1, rest, retracted_at))
@@ -147,7 +142,7 @@ class RollingSummaries:
     ) -> Part:
         summary = await self._writer.part(_said(messages, self._chunk_tokens))
         part = Part(summary, *messages[-1].place, len(messages))
-        await self.store.add_part(conversation.tenant_id, conversation.id, number, part, retracted_at)
+        await self.store.add_part(*conversation, number, part, retracted_at)
         return part
 
     async def _fewer(self, summaries: list[str]) -> list[str]:
@@ -164,9 +159,7 @@ class RollingSummaries:
     async def _read(self, conversation: _Conversation, after: Place, through: Place) -> list[SaidMessage]:
         """Messages of an increment; those beyond one call are not read."""
         limit = self._chunk_tokens + 1  # each has a token at least
-        return await self.store.messages(
-            conversation.tenant_id, conversation.id, after=after, through=through, limit=limit
-        )
+        return await self.store.messages(*conversation, after=after, through=through, limit=limit)
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:

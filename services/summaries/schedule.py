@@ -1,8 +1,16 @@
-"""When a conversation's rolling summary is due."""
+"""When a conversation's rolling summary is due, and when it is made again."""
 
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+from services.errors import Conflict
 from services.platform.settings import Settings
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 SUMMARISE = "update_summary"
 """Task that renews a conversation's rolling summary."""
@@ -10,6 +18,22 @@ ARCHIVE = "archive_topics"
 """Task that archives a conversation's topics."""
 ARCHIVE_SOON = 0.8
 """Share of a prompt's budget from which topics are archived after the answer; at the whole of it, before."""
+_RETRIES = 3
+
+
+def again_if_retracted(
+    method: Callable[Arguments, Awaitable[Result]],
+) -> Callable[Arguments, Coroutine[Any, Any, Result]]:
+    """Make a method read and summarise again if what it read was retracted meanwhile, up to three times."""
+
+    @wraps(method)
+    async def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for _ in range(_RETRIES):
+            with contextlib.suppress(Conflict):
+                return await method(*args, **kwargs)
+        return await method(*args, **kwargs)
+
+    return repeated
 
 
 @dataclass(frozen=True)

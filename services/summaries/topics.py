@@ -1,7 +1,6 @@
 """Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,7 +9,7 @@ import structlog
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from services.conversations.values import no_nul
-from services.errors import AnamnesisError, BadModelOutput, Conflict
+from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
@@ -19,15 +18,13 @@ from services.platform.authorship import authoring
 from services.platform.metrics import TOPICS
 from services.summaries import prompts
 from services.summaries.prompts import Said
-from services.summaries.schedule import ARCHIVE
+from services.summaries.schedule import ARCHIVE, again_if_retracted
 from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
 from services.summaries.writer import extract, title_from
 from services.text.language import Language, language_of
 
 log = structlog.get_logger(__name__)
 
-_RETRIES = 3
-"""Times that a conversation is read again in which something was retracted meanwhile."""
 _SHORTEST_TOPIC = 10
 """Messages."""
 _LONGEST_SUMMARY_TOKENS = 200
@@ -94,6 +91,7 @@ class TopicArchive:
         log.warning("no topics archived", conversation_id=str(conversation_id), reason=reason)
         return False
 
+    @again_if_retracted
     async def archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
         """Find the topics of what is not archived yet, and archive them; return how many.
 
@@ -102,25 +100,19 @@ class TopicArchive:
             BadModelOutput: the model's answer is wrong, twice; nothing was archived.
             Conflict: something in the conversation was retracted again and again meanwhile.
         """
-        with authoring():
-            for _ in range(_RETRIES):
-                with contextlib.suppress(Conflict):
-                    return await self._archive(tenant_id, conversation_id)
-            return await self._archive(tenant_id, conversation_id)
-
-    async def _archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
         found = await self.store.unarchived(tenant_id, conversation_id)
         if found is None or not self._on or found.strategy != "topics":
             return 0
         messages = found.messages[: -self._keep_newest] if self._keep_newest else found.messages
         if len(messages) < max(_SHORTEST_TOPIC, found.min_archive_messages - self._keep_newest):
             return 0
-        answer = await self._ask(found, [(m.role, m.content) for m in messages])
-        new = [
-            NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
-            for topic in answer.topics
-        ]
-        archived = await self.store.archive(tenant_id, conversation_id, new, retracted_at=found.retracted_at)
+        with authoring():
+            answer = await self._ask(found, [(m.role, m.content) for m in messages])
+            new = [
+                NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
+                for topic in answer.topics
+            ]
+            archived = await self.store.archive(tenant_id, conversation_id, new, retracted_at=found.retracted_at)
         TOPICS.labels("archived").inc(archived)
         log.info("topics archived", conversation_id=str(conversation_id), topics=archived)
         return archived

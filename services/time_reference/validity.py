@@ -25,21 +25,17 @@ def is_calendar_date(found: TimeRange, text: str, now: datetime) -> bool:
     return same and not _RELATIVE.search(found.text)
 
 
-def upcoming(found: TimeRange, now: datetime, *, is_fixed: bool | None = None) -> tuple[date, date]:
+def upcoming(found: TimeRange, now: datetime) -> tuple[date, date]:
     """The days that are meant if they are yet to come: a past day of the year or the week is the next one.
 
     Args:
         found: as read, which of one of many is the latest that has begun.
         now: when it was said, in the user's local time.
-        is_fixed: whether it is a calendar date; None = to be found out.
     """
     start, end, today = found.start, found.end, now.date()
     if end >= today or _PAST.search(found.text) or re.search(r"\d{4}", found.text):
         return start, end
-    if is_fixed is None:
-        alone = " " * found.begin + found.text
-        is_fixed = is_calendar_date(found, alone, now)
-    if is_fixed:
+    if is_calendar_date(found, " " * found.begin + found.text, now):
         try:
             return start.replace(year=start.year + 1), end.replace(year=end.year + 1)
         except ValueError:  # February 29

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.conversations.messages import title_of
 from services.memory.items import values_of
-from services.memory.word_digests import word_digest
+from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
 from services.platform.threads import beside_the_loop
 from services.transfer.forgotten import Forgotten, ForgottenWords, digest_of_line

@@ -8,7 +8,7 @@ from uuid import UUID
 from services.conversations.messages import message_digest
 from services.encryption.marks import WordsDigest
 from services.memory.items import values_of
-from services.memory.word_digests import word_digest
+from services.memory.removal.purge import word_digest
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, MessageLine, SessionLine
 from services.transfer.owners import BatchStatements
 

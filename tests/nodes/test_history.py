@@ -22,7 +22,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
-from services.summaries.past_days import PastDays, PastTranscript
+from services.summaries.past_days import PastDays
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.writer import DayWriter, SummaryWriter
 from services.time_reference.local_days import local_day
@@ -376,7 +376,7 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
     writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
     store = DayStore(nowhere)
     visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
-    away = PastDays(DailySummaries(store, visits, writer), PastTranscript(nowhere), most_tokens=500)
+    away = PastDays(DailySummaries(store, visits, writer), nowhere, most_tokens=500)
     update = await _history(services, turn, days=away, time_reference=asked)
     assert update["degraded"] == ["daily_summaries"]
     assert not update["told_without_model"]

@@ -51,7 +51,7 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     for number in range(8):
         await exchange(services.turns, f"question {number}", f"answer {number}", session_key="long")
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    model_server.default = filed(add(WHOLE, WHOLE, "health"), add(WHOLE, WHOLE, "events"))
+    model_server.default = filed(add(WHOLE, WHOLE, "events"), add(WHOLE, WHOLE, "health"))
     assert await file(services, turn) == 2
 
     for end in ".!…;":

@@ -1,6 +1,6 @@
 """Traces what something derived was made from, and what was made of something, over all steps between."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -14,7 +14,6 @@ from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.core_values import CoreValues
 from services.memory.lineage import sql
-from services.memory.lineage.origins import Origin, least_trusted, of_maker
 from services.platform.postgres import Database
 
 Kind = Literal[
@@ -24,6 +23,13 @@ Kind = Literal[
 the answer that it was written on."""
 Direction = Literal["up", "down"]
 """`up`: to what it was made from. `down`: to what was made of it."""
+
+Origin = Literal["document", "import", "tool", "assistant", "operator", "user"]
+"""Whose words something is made of, the least trusted first: those of a document, or of a text that a user or an
+application pasted; of an import; of a tool's result; of the assistant; of an operator; the user's own."""
+
+_ORIGINS: tuple[Origin, ...] = get_args(Origin)
+_OF_ACTORS: Mapping[str, Origin] = {"user": "user", "import": "import", "operator": "operator"}
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _MOST_EDGES = 50_000
@@ -195,8 +201,8 @@ class Lineage:
                 found[node] = item.origin if item else None
                 if item and item.origin is None:
                     above = [each for parent in parents.get(node, ()) if (each := origin(parent))]
-                    above += [of_maker({"actor": each.actor}) for each in item.values if each.message_id is None]
-                    found[node] = least_trusted(above) or of_maker(item.made_by)
+                    above += [_of_maker({"actor": each.actor}) for each in item.values if each.message_id is None]
+                    found[node] = _least_trusted(above) or _of_maker(item.made_by)
             return found[node]
 
         return [replace(item, origin=origin(item.node)) for item in items]
@@ -221,3 +227,13 @@ class Lineage:
 def _only_from(item: Item, messages: set[UUID]) -> Item:
     kept = [value for value in item.values if value.message_id in messages]
     return replace(item, values=kept)
+
+
+def _of_maker(made_by: Mapping[str, Any]) -> Origin:
+    """Return the origin of something without parents, by who made it."""
+    return _OF_ACTORS.get(str(made_by.get("actor", "")), "assistant")
+
+
+def _least_trusted(origins: Iterable[Origin]) -> Origin | None:
+    """Return the least trusted of some origins; None of none."""
+    return min(origins, key=_ORIGINS.index, default=None)

@@ -23,7 +23,7 @@ from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.purge import Purge, Purged
 from services.memory.removal.receipts import Receipts, digest_of
 from services.memory.removal.stores import Left, RemovalStores
-from services.memory.removal.tables import Rows
+from services.memory.removal.tables import LOCK_USER, Rows
 from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, ValueTarget, described
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S
@@ -166,7 +166,7 @@ class Erasures:
     ) -> _Done:
         """Retract and purge, in the caller's transaction."""
         rows = Rows(connection, plan.whose)
-        await rows.all(sql.LOCK_USER)
+        await rows.all(LOCK_USER)
         blocks = await rows.all(sql.BLOCKS)
         operation_ids = []
         for owner, planned in plan.changes:

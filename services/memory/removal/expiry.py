@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import procrastinate
@@ -19,7 +19,6 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
-from services.memory.removal import expiry_sql as sql
 from services.memory.removal.expiry_rules import Kind, RetentionRules, Rules
 from services.memory.removal.wholes import WholeErasure
 from services.platform.postgres import UNHURRIED_S, Database
@@ -31,6 +30,74 @@ _NIGHT_S = 480.0
 _CONVERSATIONS_AT_ONCE, _ROWS_AT_ONCE = 100, 1_000
 
 log = structlog.get_logger(__name__)
+
+_KEEP_REPORT: LiteralString = """
+INSERT INTO retention_runs (id, tenant_id, begun_at, report)
+VALUES (%(id)s, %(tenant_id)s, %(begun_at)s, %(report)s)
+"""
+
+_REPORTS: LiteralString = """
+SELECT id, begun_at, report FROM retention_runs WHERE tenant_id = %(tenant_id)s
+ORDER BY begun_at DESC, id DESC LIMIT %(limit)s
+"""
+
+# The newest message decides: a conversation that goes on keeps its beginning.
+_SILENT: LiteralString = """
+SELECT c.id AS conversation_id, c.user_id, c.expert_id FROM conversations c
+WHERE c.tenant_id = %(tenant_id)s
+  AND coalesce(
+      (SELECT max(m.created_at) FROM messages m WHERE m.conversation_id = c.id), c.created_at
+  ) < %(before)s
+  AND NOT EXISTS (SELECT FROM turns t WHERE t.conversation_id = c.id AND t.finished_at IS NULL)
+"""
+
+_SILENT_PAGE: LiteralString = f"{_SILENT} ORDER BY c.id LIMIT %(limit)s"
+
+_COUNT_SILENT: LiteralString = f"""
+WITH silent AS MATERIALIZED ({_SILENT})
+SELECT (SELECT count(*) FROM silent) AS conversations,
+       (SELECT count(*) FROM messages m JOIN silent s USING (conversation_id)) AS messages,
+       (SELECT count(*) FROM turns t JOIN silent s USING (conversation_id)) AS turns,
+       (SELECT count(*) FROM episodes e JOIN silent s USING (conversation_id)
+        WHERE e.content IS NULL) AS turn_episodes
+"""  # noqa: S608 — our own text only
+
+_COUNT_STAYING: LiteralString = """
+SELECT count(*) FROM messages m
+WHERE m.tenant_id = %(tenant_id)s AND m.created_at < %(before)s AND EXISTS (
+    SELECT FROM messages l WHERE l.conversation_id = m.conversation_id AND l.created_at >= %(before)s)
+"""
+
+_REPORTED_TURNS: LiteralString = """
+SELECT id FROM turns WHERE tenant_id = %(tenant_id)s AND finished_at < %(before)s
+  AND (prompt IS NOT NULL OR context_report IS NOT NULL OR request <> '{}')
+"""
+
+_FINISHED_JOBS: LiteralString = """
+SELECT j.id FROM procrastinate_jobs j
+WHERE j.status NOT IN ('todo', 'doing')
+  AND coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
+  AND (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id) < %(before)s
+"""
+
+_OLD_OPERATIONS: LiteralString = """
+SELECT id FROM memory_operations o WHERE o.tenant_id = %(tenant_id)s AND o.at < %(before)s
+  AND NOT coalesce(o.type = 'memory_proposal' AND o.results->>'state' = 'waiting', false)
+"""
+
+_COUNT: dict[str, LiteralString] = {
+    "turns": f"SELECT count(*) FROM ({_REPORTED_TURNS}) AS found",  # noqa: S608
+    "jobs": f"SELECT count(*) FROM ({_FINISHED_JOBS}) AS found",  # noqa: S608
+    "operations": f"SELECT count(*) FROM ({_OLD_OPERATIONS}) AS found",  # noqa: S608
+}
+
+_REMOVE_BATCH: dict[str, LiteralString] = {
+    "turns": f"""
+        UPDATE turns SET prompt = NULL, context_report = NULL, request = '{{}}'
+        WHERE id IN ({_REPORTED_TURNS} LIMIT %(limit)s)""",  # noqa: S608
+    "jobs": f"DELETE FROM procrastinate_jobs WHERE id IN ({_FINISHED_JOBS} LIMIT %(limit)s)",  # noqa: S608
+    "operations": f"DELETE FROM memory_operations WHERE id IN ({_OLD_OPERATIONS} LIMIT %(limit)s)",  # noqa: S608
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +176,7 @@ class Retention:
     async def reports(self, tenant_id: UUID, *, limit: int) -> Sequence[StoredReport]:
         """Return the reports of earlier runs, newest first."""
         values = {"tenant_id": tenant_id, "limit": limit}
-        return await self._database.fetch(tenant_id, sql.REPORTS, values, class_row(StoredReport))
+        return await self._database.fetch(tenant_id, _REPORTS, values, class_row(StoredReport))
 
     async def _run(self, tenant_id: UUID, rules: Rules, until: float) -> RetentionReport:
         now = datetime.now(UTC)
@@ -125,7 +192,7 @@ class Retention:
         }
         values = {"id": uuid7(), "tenant_id": tenant_id, "begun_at": now, "report": Jsonb(written)}
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(sql.KEEP_REPORT, values)
+            await connection.execute(_KEEP_REPORT, values)
         removed = {f"{each.kind}_{name}": count for each in done for name, count in each.counts.items() if count}
         log.info("retention applied", tenant_id=str(tenant_id), complete=report.complete, **removed)
         return report
@@ -135,10 +202,10 @@ class Retention:
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             if kind == "messages":
                 async with connection.cursor(row_factory=dict_row) as cursor:
-                    [counts] = await (await cursor.execute(sql.COUNT_SILENT, values)).fetchall()
-                [[staying]] = await (await connection.execute(sql.COUNT_STAYING, values)).fetchall()
+                    [counts] = await (await cursor.execute(_COUNT_SILENT, values)).fetchall()
+                [[staying]] = await (await connection.execute(_COUNT_STAYING, values)).fetchall()
                 return counts, staying
-            [[count]] = await (await connection.execute(sql.COUNT[kind], values)).fetchall()
+            [[count]] = await (await connection.execute(_COUNT[kind], values)).fetchall()
         return {kind: count}, 0
 
     async def _remove(self, tenant_id: UUID, kind: Kind, before: datetime, until: float) -> dict[str, int]:
@@ -148,7 +215,7 @@ class Retention:
         values = {"tenant_id": tenant_id, "before": before, "limit": _ROWS_AT_ONCE}
         while removed == _ROWS_AT_ONCE and time.monotonic() < until:
             async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-                removed = (await connection.execute(sql.REMOVE_BATCH[kind], values)).rowcount
+                removed = (await connection.execute(_REMOVE_BATCH[kind], values)).rowcount
             count += removed
         return {kind: count}
 
@@ -156,7 +223,7 @@ class Retention:
         counts = dict.fromkeys(("conversations", "messages", "turns", "turn_episodes"), 0)
         values = {"tenant_id": tenant_id, "before": before, "limit": _CONVERSATIONS_AT_ONCE}
         while time.monotonic() < until:
-            found = await self._database.fetch(tenant_id, sql.SILENT, values, dict_row)
+            found = await self._database.fetch(tenant_id, _SILENT_PAGE, values, dict_row)
             for conversation in found:
                 if time.monotonic() >= until:
                     break

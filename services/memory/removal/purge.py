@@ -1,8 +1,9 @@
 """Purges what a retraction keeps so that it can be undone, and every other copy of it that PostgreSQL holds."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from services.encryption.marks import WordsDigest, WordsJson, all_words
@@ -12,11 +13,11 @@ from services.memory.model import Memory
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.tables import Rows
 from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic
-from services.memory.word_digests import word_digest
 from services.memory.words import Words, words_of
 from services.platform.connections import Connection
 
 Gone = frozenset[tuple[str, str]]
+_DIGEST_BYTES = 16
 
 
 @dataclass
@@ -108,13 +109,10 @@ class Purge(Rows):
             if not gone:
                 continue
             for change in history:
-                await self.run(
-                    sql.REWRITE_VERSION,
-                    block_id=block_id,
-                    version=change.version,
-                    old=_jsonb(change.old, gone),
-                    new=_jsonb(change.new, gone),
-                )
+                old, new = _jsonb(change.old, gone), _jsonb(change.new, gone)
+                if (old and old.obj, new and new.obj) != (change.old, change.new):
+                    version = {"block_id": block_id, "version": change.version}
+                    await self.run(sql.REWRITE_VERSION, **version, old=old, new=new)
             whose = {"section": section, "expert_id": expert_id, "space_id": space_id}
             for operation_id, old, new in await self.all(sql.SECTION_OPERATIONS, **whose):
                 await self.run(
@@ -140,13 +138,22 @@ class Purge(Rows):
         every = {
             value for change in history for side in (change.old, change.new) for value in values_of(side or {})
         }
-        whole = set(self._plan.whole)
+        brought, whole = _brought_in(history), set(self._plan.whole)
         return {
             value
             for value in every
             if _speaks_of(self._plan.topic, *value)
-            or ((brought := _brought_in(history, value)) is not None and brought.trigger_message_id in whole)
+            or (value in brought and brought[value].trigger_message_id in whole)
         }
+
+
+def word_digest(kind: Literal["episode", "value", "title"], *said: str) -> bytes:
+    """Return the digest by which words are known again that are kept nowhere.
+
+    They are those of a written memory, of a value of core memory with its field, or of a title.
+    """
+    text = "\0".join((kind, *said)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
 def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -177,10 +184,13 @@ def _repeats(noted: Any, values: Sequence[str]) -> bool:
     return isinstance(noted, Iterable) and any(_repeats(each, values) for each in noted)
 
 
-def _brought_in(history: Sequence[Change], value: tuple[str, str]) -> Change | None:
-    """The change that brought a value in; the history is the newest first. None where it does not say."""
-    changes = (each for each in history if value not in set(values_of(each.old or {})))
-    return next((each for each in changes if value in set(values_of(each.new))), None)
+def _brought_in(history: Sequence[Change]) -> dict[tuple[str, str], Change]:
+    """Return the last change that brought each value in, of a history that is the newest first."""
+    brought: dict[tuple[str, str], Change] = {}
+    for change in history:
+        for value in set(values_of(change.new or {})) - set(values_of(change.old or {})):
+            brought.setdefault(value, change)
+    return brought
 
 
 def _speaks_of(topic: Words | None, field: str, text: str) -> bool:

@@ -2,8 +2,6 @@
 
 from typing import LiteralString
 
-LOCK_USER: LiteralString = "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
-
 PLACES: LiteralString = """
 SELECT DISTINCT m.conversation_id, m.turn_id FROM messages m
 WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s

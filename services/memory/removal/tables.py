@@ -1,9 +1,15 @@
 """The tables that hold something of a user: the one list, and which rows of each belong to whom."""
 
+import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
+import psycopg
+from psycopg import sql
+
+from services.errors import DatabaseUnavailable
+from services.memory.removal.hiding_sql import MERGED_INTO
 from services.platform.connections import Connection
 
 Whole = Literal["user", "space", "conversation"]
@@ -97,6 +103,9 @@ _NAMED: Mapping[Whole, Collection[LiteralString]] = {
     "space": ("conversations", "turns", "messages", "visits"),
     "conversation": ("conversations", "turns", "messages", "visits"),
 }
+# A conversation that begins meanwhile waits for this lock, and then finds no user.
+LOCK_USER: LiteralString = "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+
 # Changes of core memory lock these rows first, and a conversation only afterwards.
 LOCK_CORE_MEMORY: LiteralString = """
 SELECT expert_id FROM core_memory_generations
@@ -110,6 +119,18 @@ _RECENT: LiteralString = (
 
 REMOVE_EPISODES: LiteralString = """
 DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
+# A run of upkeep may be merging it at this moment.
+_LOCK_EPISODE: LiteralString = """
+SELECT id FROM episodes
+WHERE id = %(episode_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FOR UPDATE
+"""
+
+_KEEP_OUT: LiteralString = """
+UPDATE episodes SET retracted_at = coalesce(retracted_at, clock_timestamp())
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND superseded_by = ANY(%(gone)s)
+  AND NOT (id = ANY(%(gone)s))
 """
 
 # Its worker hears of it at the commit and stops the job; the row may be gone by then.
@@ -201,6 +222,18 @@ class Rows:
         statement: LiteralString = _REMOVE_DOCUMENTS.replace("{own}", _ROWS[whole]["conversations"])
         return await self.firsts(statement)
 
+    async def remove_with_merged(self, episode_id: UUID) -> list[UUID]:
+        """Remove a memory with those that were merged into it, because they say the same.
+
+        What they had replaced stays out of memory. Return everything removed, nothing if there is no such memory.
+        """
+        if not await self.all(_LOCK_EPISODE, episode_id=episode_id):
+            return []
+        gone = [episode_id, *await self.firsts(MERGED_INTO, episode_ids=[episode_id])]
+        await self.run(_KEEP_OUT, gone=gone)
+        await self.run(REMOVE_EPISODES, gone=gone)
+        return gone
+
 
 def _count(table: LiteralString, condition: LiteralString) -> LiteralString:
     return f"(SELECT count(*) FROM {table} t WHERE {condition})"  # noqa: S608 — our own text only
@@ -208,3 +241,24 @@ def _count(table: LiteralString, condition: LiteralString) -> LiteralString:
 
 def _ids(table: LiteralString, condition: LiteralString) -> LiteralString:
     return f"SELECT t.id::text FROM {table} t WHERE {condition}"  # noqa: S608 — our own text only
+
+
+async def scrub(owner_url: str) -> None:
+    """Rewrite the tables of users, so that no page holds the bytes of deleted rows. Each is locked meanwhile.
+
+    A plain VACUUM gives the space back and does not overwrite it, neither in a table nor in an index. VACUUM FULL
+    rewrites both with the living rows only, and drops the old files.
+
+    Raises:
+        DatabaseUnavailable: nothing answers at the address.
+    """
+    await asyncio.to_thread(_scrub, owner_url)
+
+
+def _scrub(owner_url: str) -> None:
+    try:
+        with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
+            for table in TABLES:
+                connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable("The tables cannot be rewritten; try again.") from error

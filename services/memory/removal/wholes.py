@@ -18,7 +18,7 @@ from services.errors import NotFound
 from services.memory.operations import Operation, Trigger
 from services.memory.removal.conversation_rows import ConversationRows
 from services.memory.removal.stores import Counts, Left, RemovalStores
-from services.memory.removal.tables import LOCK_CORE_MEMORY, Rows, Whole
+from services.memory.removal.tables import LOCK_CORE_MEMORY, LOCK_USER, Rows, Whole
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S
 from services.search.vector_index import WRITING
@@ -35,9 +35,6 @@ _FIND: dict[Whole, LiteralString] = {
         WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
           AND (%(user)s::text IS NULL OR u.external_id = %(user)s)""",
 }
-
-# A conversation that begins meanwhile waits for this lock, and then finds no user.
-_LOCK_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s FOR UPDATE"
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"
 
@@ -95,7 +92,7 @@ class WholeErasure:
 
         async def removed(connection: Connection) -> tuple[Counts, Left]:
             rows = Rows(connection, values)
-            if not await rows.all(_LOCK_USER):
+            if not await rows.all(LOCK_USER):
                 raise NotFound(f"There is no user {user!r}.")
             left = Left(
                 values["user_id"],

@@ -18,7 +18,6 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.episodes.store import EpisodeStore
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
-from services.memory.removal.merged import remove_with_merged
 from services.memory.removal.tables import Rows
 from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair
@@ -57,13 +56,11 @@ class Upkeep:
         self._episodes = episodes
         self._log = operations
 
-    async def preview(
-        self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
-    ) -> UpkeepPreview:
+    async def preview(self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None) -> UpkeepPreview:
         """Return what a run by request would do now, by a policy or the tenant's own."""
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
-        now = now or datetime.now(UTC)
+        now = datetime.now(UTC)
         merges = [pair for pair in await self.proposer.pairs(tenant_id, user_id, None) if is_merge(pair)]
         rows: list[dict[str, Any]] = []
         if policy.fading != "never":
@@ -204,7 +201,7 @@ class Upkeep:
                 return
             gone: list[UUID] = []
             for episode_id in await rows.firsts(sql.STILL_REMOVED):
-                gone += await remove_with_merged(connection, tenant_id, user_id, episode_id)
+                gone += await rows.remove_with_merged(episode_id)
             await rows.run(sql.FORGOTTEN)
             if gone:
                 await self._episodes.leave_index(connection, tenant_id, user_id, gone)

@@ -19,7 +19,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.memory.episodes.shards import shard_of
-from services.memory.removal.scrub import scrub
+from services.memory.removal.tables import scrub
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
