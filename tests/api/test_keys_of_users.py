@@ -7,24 +7,13 @@ from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
-from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys, and a limit that only many requests reach."""
-    return load_settings(
-        auth="api_key",
-        host="0.0.0.0",
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="k",
-        rate_limit_tenant_per_minute=60,
-    )
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(auth="api_key", host="0.0.0.0", rate_limit_tenant_per_minute=60, llm_timeout_s=60),
+]
 
 
 async def _key(

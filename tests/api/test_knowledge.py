@@ -6,11 +6,14 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.platform.settings import Settings, load_settings
 from tests.support.knowledge import a_base, pdf, put, word
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.indexed,
+    pytest.mark.settings(knowledge_max_document_mb=1, llm_timeout_s=60),
+]
 
 BASES = "/api/v1/knowledge-bases"
 DOCUMENTS = f"{BASES}/handbook/documents"
@@ -25,19 +28,6 @@ SOURCE = {
     "page": None,
     "score": pytest.approx(1.0, abs=0.05),
 }
-
-
-@pytest.fixture
-def settings(request: pytest.FixtureRequest, model_server: ModelServer) -> Settings:
-    """Settings without authentication, or with API keys; documents may have a megabyte."""
-    auth = getattr(request, "param", "none")
-    return load_settings(
-        auth=auth,
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="k",
-        knowledge_max_document_mb=1,
-    )
 
 
 async def _sent(

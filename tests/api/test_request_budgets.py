@@ -8,7 +8,6 @@ import pytest
 from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
-from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
 pytestmark = pytest.mark.anyio
@@ -85,12 +84,8 @@ async def test_a_frame_of_a_socket_names_it(url: str) -> None:
     assert frame["content"]["request_budget"]["measures"] == ["no_tools"]
 
 
+@pytest.mark.settings(request_budget="seconds=50", request_budget_max="seconds=80,tokens=30000")
 class TestOfTheService:
-    @pytest.fixture
-    def settings(self, settings: Settings) -> Settings:
-        given = {"request_budget": "seconds=50", "request_budget_max": "seconds=80,tokens=30000"}
-        return load_settings(**{**settings.model_dump(exclude_unset=True), **given})
-
     async def test_the_usual_one_applies_and_none_is_above_the_highest(
         self, client: httpx.AsyncClient, services: Services
     ) -> None:

@@ -16,13 +16,7 @@ from services.usage.ledger import today
 from services.usage.meter import Spender, Spent
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Settings with which a turn is filed at once."""
-    return settings.model_copy(update={"memory_filing_quiet_s": 0.0, "memory_filing_pause_s": 0.0})
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(memory_filing_quiet_s=0.0, memory_filing_pause_s=0.0)]
 
 
 async def _say(http: httpx.AsyncClient, message: str, user: str = "u-1", **more: Any) -> httpx.Response:
@@ -126,11 +120,8 @@ async def test_without_anything_spent_there_are_no_sums(client: httpx.AsyncClien
     assert await _usage(client, services, by=["day"]) == []
 
 
+@pytest.mark.settings(budget_user_tokens_per_day=10_000)
 class TestWithABudget:
-    @pytest.fixture
-    def settings(self, settings: Settings) -> Settings:
-        return settings.model_copy(update={"budget_user_tokens_per_day": 10_000})
-
     async def test_turns_cost_less_before_they_are_refused_and_say_so(
         self, client: httpx.AsyncClient, services: Services
     ) -> None:
