@@ -67,8 +67,8 @@ async def history(
     recalled = known.of(RecallSource)
     if recalled and recalled.loading_milliseconds >= 1:
         update["timings"] = {"memory_loading_ms": recalled.loading_milliseconds}
-    if recalled and recalled.message_vector and state.get("use_retrieval"):
-        update["message_vector"] = list(recalled.message_vector)
+    if recalled and recalled.message_vector is not None and state.get("use_retrieval"):
+        update["message_vector"] = recalled.message_vector.tolist()
     return update
 
 

@@ -5,6 +5,7 @@ import asyncio
 import structlog
 
 from services.llm.embeddings import Embedder
+from services.memory.plain_forms import all_forms
 from services.platform.settings import Settings
 from services.text import tokenizer as terms
 from services.time_reference import detect
@@ -27,5 +28,6 @@ def load_now(settings: Settings) -> None:
     if not settings.offline:
         from services.llm import failures, lean_openai  # noqa: F401, PLC0415 — the SDK, which takes most of a second
 
+    all_forms()
     detect.warm()
     terms.warm()

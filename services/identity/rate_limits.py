@@ -4,7 +4,6 @@ The counts are in Redis, so that all processes share them. When Redis does not a
 separately: nothing allowed is ever refused because of Redis.
 """
 
-import asyncio
 import math
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from limits.aio.strategies import RateLimiter, SlidingWindowCounterRateLimiter
 from redis.exceptions import RedisError
 
 from services.errors import RateLimited
+from services.platform.patience import Patience
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 
@@ -33,11 +33,19 @@ _Count = tuple[RateLimitItem, tuple[str, ...]]
 class RateLimits:
     """Counts requests and turns, and refuses those over a limit; does nothing without limits."""
 
-    def __init__(self, settings: Settings, cache: RedisClient, *, without_redis_s: float = 5.0) -> None:
-        """Take the limits; the counts are kept in this process when Redis is embedded, and for a while
-        when it did not answer.
+    def __init__(
+        self,
+        settings: Settings,
+        cache: RedisClient,
+        *,
+        without_redis_s: float = 5.0,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        """Take the limits; the counts are kept in this process when Redis is embedded, and for `without_redis_s`
+        when it did not answer within `patience_s`.
         """
         self._without_redis_s = without_redis_s
+        self._patience_s = patience_s
         self._user: RateLimitItem | None = None
         self._tenant: RateLimitItem | None = None
         self._shared: RateLimiter | None = None
@@ -93,7 +101,7 @@ class RateLimits:
         if after_failure:  # this request tries Redis again; the others do not wait for it
             self._without_shared_until = now + self._without_redis_s
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with Patience(self._patience_s):
                 await _ask(self._shared, how, counts)
         except (RedisError, OSError, TimeoutError) as error:
             self._without_shared_until = time.monotonic() + self._without_redis_s

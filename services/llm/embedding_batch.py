@@ -3,21 +3,22 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 _MOMENT_S = 0.001
 _AT_ONCE = 600
 """Characters after which the event loop goes on."""
 
-Vector = list[float]
+Vector = TypeVar("Vector")
 
 
-class EmbeddingBatch:
+class EmbeddingBatch(Generic[Vector]):
     """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
 
     For one short text alone, reading them takes half of its time.
     """
 
-    def __init__(self, encode: Callable[[list[str]], list[Vector]]) -> None:
+    def __init__(self, encode: Callable[[list[str]], Sequence[Vector]]) -> None:
         """Take what makes a vector of each text."""
         self._encode = encode
         self._waiting: deque[tuple[str, asyncio.Future[Vector]]] = deque()
@@ -28,7 +29,7 @@ class EmbeddingBatch:
         found: list[asyncio.Future[Vector]] = [loop.create_future() for _ in texts]
         self._waiting.extend(zip(texts, found, strict=True))
         loop.call_later(_MOMENT_S, self._embed_waiting)
-        return await asyncio.gather(*found)
+        return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
 
     def _embed_waiting(self) -> None:
         taken: list[tuple[str, asyncio.Future[Vector]]] = []

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
+import numpy as np
 import structlog
 from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
 from opentelemetry.trace import SpanKind
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
@@ -23,6 +25,8 @@ from services.platform.tracing import Attributes, span
 from services.usage.meter import Spent, note_spent
 
 log = structlog.get_logger(__name__)
+
+Vector = NDArray[np.float32]
 
 _SAME = Roles()
 NONE = "none: words alone"
@@ -181,7 +185,7 @@ class Embedder:
         if self._builtin is not None:
             self._builtin.load()
 
-    async def embed_soon(self, texts: Sequence[str]) -> list[list[float]] | None:
+    async def embed_soon(self, texts: Sequence[str]) -> list[Vector] | None:
         """Return vectors in some milliseconds; None where they take longer, from an endpoint for example."""
         if self._together is None or self._builtin is None or not self._builtin.loaded:
             return None
@@ -193,13 +197,14 @@ class Embedder:
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
         """
-        return (await self.embed_queries([text]))[0]
+        found: list[float] = (await self.embed_queries([text]))[0].tolist()
+        return found
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the vectors of texts that are sought; raises as `embed_query`."""
-        if (soon := await self.embed_soon(texts)) is not None:
-            return soon
-        return await self._embed_all([self._roles.query + text for text in texts], again=True)
+    async def embed_queries(self, texts: Sequence[str]) -> Vector:
+        """Return the vectors (rows) of texts that are sought; raises as `embed_query`."""
+        soon = await self.embed_soon(texts)
+        asked = [self._roles.query + text for text in texts]
+        return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text that is searched.
@@ -226,8 +231,12 @@ class Embedder:
         for begin in range(0, len(texts), _BETWEEN):
             if begin:
                 await asyncio.sleep(0)
-            encode = self._builtin.encode_again if again else self._builtin.encode
-            vectors += encode(texts[begin : begin + _BETWEEN])
+            some = texts[begin : begin + _BETWEEN]
+            vectors += (
+                [each.tolist() for each in self._builtin.encode_again(some)]
+                if again
+                else self._builtin.encode(some)
+            )
         return vectors
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:

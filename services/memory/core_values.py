@@ -18,8 +18,8 @@ from services.memory.pinned_values import digest_of_value, pinned_among
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 
-# What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own. A section may
-# have thousands of versions of some kilobytes: what each shares with the one before is not read again.
+# What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own. A section
+# may have thousands of versions of some kilobytes: what each shares with the one before is not read again.
 _VERSIONS: LiteralString = """
 SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, h.new,
        CASE WHEN h.old IS DISTINCT FROM lag(h.new) OVER versions THEN h.old END AS old,

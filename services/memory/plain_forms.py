@@ -85,7 +85,7 @@ def _form_of(sentence: Sentence, others: Sequence[str]) -> PlainForm | None:
 
 
 def _matches(sentence: str) -> Iterator[tuple[_Forms, PlainFormKind, re.Match[str]]]:
-    for forms in _all_forms():
+    for forms in all_forms():
         for kind in _KINDS:
             for pattern in forms.of_kind[kind]:
                 if match := pattern.fullmatch(sentence):
@@ -106,7 +106,8 @@ def _can_be_meant(what: str, kind: PlainFormKind, forms: _Forms, lead: str) -> b
 
 
 @cache
-def _all_forms() -> tuple[_Forms, ...]:
+def all_forms() -> tuple[_Forms, ...]:
+    """Return the forms of both languages; the first call reads them, which takes a twentieth of a second."""
     return _read("en", space=" ", edge=r"(?!\w)"), _read("zh", space="", edge="")
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
@@ -70,13 +71,14 @@ class Query:
         """What is embedded: `texts`, without a message that is embedded part by part."""
         return (*self.recent, *self.parts) if self.parts else (self.text, *self.recent)
 
-    def vectors(self, embeddings: list[list[float]]) -> list[list[float]]:
-        """Return the embeddings of `texts`, from those of `embedded`; a message lies amid its parts."""
-        if not self.parts or not embeddings:
-            return embeddings
-        parts = np.array(embeddings[len(self.recent) :])
+    def vectors(self, embeddings: ArrayLike) -> NDArray[np.float32]:
+        """Return the embeddings (rows) of `texts`, from those of `embedded`; a message lies amid its parts."""
+        found = np.asarray(embeddings, dtype=np.float32)
+        if not self.parts or not len(found):
+            return found
+        parts = found[len(self.recent) :].astype(np.float64)
         message = (parts / np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1e-9)).mean(axis=0)
-        return [message.tolist(), *embeddings]
+        return np.concatenate([message[np.newaxis].astype(np.float32), found])
 
 
 def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str = "") -> Query | None:

@@ -60,7 +60,7 @@ def _shared_service(_prepared_data_dir: Path, _model_server: ModelServer) -> Ite
             llm_model="scripted",
             small_llm_model=BACKGROUND,
             llm_base_url=_model_server.base_url,
-            llm_timeout_s="5",
+            llm_timeout_s="60",
         )
         yield process.start()
         process.stop()

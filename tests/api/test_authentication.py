@@ -19,7 +19,7 @@ from tests.support.issuer import bearer, token
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.untraced,
-    pytest.mark.settings(auth="api_key", host="0.0.0.0", llm_timeout_s=60),
+    pytest.mark.settings(auth="api_key", host="0.0.0.0"),
 ]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}

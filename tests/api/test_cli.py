@@ -98,7 +98,7 @@ def test_doctor_describes_the_running_service_and_asks_its_models(
     model_server.default = lambda received: (
         Reply(status=400, error_message="scripted does not support tools")
         if received.body.get("tools")
-        else Reply(["Certain", "ly."], gap_s=0.1)
+        else Reply(["Certain", "ly."], gap_s=0.3)
     )
     asked = _anamnesis("doctor", "--ask", **address)
     assert asked.returncode == 0, asked.stderr
@@ -173,7 +173,7 @@ class _Terminal:
         os.close(theirs)
 
     def sees(self, text: str) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while text not in self.shown:
             assert time.monotonic() < end, self.shown
             if select.select([self._terminal], [], [], 0.1)[0]:
@@ -200,7 +200,7 @@ def test_a_conversation_in_the_terminal(shared_service: ServiceProcess, model_se
     terminal.types("Hello [bold]there[/]\n")
     terminal.sees("Certainly, here is the answer.")
 
-    model_server.script(Reply(["one ", "two"], gap_s=1))
+    model_server.script(Reply(["one ", "two"], gap_s=30))
     terminal.types("Count.\n")
     terminal.sees("one ")
     terminal.types("\x03")

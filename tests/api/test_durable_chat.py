@@ -141,7 +141,7 @@ async def test_who_waits_for_a_cancelled_turn_in_json_is_told(
     model_server.script(ENDLESS)
     key = {"Idempotency-Key": "k"}
     waiting = asyncio.create_task(client.post("/api/v1/chat", json=ASK, headers=key))
-    await asyncio.sleep(0.5)
+    await model_server.asked()
     turn_id = (await _first_events(client, key))["turn_id"]
     await client.post(f"/api/v1/turns/{turn_id}/cancel")
     problem = await waiting

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(llm_timeout_s=60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 EXPERTS = "/api/v1/experts"
 CRITIC: dict[str, Any] = {"name": "critic", "system_prompt": "You are a film critic."}

@@ -12,7 +12,7 @@ from tests.support.issuer import bearer
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.untraced,
-    pytest.mark.settings(auth="api_key", host="0.0.0.0", rate_limit_tenant_per_minute=60, llm_timeout_s=60),
+    pytest.mark.settings(auth="api_key", host="0.0.0.0", rate_limit_tenant_per_minute=60),
 ]
 
 

@@ -12,7 +12,7 @@ from tests.support.model_server import ModelServer
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.indexed,
-    pytest.mark.settings(knowledge_max_document_mb=1, llm_timeout_s=60),
+    pytest.mark.settings(knowledge_max_document_mb=1),
 ]
 
 BASES = "/api/v1/knowledge-bases"

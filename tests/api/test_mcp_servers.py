@@ -50,7 +50,7 @@ def settings(model_server: ModelServer, servers: dict[str, Any], request: pytest
         llm_model="scripted",
         llm_base_url=model_server.base_url,
         llm_api_key="secret-key",
-        llm_timeout_s=5,
+        llm_timeout_s=60,
         mcp_servers=SecretStr(json.dumps(named)),
         tools_approval_s=more.get("approval_s", 30),
     )

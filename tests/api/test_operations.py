@@ -15,7 +15,7 @@ from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.settings import load_settings
 from tests.support.issuer import bearer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key", llm_timeout_s=60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key")]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 FOR_OPERATORS = ("/metrics", "/docs", "/openapi.json")

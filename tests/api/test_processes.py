@@ -114,8 +114,8 @@ def test_workers_share_memory_and_take_up_and_cancel_each_others_streams(
     each_reads_what_the_other_writes(service, model_server)
     one, other = workers(service)
 
-    def begun() -> tuple[Iterator[Event], list[Event]]:
-        model_server.script(Reply(["It ", "takes ", "a ", "little ", "time."], gap_s=0.5))
+    def begun(gap_s: float) -> tuple[Iterator[Event], list[Event]]:
+        model_server.script(Reply(["It ", "takes ", "a ", "little ", "time."], gap_s=gap_s))
         with only(service, one):
             running = stream(service.url, "Hello.", session_id="s-1")
             return running, [next(running), next(running), next(running)]
@@ -124,14 +124,14 @@ def test_workers_share_memory_and_take_up_and_cancel_each_others_streams(
         with only(service, other):
             at_other.get("/healthz")  # over the connection that it uses from now on
 
-        running, seen = begun()
+        running, seen = begun(0.5)
         turn = f"/api/v1/turns/{seen[0][2]['turn_id']}"
         with at_other.stream("GET", f"{turn}/stream") as response:
             again = list(events_of(response.iter_lines()))
         assert again == seen + list(running)
         assert answer_of(again) == "It takes a little time."
 
-        running, seen = begun()
+        running, seen = begun(30)
         turn = f"/api/v1/turns/{seen[0][2]['turn_id']}"
         at_other.post(f"{turn}/cancel").raise_for_status()
         rest = list(running)
@@ -146,15 +146,16 @@ def test_what_dies_is_replaced_and_a_signal_ends_everything(
     service.start()
     assert wait_until(lambda: len(workers(service)) == 2, seconds=60)
     each_reads_what_the_other_writes(service, model_server)
-    assert metric(service.url, "anamnesis_turns_total") == 5
-    assert metric(service.url, "anamnesis_turns_running") == 0
+    assert wait_until(lambda: metric(service.url, "anamnesis_turns_total") == 5, seconds=60)
+    assert wait_until(lambda: metric(service.url, "anamnesis_turns_running") == 0, seconds=60)
 
     killed = workers(service)[0]
     killed.kill()
     assert answer_of(chat(service.url, "Hello.", session_id="t-0", user_id="u-2"))
-    assert metric(service.url, "anamnesis_turns_total") == 6
+    assert wait_until(lambda: metric(service.url, "anamnesis_turns_total") == 6, seconds=60)
     assert wait_until(lambda: len(workers(service)) == 2 and killed not in workers(service), seconds=60)
-    assert re.search(r"process ended and is started again.*exit_code=-9.*process='worker \d'", service.text)
+    told = re.compile(r"process ended and is started again.*exit_code=-9.*process='worker \d'")
+    assert wait_until(lambda: told.search(service.text) is not None, seconds=60)
 
     stores = children(service)[0]
     stores.kill()

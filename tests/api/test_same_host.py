@@ -127,9 +127,7 @@ async def test_the_documentation_loads_nothing_from_another_host(client: httpx.A
     assert (await client.get("/static-offline-docs/swagger-ui-bundle.js")).status_code == 200
 
 
-@pytest.mark.settings(
-    auth="api_key", host="0.0.0.0", trusted_origins="https://chat.example, app://desk", llm_timeout_s=60
-)
+@pytest.mark.settings(auth="api_key", host="0.0.0.0", trusted_origins="https://chat.example, app://desk")
 class TestWhereCallersAreKnown:
     """With keys, only what a browser adds by itself is refused to other sites' pages."""
 

@@ -32,10 +32,11 @@ def _none_alive(processes: list[psutil.Process]) -> bool:
 
 
 def test_it_says_what_it_runs_on_and_how_to_try_it(shared_service: ServiceProcess) -> None:
+    tried = f"curl -N {shared_service.url}/api/v1/chat/stream"
+    assert child_process.wait_until(lambda: tried in shared_service.text, seconds=60), shared_service.text
     assert f"Anamnesis is ready at {shared_service.url}" in shared_service.text
     assert "PostgreSQL, Milvus Lite, in-process Redis" in shared_service.text
     assert "scripted" in shared_service.text
-    assert f"curl -N {shared_service.url}/api/v1/chat/stream" in shared_service.text
     ready = httpx.get(f"{shared_service.url}/readyz", timeout=60).json()
     assert ready["state"] == "ok"
     assert {d["name"]: d["state"] for d in ready["dependencies"]}["milvus"] in {"ok", "not_asked"}
@@ -108,8 +109,8 @@ def test_milvus_is_started_with_the_first_memory_and_a_conversation_survives_a_r
     answer_of(chat(service.url, "My dog is called Bruno."))
     assert child_process.wait_until(lambda: milvus()["state"] == "ok", seconds=60)
     assert [each for each in _children(service) if "server" in each.cmdline()]
-    assert "Milvus is needed and is started" in service.text
     service.stop()
+    assert "Milvus is needed and is started" in service.text
     service.start()
     assert milvus()["state"] == "not_asked"
     events = chat(service.url, "What is my dog called?")

@@ -14,7 +14,6 @@ from tests.support.service_process import Event, ServiceProcess, answer_of, mess
 
 pytestmark = pytest.mark.slow
 
-SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.7)
 ENDLESS = Reply(["It ", "is ", "late"], gap_s=60)
 
 
@@ -49,7 +48,8 @@ def _lets_in(url: str) -> bool:
 def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
-    model_server.script(SLOW, Reply(["Second."]))
+    goes_on = threading.Event()
+    model_server.script(Reply(["It ", "is ", "late ", "now."], held=goes_on), Reply(["Second."]))
     running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
     running.start()
     running.until("token")
@@ -62,6 +62,7 @@ def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
         assert wait_until(lambda: not _lets_in(service.url), seconds=60)
         last = kept_open.get("/healthz")
         assert (last.status_code, last.headers["connection"]) == (200, "close")
+    goes_on.set()
     running.join(60)
     waiting.join(60)
     assert answer_of(running.events) == "It is late now."

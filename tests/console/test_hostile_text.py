@@ -7,7 +7,7 @@ from playwright.async_api import Browser, FilePayload, expect
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak, pytest.mark.settings(llm_timeout_s=20)]
+pytestmark = [pytest.mark.anyio, pytest.mark.soak]
 
 EVIL_NAME = "<img src=x onerror=alert(1)> \"'.md"
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(2)</script></svg>"

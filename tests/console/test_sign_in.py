@@ -11,7 +11,7 @@ from tests.console.browser import watched
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.soak,
-    pytest.mark.settings(auth="api_key", host="0.0.0.0", llm_timeout_s=60),
+    pytest.mark.settings(auth="api_key", host="0.0.0.0"),
 ]
 
 

@@ -54,7 +54,7 @@ class House:
         _, key = await ApiKeys(self.services.database).create(tenant.id, "dialogue", ["admin"])
         return tenant.id, key
 
-    async def settled(self, tenant_id: UUID, seconds: float = 20) -> None:
+    async def settled(self, tenant_id: UUID, seconds: float = 60) -> None:
         """Wait until no job of the tenant runs or could run.
 
         Raises:
@@ -140,7 +140,7 @@ class Stage:
                 "small_llm_model": SMALL,
                 "llm_base_url": self.model.base_url,
                 "llm_api_key": "secret-key",
-                "llm_timeout_s": 20,
+                "llm_timeout_s": 60,
             }
         places = {"{{model}}": self.model.base_url, "{{weather}}": self.weather.url, "{{nowhere}}": "127.0.0.1:1"}
         own = {}

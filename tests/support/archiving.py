@@ -26,7 +26,7 @@ def with_small_model(server: ModelServer) -> Settings:
         small_llm_model="small",
         llm_base_url=server.base_url,
         llm_api_key="secret-key",
-        llm_timeout_s=5,
+        llm_timeout_s=60,
     )
 
 

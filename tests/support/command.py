@@ -4,12 +4,9 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
 
-import structlog
 from typer.testing import CliRunner
 
 from tests.support.fork_server import ROOT, ForkedProcess
@@ -49,24 +46,7 @@ def _invoke(arguments: tuple[str, ...], variables: Mapping[str, str]) -> "subpro
     from api.cli.main import app
 
     ours = {name: None for name in os.environ if name.startswith(("ANAMNESIS_", "OPENAI_"))}
-    with _logs_as_before():
-        ran = CliRunner().invoke(app, list(arguments), env={**ours, **_FIXED, **variables})
+    ran = CliRunner().invoke(app, list(arguments), env={**ours, **_FIXED, **variables})
     failed = ran.exc_info is not None and not isinstance(ran.exception, SystemExit | None)
     trace = "".join(traceback.format_exception(ran.exception)) if failed else ""
     return subprocess.CompletedProcess(arguments, ran.exit_code, ran.stdout, ran.stderr + trace)
-
-
-@contextmanager
-def _logs_as_before() -> Iterator[None]:
-    """Undo what a command configures, which a logger would otherwise keep from its first use on."""
-    configured, configure = structlog.get_config(), structlog.configure
-    structlog.configure = partial(_configure_for_now, configure)
-    try:
-        yield
-    finally:
-        structlog.configure = configure
-        structlog.configure(**configured)
-
-
-def _configure_for_now(configure: Callable[..., None], **options: object) -> None:
-    configure(**{**options, "cache_logger_on_first_use": False})

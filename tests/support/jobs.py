@@ -24,6 +24,7 @@ HURRIED = WorkerTimings(
 
 _WORKER = """
 import asyncio, sys
+from dataclasses import replace
 from services.platform.postgres import Database
 from services.jobs.queue import JobQueue
 from tests.support.jobs import HURRIED
@@ -31,7 +32,7 @@ from tests.support.jobs import HURRIED
 async def main():
     database = Database(sys.argv[1])
     await database.open()
-    jobs = JobQueue(database, timings=HURRIED)
+    jobs = JobQueue(database, timings=replace(HURRIED, stalled_s=float(sys.argv[3])))
     @jobs.task("look")
     async def look(job, **ids):
         print("started", job.id, flush=True)
@@ -49,9 +50,12 @@ asyncio.run(main())
 """
 
 
-def worker_process(database_url: str, *, job_s: float) -> ForkedProcess:
-    """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`."""
-    return ForkedProcess("-c", _WORKER, database_url, str(job_s), merged=True)
+def worker_process(database_url: str, *, job_s: float, stalled_s: float = HURRIED.stalled_s) -> ForkedProcess:
+    """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`.
+
+    It takes others that have not been heard of for `stalled_s` for lost.
+    """
+    return ForkedProcess("-c", _WORKER, database_url, str(job_s), str(stalled_s), merged=True)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class MilvusServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_for_port(self.port, seconds=30)
+        wait_for_port(self.port)
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, if it runs."""
@@ -57,7 +57,7 @@ class MilvusServer:
         if self._process is not None:
             self.send(signal.SIGCONT)
             self.send(how)
-            self._process.wait(20)
+            self._process.wait(60)
             self._process = None
 
     def restart(self, how: signal.Signals = signal.SIGINT, *, empty: bool = False) -> None:
@@ -121,7 +121,7 @@ def collections(uri: str) -> list[str]:
 def _client(uri: str) -> Iterator[MilvusClient]:
     # It writes what it thinks of a server that is young.
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
-    client = MilvusClient(uri=uri, timeout=20)
+    client = MilvusClient(uri=uri, timeout=60)
     try:
         yield client
     finally:

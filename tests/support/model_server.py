@@ -49,6 +49,8 @@ class Reply:
     """Before the headers."""
     gap_s: float = 0.0
     """Between the pieces."""
+    held: threading.Event | None = None
+    """Every piece but the first waits until it is set."""
     raw: bytes | None = None
     raw_pieces: Sequence[bytes] = ()
     """As `raw`, but written one after another, `gap_s` apart."""
@@ -118,6 +120,7 @@ class EmbeddingsScript:
 
     status: int = 200
     delay_s: float = 0.0
+    """At most: it ends when the test sets another script."""
     dimensions: int | None = None
     """Of its vectors, whatever was asked for."""
     most_texts: int | None = None
@@ -182,11 +185,11 @@ class ModelServer:
             self._call(self._runner.cleanup())
         self._call(_cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(60)
         self._loop.close()
 
     def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=64 * 2**20)
@@ -246,7 +249,9 @@ class ModelServer:
         self.requests.append(_received(request, body))
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         how = self.embeddings if len(texts) >= self.embeddings.from_texts else EmbeddingsScript()
-        await asyncio.sleep(how.delay_s)
+        end = self._loop.time() + how.delay_s
+        while self._loop.time() < end and how is self.embeddings:  # noqa: ASYNC110 — set by another thread
+            await asyncio.sleep(0.01)
         if how.status != 200:
             return web.json_response({"error": {"message": f"scripted {how.status}"}}, status=how.status)
         if how.most_texts is not None and len(texts) > how.most_texts:
@@ -304,6 +309,8 @@ async def _bodies(reply: Reply, events: list[dict[str, Any]], path: str) -> Asyn
         yield sse(event)
         if _has_text(event):
             await asyncio.sleep(reply.gap_s)
+            while reply.held and not reply.held.is_set():  # noqa: ASYNC110 — by another thread
+                await asyncio.sleep(0.01)
     if path.endswith("completions") and reply.ending in _WHOLE:
         yield b"data: [DONE]\n\n"
 

@@ -101,7 +101,7 @@ def watched_servers() -> Iterator[Watched]:
             configuration = folder / f"sentinel-{number}.conf"
             configuration.write_text(
                 f"sentinel monitor mymaster 127.0.0.1 {master.port} 2\n"
-                "sentinel down-after-milliseconds mymaster 500\nsentinel failover-timeout mymaster 2000\n"
+                "sentinel down-after-milliseconds mymaster 2000\nsentinel failover-timeout mymaster 2000\n"
             )
             sentinels.append(stack.enter_context(redis_process(folder, str(configuration), "--sentinel")))
         for sentinel in sentinels:
@@ -144,7 +144,7 @@ def cluster_servers() -> Iterator[tuple[str, Sequence[RedisServer]]]:
         yield f"redis+cluster://127.0.0.1:{nodes[0].port},127.0.0.1:{nodes[1].port}", nodes
 
 
-def _until(done: Callable[[], bool], seconds: float = 20) -> None:
+def _until(done: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end, "the servers do not find each other"

@@ -75,7 +75,8 @@ class ServiceProcess:
         self.output = []
         self.process = self._installed() if self._program else self._forked()
         ready = threading.Event()
-        threading.Thread(target=self._collect, args=[self.process, ready], daemon=True).start()
+        self._collecting = threading.Thread(target=self._collect, args=[self.process, ready], daemon=True)
+        self._collecting.start()
         if not ready.wait(60) or not READY.search(self.text):
             self.kill()
             raise AssertionError(f"the service did not start:\n{self.text}")
@@ -120,7 +121,8 @@ class ServiceProcess:
     def wait(self) -> int:
         """Wait for its end; return its exit code."""
         assert self.process
-        code = self.process.wait(30)
+        code = self.process.wait(60)
+        self._collecting.join(5)  # unless a process that it has left behind keeps the pipe open
         if self.process.stdout:
             self.process.stdout.close()
         return code

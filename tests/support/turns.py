@@ -253,13 +253,13 @@ def some_uuid(number: int) -> UUID:
 
 async def events_of(runner: TurnRunner, turn_id: UUID, after: int = 0) -> list[TurnEvent]:
     """The events of a turn behind number `after`, to its end."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         return [event async for batch in runner.follow(DEFAULT_TENANT, turn_id, after) for event in batch]
 
 
 async def first_token(runner: TurnRunner, turn_id: UUID) -> None:
     """Wait until a turn has begun to answer."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for batch in runner.follow(DEFAULT_TENANT, turn_id):
             if any(event.status == "token" for event in batch):
                 return

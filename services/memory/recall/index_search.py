@@ -74,7 +74,7 @@ class IndexSearch:
             return {}
         return {hit.unit_id: hit.episode_id for hits in (*by_words, *by_meaning) for hit in hits}
 
-    async def _indexed(self, sought: SearchRequest, unit_ids: Sequence[UUID]) -> dict[UUID, Found]:
+    async def _indexed(self, sought: SearchRequest, unit_ids: Sequence[UUID]) -> Mapping[UUID, Found]:
         if not unit_ids:
             return {}
         try:

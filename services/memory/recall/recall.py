@@ -12,6 +12,7 @@ from uuid import UUID
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 from opentelemetry.trace import Span
 
 from services.errors import Unavailable
@@ -33,7 +34,7 @@ from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import kind_of
+from services.search.ranking import Vectors, kind_of
 from services.search.selection import Floor
 from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
@@ -49,6 +50,7 @@ _LONG = 1_000
 _DEPTH, _DEPTH_OF_A_TURN = 40, 24
 """Units returned with their texts: a prompt chooses among the first 20 of those that still hold."""
 _NOTHING = Ranking(())
+_NO_VECTORS: Vectors = np.empty((0, 0), dtype=np.float32)
 _USUAL = Floor()
 
 log = structlog.get_logger(__name__)
@@ -96,7 +98,7 @@ class RecallResult:
     milliseconds: float = 0.0
     loading_milliseconds: float = 0.0
     """Milliseconds of these spent waiting for the user's working set."""
-    message_vector: Sequence[float] | None = None
+    message_vector: NDArray[np.float32] | None = None
     """The embedding of the message, if one was made."""
     floor: Floor = _USUAL
     """Threshold of relevance."""
@@ -226,8 +228,7 @@ class Recall:
     ) -> RecallResult:
         """Find and rank units; those within `then`, a part of the scope, come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
-        embedded = await self._vectors(query, degraded, patience_s) if indexed else []
-        vectors = np.array(embedded, dtype=np.float32)
+        vectors = await self._vectors(query, degraded, patience_s) if indexed else _NO_VECTORS
         heads = Heads.of(self._embedder.model)
         sought = SearchRequest(
             scope=scope,
@@ -252,19 +253,19 @@ class Recall:
             found.units,
             degraded,
             loading_milliseconds=kept.milliseconds if kept else 0.0,
-            message_vector=embedded[0] if embedded else None,
+            message_vector=vectors[0] if len(vectors) else None,
             floor=floor,
         )
 
-    async def _vectors(self, query: Query, degraded: list[str], patience_s: float | None) -> list[list[float]]:
+    async def _vectors(self, query: Query, degraded: list[str], patience_s: float | None) -> Vectors:
         if self._embedder.by_words_alone:
-            return []
+            return _NO_VECTORS
         try:
             async with Patience(_EMBEDDING_S if patience_s is None else patience_s):
                 return query.vectors(await self._embedder.embed_queries(query.embedded))
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
-            return []
+            return _NO_VECTORS
 
 
 def _about(scope: Scope, query: str) -> Attributes:

@@ -19,6 +19,8 @@ from services.memory.recall.postings import Postings
 from services.search.ranking import Mask, Overview
 from services.search.sequences import Places
 
+Embedding = Sequence[float] | NDArray[np.float32]
+
 BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING = (1 << bit for bit in range(5))
 """Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
 written as a memory, it is not indexed yet."""
@@ -62,7 +64,7 @@ class KeptUnit:
     waiting: bool
     text_hash: int
     content: UnitContent | None = None
-    vector: Sequence[float] | None = None
+    vector: Embedding | None = None
 
 
 class UnitArrays:
@@ -133,7 +135,7 @@ class UnitArrays:
         if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
             self._compact()
 
-    def embed(self, vectors: Mapping[UUID, Sequence[float]]) -> None:
+    def embed(self, vectors: Mapping[UUID, Embedding]) -> None:
         """Store the embeddings of units; those of unknown units are ignored."""
         ids = self._units.values
         low = np.array([unit_id.int & _LOW for unit_id in vectors], dtype=ids.dtype)
@@ -231,7 +233,7 @@ class UnitArrays:
             part = embedded[begin : begin + BLOCK]
             self._embed([place for place, _ in part], [vector for _, vector in part])
 
-    def _embed(self, places: list[int], vectors: Sequence[Sequence[float]]) -> None:
+    def _embed(self, places: list[int], vectors: Sequence[Embedding]) -> None:
         values = np.asarray(vectors, dtype=np.float32)
         largest = np.abs(values).max(axis=1)
         told = largest > 0

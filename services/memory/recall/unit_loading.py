@@ -13,7 +13,15 @@ from services.errors import Unavailable
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.scope import Scope
-from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, WRITTEN, KeptUnit, UnitContent
+from services.memory.recall.unit_arrays import (
+    ASKS,
+    BY_ASSISTANT,
+    STATES_NOTHING,
+    WRITTEN,
+    Embedding,
+    KeptUnit,
+    UnitContent,
+)
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
 from services.search.collection import terms_that_fit
@@ -35,7 +43,7 @@ _FREED_AT_ONCE = 200
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
 """Seconds to wait for the index, plus a time per row."""
 
-Found = tuple[str, Sequence[float] | None]
+Found = tuple[str, Embedding | None]
 """The terms and the embedding of a unit in the index."""
 
 
@@ -171,7 +179,7 @@ def content_of(
     return UnitContent(found.split() or terms_that_fit(indexed_terms(text, speaker)).split(), kinds)
 
 
-def _kept(row: UnitRow, content: UnitContent | None, vector: Sequence[float] | None) -> KeptUnit:
+def _kept(row: UnitRow, content: UnitContent | None, vector: Embedding | None) -> KeptUnit:
     return KeptUnit(
         unit_id=row.unit_id,
         episode_id=row.episode_id,

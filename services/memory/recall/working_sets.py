@@ -23,6 +23,7 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.scope import Scope
 from services.memory.recall.past_sets import PastSets
+from services.memory.recall.unit_arrays import Embedding
 from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
@@ -129,7 +130,7 @@ class WorkingSets:
         limit_bytes: int,
         most_units: int = MOST_UNITS,
         most_waited_for: int = _MOST_WAITED_FOR,
-        embed_soon: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]] | None]] | None = None,
+        embed_soon: Callable[[Sequence[str]], Awaitable[Sequence[Embedding] | None]] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
         """Begin empty.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -125,7 +126,8 @@ async def test_a_run_that_breaks_at_any_event_goes_on_there_and_is_stored_once(
 async def test_a_chat_that_waits_for_its_answer_takes_it_up_from_its_beginning(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    model_server.script(Reply(["One ", "two ", "three"], gap_s=0.6))
+    goes_on = threading.Event()
+    model_server.script(Reply(["One ", "two ", "three"], held=goes_on))
     stream = f"{UI}/c-1/stream"
     assert (await client.get(stream, params={"user": "u-1"})).status_code == 204
 
@@ -133,8 +135,10 @@ async def test_a_chat_that_waits_for_its_answer_takes_it_up_from_its_beginning(
         async for _, data in lines(response):
             if "text-delta" in data:
                 break  # the page is loaded again
-    taken_up = await client.get(stream, params={"user": "u-1"})
-    other = await client.get(stream, params={"user": "u-2"})
+    async with client.stream("GET", stream, params={"user": "u-1"}) as taken_up:
+        other = await client.get(stream, params={"user": "u-2"})
+        goes_on.set()
+        await taken_up.aread()
 
     parts = [json.loads(line[6:]) for line in taken_up.text.splitlines() if line.startswith("data: {")]
     assert parts[0]["type"] == "start"

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
@@ -129,9 +129,7 @@ async def _play(
 
 
 @given(steps=_STEPS, imports=st.booleans())
-@hypothesis_settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=6, database=None)
 async def test_the_conversation_is_what_a_client_showed_last(
     sdk: AsyncOpenAI,
     services: Services,
@@ -144,9 +142,7 @@ async def test_the_conversation_is_what_a_client_showed_last(
 
 @pytest.mark.soak
 @given(steps=_STEPS, imports=st.booleans())
-@hypothesis_settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=150, database=None)
 async def test_the_conversation_is_what_a_client_showed_last_over_many_sequences(
     sdk: AsyncOpenAI,
     services: Services,

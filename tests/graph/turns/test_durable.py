@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -197,10 +198,12 @@ async def test_a_dead_processs_turn_is_partial_with_its_tokens_and_its_reader_is
 async def test_a_process_that_was_thought_dead_cannot_add_to_its_turn(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:
-    model_server.script(Reply(["It ", "is ", "late ", "now."], gap_s=0.5))
+    goes_on = threading.Event()
+    model_server.script(Reply(["It ", "is ", "late ", "now."], held=goes_on))
     turn = await here[1].start(_request())
-    await first_token(here[1], turn)
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(60):
+        while len(await there[0].events.read(turn, 0)) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     async with here[0].database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(
             "UPDATE turns SET status = 'partial', finished_at = now(), lease_expires_at = NULL, "
@@ -208,6 +211,7 @@ async def test_a_process_that_was_thought_dead_cannot_add_to_its_turn(
         )
     stored = TurnEvent(3, "error", {"code": "interrupted", "answer": "It "})
     await there[0].events.append({turn: [stored]})
+    goes_on.set()
     mine = await events_of(here[1], turn)
     assert (mine[-1].status, mine[-1].content["code"]) == ("error", "interrupted"), "it tells what is stored"
     await asyncio.sleep(0.2)

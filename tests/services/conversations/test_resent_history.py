@@ -123,7 +123,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_STEPS)
 def test_a_client_that_shows_its_conversation_finds_it_stored_so(steps: Sequence[tuple[str, int, str]]) -> None:
     stored, shown, left_out = Stored(), list[str](), 0

@@ -114,16 +114,22 @@ async def test_a_job_that_hangs_fails_when_its_time_is_up(database: Database) ->
 
 
 async def test_a_failed_job_that_was_replaced_meanwhile_is_not_run_twice(database: Database) -> None:
+    async def is_given_up() -> bool:
+        return (await statuses(database, "look"))[0] == "aborted"
+
     async with hurried_queue(database) as jobs:
 
         @jobs.task("look")
         async def look(job: RunningJob) -> None:
             if len(await statuses(database, "look")) == 1:
-                await defer(database, jobs, "look", queueing_lock="the same", delay_s=0.3)
+                await defer(database, jobs, "look", queueing_lock="the same", delay_s=60)
                 raise KeyError
 
         await defer(database, jobs, "look", queueing_lock="the same")
         jobs.start_worker()
+        await until(is_given_up)
+        async with database.pool.connection() as connection:
+            await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
         await until(lambda: has_ended(database, "look", "succeeded"))
     assert await statuses(database, "look") == ["aborted", "succeeded"]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -60,12 +61,12 @@ async def test_a_stop_puts_a_running_job_back_with_all_its_tries(database: Datab
 
 async def test_a_job_that_can_end_within_the_grace_ends(database: Database) -> None:
     started = asyncio.Event()
-    async with hurried_queue(database) as jobs:
+    async with hurried_queue(database, replace(HURRIED, grace_s=60)) as jobs:
 
         @jobs.task("look")
         async def look(job: RunningJob) -> None:
             started.set()
-            await asyncio.sleep(HURRIED.grace_s / 4)
+            await asyncio.sleep(0.05)
 
         await defer(database, jobs, "look")
         jobs.start_worker()
@@ -151,7 +152,8 @@ async def test_a_lost_job_that_was_replaced_meanwhile_is_not_run_twice(database:
 
 
 async def test_two_workers_run_each_job_and_each_tick_once(database: Database, engines: Engines) -> None:
-    processes = [worker_process(engines.database_url, job_s=0.01) for _ in range(2)]
+    # neither takes the other for lost because the machine is busy
+    processes = [worker_process(engines.database_url, job_s=0.01, stalled_s=60) for _ in range(2)]
     try:
         for process in processes:
             await asyncio.to_thread(wait_for_line, process, "ready")

@@ -159,8 +159,8 @@ async def test_cancelled_answer_ends_at_once_and_is_not_asked_for_again(
 
 
 async def test_time_out_is_not_tried_again(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_timeout_s=0.2)
-    model_server.script(Reply(TEXT, delay_s=1))
+    models = make(model_server.base_url, api, llm_timeout_s=0.5)
+    model_server.script(Reply(TEXT, delay_s=30))
 
     error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
 
@@ -172,7 +172,7 @@ async def test_time_out_in_mid_answer_is_told_from_one_before(
     make: Make, model_server: ModelServer, api: str
 ) -> None:
     models = make(model_server.base_url, api, llm_timeout_s=1, llm_fallback_models="second")
-    model_server.script(Reply(TEXT, ending="cut", linger_s=3))
+    model_server.script(Reply(TEXT, ending="cut", linger_s=30))
 
     error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
 
@@ -202,7 +202,7 @@ async def test_failure_of_the_last_fallback_model_is_told(make: Make, model_serv
 
 async def test_fallback_after_a_time_out(make: Make, model_server: ModelServer, api: str) -> None:
     models = make(model_server.base_url, api, llm_fallback_models="second", llm_timeout_s=1)
-    model_server.script(Reply(TEXT, delay_s=3), Reply(TEXT))
+    model_server.script(Reply(TEXT, delay_s=30), Reply(TEXT))
 
     answer = await models.answer(QUESTION, on_text=lambda _: None)
 

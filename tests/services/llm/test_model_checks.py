@@ -45,7 +45,7 @@ def capable(received: Received) -> Reply:
     return (
         Reply(['{"ready"', ": true}"])
         if _wants_schema(received)
-        else Reply(["January, ", "February, March."], gap_s=0.1)
+        else Reply(["January, ", "February, March."], gap_s=0.3)
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from psycopg.rows import tuple_row
@@ -158,9 +158,7 @@ async def _play(services: Services, model_server: ModelServer, steps: Sequence[t
 
 
 @given(steps=_STEPS)
-@hypothesis_settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=6, database=None)
 async def test_a_moment_shows_what_a_copy_taken_then_showed(
     services: Services, model_server: ModelServer, steps: Sequence[tuple[str, int]]
 ) -> None:
@@ -169,9 +167,7 @@ async def test_a_moment_shows_what_a_copy_taken_then_showed(
 
 @pytest.mark.soak
 @given(steps=_STEPS)
-@hypothesis_settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=200, database=None)
 async def test_two_hundred_orders_of_changes_show_at_each_moment_what_a_copy_showed(
     services: Services, model_server: ModelServer, steps: Sequence[tuple[str, int]]
 ) -> None:

@@ -25,7 +25,7 @@ from tests.support.jobs import hurried_queue
 
 async def main():
     settings = load_settings(
-        llm_model="large", small_llm_model="small", llm_base_url=sys.argv[2], llm_api_key="k", llm_timeout_s=5
+        llm_model="large", small_llm_model="small", llm_base_url=sys.argv[2], llm_api_key="k", llm_timeout_s=60
     )
     engines = Engines(database_url=sys.argv[1], owner_url=sys.argv[1], milvus_uri="http://127.0.0.1:9")
     async with open_services(settings, engines) as services, hurried_queue(services.database) as jobs:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.memory.provenance import Version, apply_difference, without
@@ -66,11 +66,6 @@ _CONTENT = st.dictionaries(
 )
 
 
-# A machine under load generates slowly.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@UNHURRIED
 @given(_CONTENT, _CONTENT)
 def test_a_difference_leads_from_the_old_to_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
     changed = apply_difference(old, old, new)
@@ -79,14 +74,12 @@ def test_a_difference_leads_from_the_old_to_the_new(old: dict[str, Any], new: di
     }
 
 
-@UNHURRIED
 @given(st.lists(_CONTENT, min_size=1, max_size=5))
 def test_without_dropping_anything_the_history_stays_as_it_is(contents: list[dict[str, Any]]) -> None:
     kept = without(_history(*contents), set())
     assert [set(each.new or {}) for each in kept] == [set(content) for content in contents]
 
 
-@UNHURRIED
 @given(st.lists(_CONTENT, min_size=2, max_size=5), st.data())
 def test_a_dropped_item_appears_nowhere_in_what_is_kept(
     contents: list[dict[str, Any]], data: st.DataObject

@@ -127,13 +127,13 @@ def _check(message: _Message, sought: str) -> None:
     assert not any(tells_of(each.text, sought) for each in clauses(rest.text)), rest
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=300, database=None)
 @given(_messages("en"), st.sampled_from((*_PREDICATES["en"], *_DEPENDENT["en"])))
 def test_what_is_left_in_english_is_whole_clauses(message: _Message, sought: str) -> None:
     _check(message, sought)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=300, database=None)
 @given(_messages("zh"), st.sampled_from((*_PREDICATES["zh"], *_DEPENDENT["zh"])))
 def test_what_is_left_in_chinese_is_whole_clauses(message: _Message, sought: str) -> None:
     _check(message, sought)

@@ -58,7 +58,7 @@ async def test_clients_share_events_scripts_and_limits(address: SecretStr) -> No
         await one.execute_command("NONSENSE")
 
     settings = load_settings(rate_limit_user_per_minute=2, redis_url=address.get_secret_value())
-    limits, tenant = [RateLimits(settings, each) for each in (one, other)], uuid4()
+    limits, tenant = [RateLimits(settings, each, patience_s=30) for each in (one, other)], uuid4()
     for each in limits:
         await each.count_turn(tenant, "u-1")
     with pytest.raises(RateLimited):

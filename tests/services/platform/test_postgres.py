@@ -1,6 +1,7 @@
 import asyncio
 import time
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, LiteralString
 
 import psycopg
@@ -14,8 +15,36 @@ from services.platform.connections import LIMITS, Connection
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from tests.support.jobs import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+
+
+HELD: LiteralString = "SELECT 1 FROM pg_advisory_xact_lock(7)"
+"""A statement that waits while a test holds its lock."""
+_WAITING = """
+SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+@asynccontextmanager
+async def _held(engines: Engines) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+    """Hold the lock; yield whether a statement waits for it."""
+    async with await psycopg.AsyncConnection.connect(engines.database_url, autocommit=True) as holder:
+        await holder.execute("SELECT pg_advisory_lock(7)")
+
+        async def is_wanted() -> bool:
+            return await (await holder.execute(_WAITING)).fetchone() is not None
+
+        yield is_wanted
+        await holder.execute("SELECT pg_advisory_unlock(7)")
+
+
+async def _has_ended(engines: Engines, pid: int) -> bool:
+    async with await psycopg.AsyncConnection.connect(engines.database_url, autocommit=True) as other:
+        found = await other.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid])
+        return await found.fetchone() is None
 
 
 async def _users(database: Database) -> int:
@@ -77,12 +106,12 @@ async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_
     assert isinstance(found[1], psycopg.errors.DivisionByZero)
 
 
-async def test_a_cancelled_reader_leaves_the_others_their_rows(database: Database) -> None:
-    slow: LiteralString = "SELECT 1 FROM pg_sleep(0.2)"
-    given_up = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(slow, {}, tuple_row)))
-    goes_on = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(slow, {}, tuple_row)))
-    await asyncio.sleep(0.05)
-    given_up.cancel()
+async def test_a_cancelled_reader_leaves_the_others_their_rows(database: Database, engines: Engines) -> None:
+    async with _held(engines) as is_wanted:
+        given_up = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
+        goes_on = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
+        await until(is_wanted)
+        given_up.cancel()
     assert await goes_on == [(1,)]
     assert given_up.cancelled()
 
@@ -150,26 +179,31 @@ async def test_under_a_lock_a_statement_sees_what_those_before_it_have_done(data
     assert len(await database.tenants()) == 16
 
 
-async def test_a_transaction_that_hangs_is_ended_and_holds_up_nobody_for_long(database: Database) -> None:
-    inserted = asyncio.Event()
+async def test_a_transaction_that_hangs_is_ended_and_holds_up_nobody_for_long(
+    database: Database, engines: Engines
+) -> None:
+    inserted, may_end = asyncio.Event(), asyncio.Event()
 
-    async def insert_and_wait(seconds: float) -> None:
+    async def insert() -> None:
         async with database.tenant(DEFAULT_TENANT) as connection:
-            for name, shorter in (("lock_timeout", "100ms"), ("idle_in_transaction_session_timeout", "1s")):
+            for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
                 [limit] = await (await connection.execute(f"SHOW {name}")).fetchone() or [""]
                 assert limit == LIMITS[name]
-                await connection.execute(f"SET LOCAL {name} = '{shorter}'")
+            await connection.execute("SET LOCAL lock_timeout = '100ms'")
             await connection.execute(
                 "INSERT INTO users (id, tenant_id, external_id) VALUES (gen_random_uuid(), %s, 'u-1')",
                 [DEFAULT_TENANT],
             )
             inserted.set()
-            await asyncio.sleep(seconds)
+            await may_end.wait()
+            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '100ms'")
+            await until(lambda: _has_ended(engines, connection.info.backend_pid))
 
-    hanging = asyncio.create_task(insert_and_wait(1.5))
+    hanging = asyncio.create_task(insert())
     await inserted.wait()
     with pytest.raises(DatabaseUnavailable):
-        await insert_and_wait(0)
+        await insert()
+    may_end.set()
     with pytest.raises(DatabaseUnavailable):
         await hanging
     assert await _users(database) == 0
@@ -220,42 +254,45 @@ async def test_a_transaction_that_others_keep_from_its_locks_is_given_up_in_the_
 
 
 async def test_a_statement_that_hangs_is_given_up_and_its_connection_is_not_used_again(engines: Engines) -> None:
-    database = Database(engines.database_url, statement_s=0.3)
+    database = Database(engines.database_url, statement_s=1)
     await database.open()
     with pytest.raises(DatabaseUnavailable):
         await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(60)", {}, tuple_row)
-    assert await database.fetch(DEFAULT_TENANT, "SELECT 1", {}, tuple_row) == [(1,)]
+    async with database.tenant(DEFAULT_TENANT, statement_s=60) as connection:
+        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
     await database.close()
 
 
-async def test_a_caller_who_is_cancelled_costs_no_connection(database: Database) -> None:
-    async def backend() -> int:
-        rows = await database.fetch(DEFAULT_TENANT, "SELECT count(*) FROM pg_stat_activity", {}, tuple_row)
-        return int(rows[0][0])
+async def test_a_caller_who_is_cancelled_costs_no_connection(database: Database, engines: Engines) -> None:
+    async def is_idle() -> bool:
+        stats = database.pool.get_stats()
+        return stats["pool_available"] == stats["pool_size"]
 
-    before = await backend()
-    lost = database.pool.get_stats().get("connections_lost", 0)
+    await until(is_idle)
+    before = database.pool.get_stats()
     for _ in range(10):
-        asking = asyncio.create_task(database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(0.1)", {}, tuple_row))
-        await asyncio.sleep(0.02)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await asyncio.sleep(0.15)
-    assert await backend() <= before + 1
-    assert database.pool.get_stats().get("connections_lost", 0) == lost
+        async with _held(engines) as is_wanted:
+            asking = asyncio.create_task(database.fetch(DEFAULT_TENANT, HELD, {}, tuple_row))
+            await until(is_wanted)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        await until(is_idle)
+    after = database.pool.get_stats()
+    for figure in ("pool_size", "connections_num", "connections_lost"):
+        assert after.get(figure, 0) == before.get(figure, 0)
 
 
 async def test_a_transaction_whose_server_hangs_is_given_up_at_once(engines: Engines) -> None:
-    database = Database(engines.database_url, statement_s=0.3)
+    database = Database(engines.database_url, statement_s=1)
     await database.open()
     begun = time.monotonic()
     with pytest.raises(DatabaseUnavailable):
         async with database.tenant(DEFAULT_TENANT) as connection:
             await connection.execute("SELECT pg_sleep(60)")
     assert time.monotonic() - begun < 30  # it does not wait for the server to cancel what it does
-    async with database.tenant(DEFAULT_TENANT, statement_s=10) as connection:
-        await connection.execute("SELECT pg_sleep(0.5)")
+    async with database.tenant(DEFAULT_TENANT, statement_s=60) as connection:
+        await connection.execute("SELECT pg_sleep(1.1)")
     await database.close()
 
 

@@ -24,7 +24,7 @@ def test_sentences_are_sought_one_by_one_and_those_that_say_nothing_are_not() ->
     assert query is not None
     assert query.parts == ("The weather is awful today!", "What is the name of the vet?")
     assert query.embedded == query.parts
-    assert query.vectors([[2.0, 0.0], [0.0, 1.0]]) == [[0.5, 0.5], [2.0, 0.0], [0.0, 1.0]]
+    assert query.vectors([[2.0, 0.0], [0.0, 1.0]]).tolist() == [[0.5, 0.5], [2.0, 0.0], [0.0, 1.0]]
 
 
 @pytest.mark.parametrize("message", ["Write a poem about spring.", "什么是复利？", "How do I boil rice?"])

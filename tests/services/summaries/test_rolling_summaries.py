@@ -19,7 +19,7 @@ from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import SUMMARISE
 from services.summaries.store import NewSummary
 from state.prompt import Epoch
-from tests.support.jobs import statuses
+from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.prompts import shown_conversation
 from tests.support.transcripts import completed, say
@@ -264,9 +264,7 @@ async def test_the_job_runs_behind_the_turn_once_for_a_burst(
         await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
     assert await statuses(services.database, SUMMARISE) == ["todo"]
     services.jobs.start_worker()
-    async with asyncio.timeout(10):
-        while await statuses(services.database, SUMMARISE) != ["succeeded"]:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await until(lambda: has_ended(services.database, SUMMARISE, "succeeded"))
     assert await _covered(services, turn) == 10
     assert len(model_server.requests) == 1
 
@@ -302,7 +300,7 @@ STEPS = st.lists(
 )
 
 
-@limits(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@limits(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 @example(steps=[("turn", 0, True)] * 6 + [("summarise", 0, True), ("say", -40, True), ("turn", 0, True)] * 3)
 async def test_every_message_is_in_the_summary_or_in_the_history(
@@ -313,7 +311,7 @@ async def test_every_message_is_in_the_summary_or_in_the_history(
 
 
 @pytest.mark.soak
-@limits(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@limits(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 async def test_every_message_is_in_the_summary_or_in_the_history_over_many_histories(
     services: Services, model_server: ModelServer, steps: list[Step]

@@ -1,6 +1,7 @@
 """Archiving topics: what is stored, and what is left alone."""
 
 import asyncio
+import threading
 from uuid import UUID
 
 import pytest
@@ -90,8 +91,12 @@ async def test_archiving_again_changes_nothing(
 async def test_two_archivings_at_once_archive_once(
     services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:
-    model_server.default = Reply([TWO], delay_s=0.3)
-    both = await asyncio.gather(*(services.topics.archive(DEFAULT_TENANT, conversation) for _ in range(2)))
+    both_asked = threading.Event()
+    model_server.default = Reply([TWO[:20], TWO[20:]], held=both_asked)
+    archivings = [asyncio.create_task(services.topics.archive(DEFAULT_TENANT, conversation)) for _ in range(2)]
+    await model_server.asked(times=2)
+    both_asked.set()
+    both = await asyncio.gather(*archivings)
     assert len(model_server.requests) == 2
     assert sorted(both) == [0, 2]
     found = await archived(services, conversation)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.tools import StructuredTool
 
@@ -198,7 +198,6 @@ what 's the weather like in Paris and tokyo today , now ? time is it please
 """
 
 
-@settings(deadline=None)  # the first message loads the dictionaries
 @given(st.lists(st.sampled_from(SAID.split()), max_size=40), st.sampled_from(["", " "]))
 def test_whatever_is_said_names_at_most_five_calls_and_always_the_same(words: list[str], between: str) -> None:
     message = between.join(words)
@@ -208,7 +207,6 @@ def test_whatever_is_said_names_at_most_five_calls_and_always_the_same(words: li
     assert all(len(str(value)) <= LONGEST_MESSAGE for call in calls for value in call["arguments"].values())
 
 
-@settings(deadline=None)
 @given(st.text(max_size=LONGEST_MESSAGE))
 def test_no_text_is_too_strange(text: str) -> None:
     assert isinstance(REGISTRY.quick_calls(text), list)

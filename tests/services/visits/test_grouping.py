@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
@@ -46,7 +46,7 @@ def _found(visits: list[dict[str, Any]]) -> Shape:
     close=st.integers(0, 400),
     seed=st.integers(0, 10_000),
 )
-@limits(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@limits(max_examples=40)
 async def test_any_order_and_any_batches_give_the_same_visits(
     services: Services, minutes: list[int], cuts: list[int], close: int, seed: int
 ) -> None:

@@ -31,7 +31,7 @@ from tests.support.turns import exchange, owner_of
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced, pytest.mark.own_milvus]
 
 BY_USER = Trigger("user")
-LATE = EmbeddingsScript(delay_s=2)
+LATE = EmbeddingsScript(delay_s=50)
 
 
 @pytest.fixture

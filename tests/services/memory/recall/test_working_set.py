@@ -111,7 +111,7 @@ def _without_content(unit: KeptUnit) -> KeptUnit:
     return KeptUnit(**{**values, "content": None})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps)
 def test_it_ranks_as_one_made_at_once_after_writes_changes_and_removals(
     history: list[tuple[list[tuple[int, str, bool, int | None, int]], list[int]]],

@@ -174,7 +174,7 @@ async def test_the_summary_of_a_day_goes_and_is_made_again_where_there_were_othe
 
 
 async def test_a_turn_under_way_is_cancelled_first(services: Services, model_server: ModelServer) -> None:
-    model_server.default = lambda _: Reply(["One ", "two ", "three"], delay_s=3)
+    model_server.default = lambda _: Reply(["One ", "two ", "three"], delay_s=50)
     async with running_turns(services) as runner:
         asked = TurnInput(user_id="u-1", session_id="s-1", message="Count slowly.", images=[])
         turn_id = await runner.start(TurnRequest(DEFAULT_TENANT, asked))

@@ -279,8 +279,8 @@ async def test_a_turn_in_progress_is_stopped_as_its_prompt_was_read_before(
 ) -> None:
     await exchange(services.turns, WHOLE, "Noted.")
     running = await services.turns.open(new_turn("And now?", session_key="s-2"))
-    forgetting = asyncio.create_task(_forget(client, topic="my asthma"))
-    await asyncio.wait_for(forgetting, 20)
+    async with asyncio.timeout(60):
+        await _forget(client, topic="my asthma")
     statement = "SELECT coalesce(stop_requested, status) FROM turns WHERE id = %(id)s"
     rows = await services.database.fetch(DEFAULT_TENANT, statement, {"id": running.turn_id}, tuple_row)
     assert rows == [("forgotten",)]

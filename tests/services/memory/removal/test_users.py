@@ -242,7 +242,7 @@ async def test_a_job_of_the_user_that_runs_is_stopped(services: Services) -> Non
         async with services.database.tenant(DEFAULT_TENANT) as connection:
             await jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, turn_id=turn.turn_id)
         jobs.start_worker()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await started.wait()
             await _erasure(services, jobs).user(DEFAULT_TENANT, "u-1")
             await stopped.wait()
