@@ -63,25 +63,6 @@ async def test_one_memory_is_brought_back(client: httpx.AsyncClient, services: S
     assert (await client.post(f"{USER}/episodes/{run['id']}/restore")).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ({"fading": "sometimes"}, "fading"),
-        ({"fading": "archive", "fading_days": 0}, "fading_days"),
-        ({"fading_importance": 1.5}, "fading_importance"),
-        ({"proposals": "guess"}, "proposals"),
-        ({"fade": "archive"}, "fade"),
-    ],
-)
-async def test_a_wrong_policy_is_refused_by_name(
-    shared_client: httpx.AsyncClient, body: dict[str, object], named: str
-) -> None:
-    refused = await shared_client.put(POLICY, json=body)
-    assert refused.status_code == 422
-    assert named in refused.text
-    assert (await shared_client.get(POLICY)).json()["fading"] == "never"
-
-
 async def test_users_that_are_not_there_have_no_runs(client: httpx.AsyncClient) -> None:
     for path in ("upkeep-preview", "upkeep-runs"):
         assert (await client.get(f"/api/v1/users/u-9/{path}")).status_code == 404

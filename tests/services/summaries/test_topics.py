@@ -11,7 +11,7 @@ from services.errors import BadModelOutput
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import load_settings
 from services.summaries.topic_store import NewTopic, TopicStore
 from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
@@ -21,18 +21,15 @@ from tests.support.archiving import (
     thirty_messages,
     topic,
     topic_ids,
-    with_small_model,
 )
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert, talk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with a small model."""
-    return with_small_model(model_server)
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(llm_model="large", small_llm_model="small"),
+]
 
 
 @pytest.fixture

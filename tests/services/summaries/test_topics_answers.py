@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.platform.settings import Settings
 from services.summaries.schedule import ARCHIVE
 from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
@@ -21,20 +20,17 @@ from tests.support.archiving import (
     thirty_messages,
     topic,
     topic_ids,
-    with_small_model,
 )
 from tests.support.jobs import defer, has_ended, jobs_of, until
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(llm_model="large", small_llm_model="small"),
+]
 
 CANARY = "only-in-the-answer"
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with a small model."""
-    return with_small_model(model_server)
 
 
 @pytest.fixture
