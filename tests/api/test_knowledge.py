@@ -123,7 +123,9 @@ async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
         "handler": "cited",
         "updated_at": 0,
     }
-    assert changed.json()["updated_at"] > made["updated_at"]
+    assert changed.json()["updated_at"] > made["updated_at"] == made["created_at"]
+    again = await client.patch(f"{BASES}/handbook", json={"keywords": [], "handler": None})
+    assert (again.json()["keywords"], again.json()["questions"], again.json()["handler"]) == ([], ["When?"], None)
     _assert_problem(await client.patch(f"{BASES}/handbook", json={"prefix": "other"}), 422, "prefix")
     _assert_problem(await client.patch(f"{BASES}/other", json={}), 404)
     _assert_problem(await client.post(BASES, json=HANDBOOK), 409, "handbook")
