@@ -80,11 +80,7 @@ class DaysSource(Source[DaysResult]):
         self._days = days
 
     async def load(self, turn: PromptTurn) -> DaysResult | None:
-        """Records of the days, if days are asked about.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Records of the days, if days are asked about."""
         asked = days_asked(turn)
         return await self._days.read(asked) if asked else None
 
