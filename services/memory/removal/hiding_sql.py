@@ -146,8 +146,8 @@ WHERE m.id = ANY(%(message_ids)s) AND t.id = m.topic_id AND t.tenant_id = %(tena
 RETURNING t.conversation_id
 """
 
-# The times as one value: a plan that is made without statistics, as after an import, would compare each message with
-# each visit.
+# The times as one value: a plan that is made without statistics, as after an import, would compare each message
+# with each visit.
 WITHDRAW_VISITS: LiteralString = """
 WITH said AS (
     SELECT conversation_id, range_agg(tstzrange(created_at, created_at, '[]')) AS times FROM messages
