@@ -12,14 +12,17 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
-from tests.support.archiving import with_embeddings
 from tests.support.fork_server import ROOT, ForkedProcess
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
-from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.own_milvus]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.own_milvus,
+    pytest.mark.settings(embedding_model="scripted-embeddings", embedding_dim=8),
+]
 
 _INDEX_AND_HANG = """
 import asyncio, sys
@@ -36,12 +39,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """With an endpoint of embeddings."""
-    return with_embeddings(model_server)
 
 
 async def _unindexed(services: Services) -> int:
