@@ -10,7 +10,6 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
-from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
@@ -36,13 +35,9 @@ async def _tell(services: Services, said: str, **known: Any) -> OpenTurn:
     return turn
 
 
+@pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None)
 class TestByRecords:
     """Without a language model."""
-
-    @pytest.fixture
-    def settings(self) -> Settings:
-        """Settings with the offline model."""
-        return load_settings()
 
     async def test_everything_is_listed_with_its_origin(
         self, client: httpx.AsyncClient, services: Services

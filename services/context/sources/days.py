@@ -79,6 +79,10 @@ class DaysSource(Source[DaysResult]):
     def __init__(self, days: PastDays) -> None:
         self._days = days
 
+    def is_on(self, turn: PromptTurn) -> bool:
+        """Whether days are asked about."""
+        return super().is_on(turn) and days_asked(turn) is not None
+
     async def load(self, turn: PromptTurn) -> DaysResult | None:
         """Records of the days, if days are asked about."""
         asked = days_asked(turn)

@@ -101,7 +101,7 @@ def _until_it_marks(engines: Engines) -> None:
     assert engines.owner_url
     waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
     with psycopg.connect(engines.owner_url, autocommit=True) as connection:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while connection.execute(waits).fetchone() == (0,):
             assert time.monotonic() < end
             time.sleep(0.05)
