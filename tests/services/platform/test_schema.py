@@ -69,3 +69,14 @@ def test_what_superseded_a_memory_is_a_memory(connection: psycopg.Connection) ->
             "SELECT conname FROM pg_constraint WHERE conrelid = 'episodes'::regclass AND confrelid = conrelid"
         ).fetchall()
     assert found == [("episodes_superseded_by_tenant_id_fkey",)]
+
+
+def test_no_index_holds_what_every_recall_changes(connection: psycopg.Connection) -> None:
+    """Otherwise each memory that a prompt shows would be entered anew in all indexes of its table."""
+    with connection:
+        indexes = connection.execute(
+            "SELECT indexname FROM pg_indexes WHERE tablename = 'episodes' AND indexdef ~ 'recall'"
+        ).fetchall()
+        room = connection.execute("SELECT reloptions FROM pg_class WHERE oid = 'episodes'::regclass").fetchone()
+    assert indexes == []
+    assert room == (["fillfactor=85"],)

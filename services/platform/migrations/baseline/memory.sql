@@ -107,7 +107,7 @@ CREATE TABLE episodes (
     CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome')),
     CHECK (importance BETWEEN 0 AND 1),
     CHECK (origin IN ('user_said', 'assistant_said', 'tool', 'document', 'derived'))
-);
+) WITH (fillfactor=85);
 COMMENT ON TABLE episodes IS
     'What can be recalled: turns, whose texts stay in messages, and memories that were written.';
 COMMENT ON COLUMN episodes.content IS 'of a written memory; of a turn, the texts are in messages';
@@ -134,7 +134,6 @@ CREATE INDEX episodes_superseded ON episodes (superseded_by) WHERE superseded_by
 CREATE INDEX episodes_superseded_in ON episodes (superseded_in) WHERE superseded_in IS NOT NULL;
 CREATE INDEX episodes_archived ON episodes (archived_by) WHERE archived_by IS NOT NULL;
 CREATE INDEX episodes_to_index ON episodes (tenant_id, id) WHERE indexed_at IS NULL;
-CREATE INDEX episodes_unimportant ON episodes (user_id, importance) WHERE superseded_by IS NULL AND recall_count = 0;
 
 CREATE TABLE recall_exclusions (
     id               uuid NOT NULL,
