@@ -231,4 +231,4 @@ def test_eight_kilobytes_are_divided_at_once(part: str) -> None:
     for message in ((part * 8_000)[:8_000], "忘掉" + (part * 8_000)[:8_000], ((part * 900)[:900] + "。") * 9):
         begin = time.process_time()
         clauses(message)
-        assert time.process_time() - begin < 0.15, "quadratic work would take seconds"
+        assert time.process_time() - begin < 1, "quadratic work would take seconds"

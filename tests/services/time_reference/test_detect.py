@@ -335,7 +335,7 @@ messages = st.one_of(
 def test_no_text_is_too_strange_and_no_day_is_ahead(message: str, zone: str, now: datetime) -> None:
     begun = time.process_time()
     found = detect(message, zone, now.replace(tzinfo=UTC))
-    assert time.process_time() - begun < 0.5
+    assert time.process_time() - begun < 3
     if found is None:
         return
     assert found["matched_text"] in message
