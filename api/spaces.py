@@ -4,12 +4,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import PathId, json_router
 from api.problems import documented
-from api.schemas import Page, StrictModel
+from api.schemas import ErasureView, Page, StrictModel
 from services.conversations.spaces import ListedSpace
 from services.conversations.values import SpaceName
 
@@ -26,13 +26,10 @@ class SpaceChange(StrictModel):
     name: SpaceName = Field(description="The new name, which no other space of the user has.")
 
 
-class ErasedSpaceView(BaseModel):
-    """What was removed with a space."""
+class ErasedSpaceView(ErasureView):
+    """Counts of what was removed with a space, by store and kind."""
 
-    user_id: str
     space: str
-    removed: dict[str, dict[str, int]] = Field(description="How many of each kind, by store.")
-    pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")
 
 
 router = json_router("/api/v1/users/{user_id}/spaces", "spaces", HTTPStatus.NOT_FOUND)

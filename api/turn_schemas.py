@@ -11,10 +11,7 @@ from api.schemas import Answer, StrictModel
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import TurnStatus
-from services.conversations.values import (
-    no_nul,
-    not_blank,
-)
+from services.conversations.values import no_nul, not_blank
 
 Comment = Annotated[
     str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
@@ -51,66 +48,49 @@ class FeedbackRequest(StrictModel):
         return {1: "up", -1: "down", "up": "up", "down": "down"}[self.rating]  # type: ignore[return-value]
 
 
-class ListedTurnView(Answer):
-    """A turn of a conversation, without its texts."""
-
+class _TurnView(Answer):
     id: UUID
     status: TurnStatus
-    user_message_id: UUID
-    assistant_message_id: UUID | None
     route_decision: dict[str, Any] | None
     usage: dict[str, int] | None
     timings: dict[str, float] | None
     degraded: list[str]
-    sources: list[SourceView] = Field(description="Passages that the answer's prompt showed.")
-    memory_changes: list[MemoryChangeView]
     error: dict[str, Any] | None
-    accepted_at: datetime = Field(description="When its message came.")
     started_at: datetime
     finished_at: datetime | None
     feedback: Feedback | None
+
+
+class ListedTurnView(_TurnView):
+    """A turn of a conversation, without its texts."""
+
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    sources: list[SourceView] = Field(description="Passages that the answer's prompt showed.")
+    memory_changes: list[MemoryChangeView]
+    accepted_at: datetime = Field(description="When its message came.")
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
     branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
 
 
-class TurnOfAnyView(Answer):
+class TurnOfAnyView(_TurnView):
     """A turn in a list over conversations, without its texts."""
 
-    id: UUID
     conversation_id: UUID
     title: str = Field(description="Title of its conversation.")
     user_id: str
     expert: str
-    status: TurnStatus
-    route_decision: dict[str, Any] | None
-    usage: dict[str, int] | None
-    timings: dict[str, float] | None
-    degraded: list[str]
-    error: dict[str, Any] | None
     accepted_at: datetime = Field(description="When its message came.")
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: Feedback | None
 
 
-class TurnView(Answer):
+class TurnView(_TurnView):
     """A turn: one user message and everything that answers it."""
 
-    id: UUID
     conversation_id: UUID
-    status: TurnStatus
     user_message_id: UUID
     assistant_message_id: UUID | None
     answer: str | None
-    route_decision: dict[str, Any] | None
-    usage: dict[str, int] | None
-    timings: dict[str, float] | None
-    degraded: list[str]
     context_report: dict[str, Any] | None
-    error: dict[str, Any] | None
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: Feedback | None
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
 
 

@@ -46,6 +46,7 @@ _SETTINGS = {"ANAMNESIS_MEMORY_FILING_QUIET_S": "5", "ANAMNESIS_MEMORY_FILING_PA
 _LOOK_S, _BUSY_S, _LONGEST_S = 1.0, 0.05, 60.0
 """It is quiet when all processes together used less than so much more than at rest, between two looks."""
 _LOOKS, _REST_S = 4, 5.0
+_WARM_UPS, _WARM_UP_LANES = 3, 20
 
 _numbers = itertools.count()
 
@@ -115,9 +116,18 @@ class Bench:
                 lane = [_body(language, each, user, text) for text in self._messages.some(language, "question", 1)]
                 samples, _, _ = self._client.measure(server, server.load([lane], 1))
                 self.first_ever_ms.setdefault((server.name, each), []).extend(samples.first_ms)
+        for server, each, language in itertools.product(self._servers, units, languages):
+            self._warm_up(server, language, each)
         for server in ours:
             wait_until_quiet(server)
             self._rest[server.name] = _at_rest(server.pid)
+
+    def _warm_up(self, server: Server, language: Language, units: int) -> None:
+        """Ask much at once: then every connection to the database has been opened and has its plans."""
+        for _ in range(_WARM_UPS):
+            texts = self._messages.some(language, "question", _WARM_UP_LANES)
+            lanes = [[_body(language, units, next(_numbers), text, f"new-{next(_numbers)}")] for text in texts]
+            self._client.measure(server, server.load(lanes, _WARM_UP_LANES))
 
     def _past(self, language: Language, units: int, user: int) -> list[bytes]:
         lines = []

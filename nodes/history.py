@@ -75,11 +75,7 @@ async def history(
 async def planned_forms(
     forms: Sequence[PlainForm], state: ConversationState, context: TurnContext, changes: Changes
 ) -> list[PlannedChange]:
-    """Return what plain forms of the message change in memory; most messages have none, and nothing is read.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
-    """
+    """Return what plain forms of the message change in memory; most messages have none, and nothing is read."""
     return (
         await changes.planner.plan_forms(change_request(state, context), forms, state["message"]) if forms else []
     )

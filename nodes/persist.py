@@ -95,9 +95,6 @@ async def changes_of_turn(
     """Return what tools have changed in memory, and what the turn changes when it ends.
 
     `answer` is what there is of it.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer.
     """
     made = await changes.made(change_request(state, context)) if _called(state) & MEMORY_TOOLS else []
     planned = list(state.get("memory_plan", []))

@@ -219,10 +219,13 @@ def model_server(_model_server: ModelServer) -> ModelServer:
 
 @pytest.fixture
 def settings(model_server: ModelServer, request: pytest.FixtureRequest) -> Settings:
-    """Settings with the scripted model behind the Responses API; a test may give others as its parameter."""
+    """Settings with the scripted model behind the Responses API; marks or a parameter of a test give others."""
+    others: dict[str, Any] = {}
+    for mark in reversed([*request.node.iter_markers("settings")]):  # the nearest last
+        others |= mark.kwargs
     given = getattr(request, "param", None)
     # what else a file's own fixture takes is not for this one
-    return _settings(model_server, **(given if isinstance(given, dict) else {}))
+    return _settings(model_server, **{**others, **(given if isinstance(given, dict) else {})})
 
 
 def _settings(model_server: ModelServer, **others: Any) -> Settings:

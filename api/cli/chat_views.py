@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from anamnesis_client import Anamnesis, ClientError, ServiceError, TurnFailed
+from api.cli.chat_why import one_line
 from api.cli.memory import core_memory, written_memories
 from api.cli.service import Refused, told
 from api.cli.shell import as_text
@@ -179,7 +180,6 @@ def memory(
 
 
 _MEMORIES = 10
-_LONGEST_LINE = 160
 _OFFLINE = "the built-in offline model"
 
 
@@ -192,7 +192,11 @@ def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: 
     for each in found:
         mark = "*" if each["session_id"] == here else ""
         table.add_row(
-            mark, escape(each["session_id"]), each["expert"], _when(each["created_at"]), escape(each["title"])
+            mark,
+            escape(each["session_id"]),
+            each["expert"],
+            as_text(each["created_at"], "at"),
+            escape(each["title"]),
         )
     console.print(table)
 
@@ -206,19 +210,10 @@ def show_memory(console: Console, service: Anamnesis, user: str, expert: str, sp
         for name, value in section["content"].items():
             console.print(f"  [bold]{escape(name)}[/]: {escape(as_text(value))}")
     for each in memories:
-        console.print(f"  [dim]{_when(each['created_at'])[:10]}[/] {escape(_line(each['content']))}")
+        console.print(f"  [dim]{as_text(each['created_at'], 'at')[:10]}[/] {escape(one_line(each['content']))}")
 
 
 def show_model(console: Console, service: Anamnesis, expert: str) -> None:
     """Show which expert and which model answer."""
     model = expert_of(service, expert)["model"] or service.request("GET", "service")["model"] or _OFFLINE
     console.print(f"[dim]The expert {escape(expert)} answers with: {escape(model)}[/]")
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
-
-
-def _when(moment: str) -> str:
-    return as_text(moment, "at")

@@ -98,12 +98,14 @@ def _show_lineage(console: Console, items: Sequence[Mapping[str, Any]]) -> None:
     console.print("Where that comes from:")
     for each in items:
         name = _KINDS.get(each["kind"], each["kind"])
-        text = f": {_line(each['text'])}" if each["text"] and each["kind"] != "private_note" else ""
+        text = f": {one_line(each['text'])}" if each["text"] and each["kind"] != "private_note" else ""
         console.print(f"  [bold]{escape(name)}[/]{escape(text)}")
         console.print(f"    [dim]{escape(_made(each))}[/]")
         for value in each["values"][:_VALUES]:
             by = _MAKERS.get(value["actor"] or "", value["actor"] or "not known")
-            console.print(f"    {escape(value['field'])}: {escape(_line(value['text']))} [dim]({escape(by)})[/]")
+            console.print(
+                f"    {escape(value['field'])}: {escape(one_line(value['text']))} [dim]({escape(by)})[/]"
+            )
         _count(console, len(each["values"]) - _VALUES, "more values")
         _show_sources(console, each)
 
@@ -126,7 +128,7 @@ def _show_recall(console: Console, why: Mapping[str, Any]) -> None:
 def _show_sources(console: Console, item: Mapping[str, Any]) -> None:
     for source in item["sources"][:_SOURCES]:
         who = _MAKERS.get(source["made_by"].get("actor", ""), source["kind"])
-        text = _line(source["text"] or "", _LONGEST_SOURCE) or _KINDS.get(source["kind"], source["kind"])
+        text = one_line(source["text"] or "", _LONGEST_SOURCE) or _KINDS.get(source["kind"], source["kind"])
         console.print(f"    [dim]from {_day(source['at'])}, {escape(who)}: {escape(text)}[/]")
     _count(console, item["source_count"] - _SOURCES, "more sources")
 
@@ -167,14 +169,15 @@ def _made(item: Mapping[str, Any]) -> str:
 
 
 def _recalled(item: Mapping[str, Any]) -> str:
-    return f"[{_day(item['created_at'])}] {_line(item['text'])}" if item["text"] else "(not there any more)"
+    return f"[{_day(item['created_at'])}] {one_line(item['text'])}" if item["text"] else "(not there any more)"
 
 
 def _section(name: str) -> str:
     return _SECTIONS.get(name, name.replace("_", " "))
 
 
-def _line(text: str, most: int = _LONGEST_LINE) -> str:
+def one_line(text: str, most: int = _LONGEST_LINE) -> str:
+    """Return a text in one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}…"
 

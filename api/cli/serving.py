@@ -21,7 +21,7 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
 from services.engines import Engines, migrate_if_owner, open_engines
 from services.llm.embeddings import Embedder
-from services.platform.heap import calm_garbage_collection, keep_giving_back
+from services.platform.heap import calm_garbage_collection, keep_giving_back, use_large_pages
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.warm_up import warm_up
@@ -83,7 +83,8 @@ async def serve_until_stopped(
         if open_console:
             # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
-        finishing = asyncio.create_task(_finish_start(settings, services.embedder), name="end of the start")
+        finish = _finish_start(settings, services.embedder, alone=worker is None)
+        finishing = asyncio.create_task(finish, name="end of the start")
         stack.callback(finishing.cancel)
         stopping, restarting = asyncio.create_task(signals.get()), asyncio.create_task(restart.wait())
         stack.callback(restarting.cancel)
@@ -98,11 +99,16 @@ async def serve_until_stopped(
     return restart.is_set() and not stopping.done()
 
 
-async def _finish_start(settings: Settings, embedder: Embedder) -> None:
-    """Finish the start after the service listens, then keep the process small."""
+async def _finish_start(settings: Settings, embedder: Embedder, *, alone: bool) -> None:
+    """Finish the start after the service listens, then keep the process small.
+
+    Only a process that is `alone` moves its objects: several share those of the one that they were forked from.
+    """
     await warm_up(settings, embedder)
     await asyncio.to_thread(analyse_routes)
     calm_garbage_collection()
+    if alone:
+        await asyncio.to_thread(use_large_pages)
     await keep_giving_back()
 
 

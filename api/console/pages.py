@@ -23,7 +23,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -50,7 +50,7 @@ async def guide() -> RedirectResponse:
 @router.get("/console")
 async def console() -> FileResponse:
     """The console's only page; its address after `#` names the screen."""
-    return FileResponse(FILES / "index.html", headers=_HEADERS)
+    return FileResponse(FILES / "index.html", headers=HEADERS)
 
 
 class ConsoleFiles(StaticFiles):
@@ -62,5 +62,5 @@ class ConsoleFiles(StaticFiles):
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         """Return a file, or 304 if the browser has it."""
         response = super().file_response(*args, **kwargs)
-        response.headers.update(_HEADERS)
+        response.headers.update(HEADERS)
         return response

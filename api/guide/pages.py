@@ -16,6 +16,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from api.console.pages import HEADERS
+
 ARCHIVE = Path(__file__).parent / "site.tar.xz"
 
 # The theme has scripts and styles within its pages, and searches in a worker.
@@ -32,13 +34,7 @@ _CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS = {
-    "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    # Revalidated by its ETag: a new version of the service is seen at once.
-    "Cache-Control": "no-cache",
-}
+_HEADERS = {**HEADERS, "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
 _FIRST, _NOT_FOUND = "index.html", "404.html"
 _FROM_THE_ROOT = re.compile(rb'((?:=|: |URL\()")/(?!/)')
 

@@ -1,6 +1,6 @@
 """An MCP server on stdio that forwards every request to a service's `/mcp`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -68,12 +68,12 @@ class _Forwarding:
             about.name if about else "anamnesis",
             version=about.version if about else "",
             instructions=instructions,
-            on_list_tools=self._list_tools,
+            on_list_tools=self._page_of("list_tools"),
             on_call_tool=self._call_tool,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
+            on_list_resources=self._page_of("list_resources"),
+            on_list_resource_templates=self._page_of("list_resource_templates"),
             on_read_resource=self._read_resource,
-            on_list_prompts=self._list_prompts,
+            on_list_prompts=self._page_of("list_prompts"),
             on_get_prompt=self._get_prompt,
         )
 
@@ -87,9 +87,14 @@ class _Forwarding:
         except Exception as error:
             raise Unreachable(f"{self._address} does not answer as an MCP server: {_reason(error)}") from error
 
-    async def _list_tools(self, _: _Context, params: _Page) -> types.ListToolsResult:
-        async with self._client() as client:
-            return await client.session.list_tools(params=params)
+    def _page_of(self, method: str) -> Callable[[_Context, _Page], Awaitable[Any]]:
+        """What forwards a request for a page of a list."""
+
+        async def page(_: _Context, params: _Page) -> Any:
+            async with self._client() as client:
+                return await getattr(client.session, method)(params=params)
+
+        return page
 
     async def _call_tool(self, _: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -98,23 +103,11 @@ class _Forwarding:
         except Unreachable as error:
             return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
 
-    async def _list_resources(self, _: _Context, params: _Page) -> types.ListResourcesResult:
-        async with self._client() as client:
-            return await client.session.list_resources(params=params)
-
-    async def _list_templates(self, _: _Context, params: _Page) -> types.ListResourceTemplatesResult:
-        async with self._client() as client:
-            return await client.session.list_resource_templates(params=params)
-
     async def _read_resource(
         self, _: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         async with self._client() as client:
             return await client.session.read_resource(params.uri)
-
-    async def _list_prompts(self, _: _Context, params: _Page) -> types.ListPromptsResult:
-        async with self._client() as client:
-            return await client.session.list_prompts(params=params)
 
     async def _get_prompt(self, _: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         async with self._client() as client:

@@ -74,7 +74,6 @@ class Replays:
             Conflict: the turn has not ended, or its prompt is not kept.
             InvalidInput: the request does not fit together, or names what does not exist.
             Busy: as many turns run as may.
-            DatabaseUnavailable: the database does not answer.
         """
         today = request.memory == "now" or request.expert is not None
         if today and request.without_sections:

@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from opentelemetry import trace
 
 from graph.events import EVENTS
+from graph.plain_nodes import run_plainly
 from graph.turns import terminal_events as endings
 from graph.turns.gate import Place
 from graph.turns.log import TurnLog
@@ -131,6 +132,7 @@ class TurnDriver:
     ) -> None:
         self._graph = graph
         graph.input_channels = ["turn", _FIRST_NODE]
+        run_plainly(graph)
         self._turns = turns
         self._places = places
         self._meter = meter

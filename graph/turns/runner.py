@@ -250,7 +250,6 @@ class TurnRunner:
         Raises:
             NotFound: there is no such conversation.
             Conflict: another message has arrived meanwhile.
-            DatabaseUnavailable: the database does not answer.
         """
         branches = self._services.branches
         for unfinished in await branches.unfinished(tenant_id, conversation_id, turn_id):

@@ -162,11 +162,7 @@ class Conversation(Source[FetchedConversation]):
         )
 
     async def load(self, turn: PromptTurn) -> FetchedConversation:
-        """Read the conversation.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Read the conversation."""
         if turn.begins:
             return FetchedConversation(StoredPrefix(), _sent_along(turn), frozenset())
         tenant_id = turn.owner.tenant_id

@@ -33,17 +33,21 @@ async def gather(
         DatabaseUnavailable: the conversation cannot be read.
     """
     degraded: list[str] = []
+    loading = [source for source in sources if source.loads]
+    data: dict[type[Source[Any]], Any] = {
+        type(source): source.when_off() for source in loading if not source.is_on(turn)
+    }
     try:
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(conversation.load(turn))
             tasks = {
                 type(source): group.create_task(_load(source, turn, reading, degraded))
-                for source in sources
-                if source.loads
+                for source in loading
+                if type(source) not in data
             }
     except ExceptionGroup as failed:  # the graph handles the error itself, with a retry
         raise failed.exceptions[0] from None
-    data: dict[type[Source[Any]], Any] = {kind: task.result() for kind, task in tasks.items()}
+    data |= {kind: task.result() for kind, task in tasks.items()}
     data[Conversation] = reading.result()
 
     def shown() -> ShownConversation:
@@ -88,9 +92,7 @@ def _seconds_of(source: Source[Any], turn: PromptTurn) -> float | None:
 async def _load(
     source: Source[Any], turn: PromptTurn, reading: asyncio.Task[FetchedConversation], degraded: list[str]
 ) -> Any:
-    """Return what the source loads; its default if it is off, None if it fails."""
-    if not source.is_on(turn):
-        return source.when_off()
+    """Return what the source loads; None if it fails."""
 
     async def history() -> Sequence[HistoryMessage]:
         return (await asyncio.shield(reading)).history

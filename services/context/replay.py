@@ -124,7 +124,6 @@ class PastPrompts:
         Raises:
             NotFound: the tenant, or the user, has no such turn.
             Conflict: the turn has not ended.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "turn_id": turn_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _TURN, values, class_row(PastTurn))
@@ -141,7 +140,6 @@ class PastPrompts:
             Conflict: no model was asked, or the text of the prompt was withdrawn because memory has lost something
                 since that it may show.
             InvalidInput: the prompt has no section of such a name.
-            DatabaseUnavailable: the database does not answer.
         """
         if turn.prompt is None or not turn.digest:
             raise Conflict(
@@ -172,22 +170,14 @@ class PastPrompts:
         )
 
     async def sections_of(self, tenant_id: UUID, turn: PastTurn) -> list[PromptSection] | None:
-        """The sections of the prompt in order, with the conversation's own messages; None where none are kept.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """The sections of the prompt in order, with the conversation's own messages; None where none are kept."""
         if turn.prompt is None:
             return None
         said = await self._shown(tenant_id, turn.prompt)
         return None if said is None else [_with_messages(section, said) for section in turn.prompt]
 
     async def said_before(self, tenant_id: UUID, turn: PastTurn, *, limit: int) -> list[SaidMessage]:
-        """The newest messages of the conversation before the turn, oldest first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """The newest messages of the conversation before the turn, oldest first."""
         values = {
             "tenant_id": tenant_id,
             "conversation_id": turn.conversation_id,

@@ -144,7 +144,6 @@ class Branches:
         Raises:
             NotFound: there is no such conversation.
             Conflict: one of these turns has yet to end.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         async with self._database.tenant(tenant_id) as connection:
@@ -158,7 +157,6 @@ class Branches:
         Raises:
             NotFound: there is no such conversation, or no such branch of it.
             Conflict: the branch belongs to another branch, or a turn has yet to end.
-            DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,

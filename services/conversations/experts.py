@@ -135,11 +135,7 @@ class Experts:
         self._database = database
 
     async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Expert]:
-        """Return experts of the tenant by name, after the name `after`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return experts of the tenant by name, after the name `after`."""
         values = {"tenant_id": tenant_id, "name": None, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert))
 
@@ -148,7 +144,6 @@ class Experts:
 
         Raises:
             NotFound: the tenant has none of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "name": name, "after": None, "limit": 1}
         return _only(name, await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
@@ -159,7 +154,6 @@ class Experts:
         Raises:
             InvalidInput: the name cannot be used in a URL, or the system prompt is too long.
             Conflict: the tenant has one of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         if new.name in _NO_NAMES:
             raise InvalidInput("name", "cannot stand in the path of an address")
@@ -181,7 +175,6 @@ class Experts:
         Raises:
             InvalidInput: the system prompt is too long.
             NotFound: the tenant has none of this name.
-            DatabaseUnavailable: the database does not answer.
         """
         if "system_prompt" in change:
             _check_system_prompt(change["system_prompt"])
@@ -202,7 +195,6 @@ class Experts:
         Raises:
             NotFound: the tenant has none of this name.
             Conflict: it has conversations or core memory of users, or is the default of new conversations.
-            DatabaseUnavailable: the database does not answer.
         """
         if name == _DEFAULT:
             raise Conflict("The expert default stays: conversations that name none begin with it.")

@@ -81,7 +81,6 @@ class Explanations:
 
         Raises:
             NotFound: the tenant, or the user, has no such turn.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "turn_id": turn_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _TURN, values, dict_row)

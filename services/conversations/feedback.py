@@ -88,7 +88,6 @@ class TurnFeedback:
         Raises:
             NotFound: the tenant, or the user, has no such turn.
             Conflict: the turn has not ended.
-            DatabaseUnavailable: the database does not answer.
         """
         turn = await self._turn(tenant_id, turn_id, user)
         if not turn["has_ended"]:
@@ -114,7 +113,6 @@ class TurnFeedback:
 
         Raises:
             NotFound: there is no such turn, or no feedback on it.
-            DatabaseUnavailable: the database does not answer.
         """
         message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         rows = await self._database.fetch(tenant_id, _GET, {"message_id": message_id}, class_row(Feedback))

@@ -66,7 +66,6 @@ class ConversationNames:
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
             ModelFailed: the model did not answer.
-            DatabaseUnavailable: the database does not answer.
         """
         conversation = await self._transcript.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}

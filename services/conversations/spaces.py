@@ -52,7 +52,6 @@ class Spaces:
 
         Raises:
             NotFound: the tenant has no such user.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(ListedSpace))
@@ -63,7 +62,6 @@ class Spaces:
         Raises:
             NotFound: the user has no space of this name.
             Conflict: the user has a space of the new name already; two are not made one.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "user": user, "name": name, "new": new}
         try:

@@ -12,6 +12,7 @@ from services.conversations.messages import title_of
 from services.encryption.marks import Words
 from services.errors import NotFound
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 
 SHOWN_TITLE: LiteralString = """
 CASE WHEN c.renamed THEN c.title ELSE coalesce((
@@ -190,7 +191,6 @@ class Transcript:
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
-            DatabaseUnavailable: the database does not answer.
         """
         await self.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {
@@ -233,7 +233,7 @@ class Transcript:
             NotFound: the tenant, or the user, has no such conversation.
         """
         await self.conversation(tenant_id, conversation_id, user_id=user_id)
-        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": limit, **_place(after)}
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         statement = _NEWEST_MESSAGES if newest_first else _MESSAGES
         return await self._database.fetch(tenant_id, statement, values, class_row(Message))
 
@@ -258,9 +258,8 @@ class Transcript:
             values = {
                 "tenant_id": tenant_id,
                 "conversation_id": conversation_id,
-                "limit": limit,
                 "part_bytes": _PART_BYTES,
-                **_place(after),
+                **page_after(after, limit),
             }
             statement = _PART_OF_NEWEST if newest_first else _PART_OF_MESSAGES
             part = await self._database.fetch(tenant_id, statement, values, class_row(_FoundMessage))
@@ -319,12 +318,7 @@ class Transcript:
             "pinned": pinned,
             "contains": contains,
             "id": conversation_id,
-            "limit": limit,
-            **_place(after),
+            **page_after(after, limit),
         }
         found = await self._database.fetch(tenant_id, _CONVERSATIONS, values, class_row(Conversation))
         return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
-
-
-def _place(after: Cursor | None) -> dict[str, Any]:
-    return {"after_at": after[0] if after else None, "after_id": after[1] if after else None}

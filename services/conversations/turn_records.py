@@ -12,6 +12,7 @@ from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
 from services.errors import NotFound
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 
 
 class TurnRecords:
@@ -34,11 +35,7 @@ class TurnRecords:
         return found[0]
 
     async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
-        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended."""
         values = {"tenant_id": tenant_id, "user": user, "session": session}
         rows = await self._database.fetch(tenant_id, turn_sql.UNDER_WAY, values, tuple_row)
         return rows[0][0] if rows else None
@@ -52,37 +49,14 @@ class TurnRecords:
         after: tuple[datetime, UUID] | None,
         limit: int,
     ) -> list[TurnOfAny]:
-        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        after_at, after_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "user": user,
-            "status": status,
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
+        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it."""
+        values = {"tenant_id": tenant_id, "user": user, "status": status, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
         return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
 
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> list[ListedTurn]:
-        """Turns of a conversation, oldest first, those that wait among them.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        after_at, after_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
+        """Turns of a conversation, oldest first, those that wait among them."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))

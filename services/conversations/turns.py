@@ -169,7 +169,6 @@ class Turns(TurnRecords):
 
         Raises:
             InvalidInput: there is no such expert, or no such knowledge base.
-            DatabaseUnavailable: the database does not answer.
         """
         values = {
             "tenant_id": new.tenant_id,
@@ -207,11 +206,7 @@ class Turns(TurnRecords):
         )
 
     async def with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
-        """Return the turn with the variants assigned to its user, which are recorded.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the turn with the variants assigned to its user, which are recorded."""
         assignment = assign(turn.tenant_id, turn.user_id, turn.expert, running)
         if not assignment.variants:
             return turn
@@ -327,15 +322,8 @@ class Turns(TurnRecords):
             return
         for task in outcome.jobs:
             # A burst of turns queues one job, and a conversation's jobs of a kind run one after the other.
-            name = f"{task}:{ended.conversation_id}"
-            await self._jobs.defer(
-                connection,
-                task,
-                tenant_id=tenant_id,
-                conversation_id=ended.conversation_id,
-                lock=name,
-                queueing_lock=name,
-            )
+            of = ended.conversation_id
+            await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
         if outcome.visits_to_summarise and self._visits.summaries:
             await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
         if self._files(outcome) and self._filing_quiet_s is not None and causes():

@@ -91,11 +91,7 @@ class Users:
         self._defaults = {"timezone": default_timezone, "locale": default_locale}
 
     async def make(self, tenant_id: UUID, user: str) -> None:
-        """Create the user, unless the tenant has them already.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Create the user, unless the tenant has them already."""
         values = {**self._defaults, "id": uuid7(), "tenant_id": tenant_id, "user": user}
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(_MAKE, values)
@@ -111,11 +107,7 @@ class Users:
     async def page(
         self, tenant_id: UUID, *, prefix: str | None = None, after: str | None = None, limit: int
     ) -> Sequence[ListedUser]:
-        """Return users by name, whose name or display name begins with `prefix`, after the name `after`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return users by name, whose name or display name begins with `prefix`, after the name `after`."""
         values = {"tenant_id": tenant_id, "prefix": prefix, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(ListedUser))
 

@@ -89,8 +89,7 @@ class ApiKeys:
 
         Raises:
             InvalidInput: the name is empty, too long or not printable, there is no scope, or the default user's
-            name
-                is not valid.
+                name is not valid.
         """
         if default_user is not None and not is_id(default_user):
             raise InvalidInput("default_user", RULE)

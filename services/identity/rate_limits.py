@@ -6,7 +6,8 @@ separately: nothing allowed is ever refused because of Redis.
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 from uuid import UUID
 
 import structlog
@@ -70,7 +71,7 @@ class RateLimits:
         if self._tenant is not None:
             counts.append((self._tenant, (str(tenant_id),)))
         if counts:
-            await self._count(counts)
+            await self._ask("hit", counts)
 
     async def count_request(self, tenant_id: UUID) -> None:
         """Count any other request, for the tenant.
@@ -79,7 +80,7 @@ class RateLimits:
             RateLimited: it is one too many.
         """
         if self._tenant is not None:
-            await self._count([(self._tenant, (str(tenant_id),))])
+            await self._ask("hit", [(self._tenant, (str(tenant_id),))])
 
     async def check_tenant(self, tenant_id: UUID) -> None:
         """Check whether another request of the tenant would be allowed, without counting it.
@@ -88,30 +89,25 @@ class RateLimits:
             RateLimited: it would be one too many.
         """
         if self._tenant is not None:
-            await self._ask([(self._tenant, (str(tenant_id),))], _test)
+            await self._ask("test", [(self._tenant, (str(tenant_id),))])
 
-    async def _count(self, counts: Sequence[_Count]) -> None:
-        await self._ask(counts, _hit)
-
-    async def _ask(
-        self, counts: Sequence[_Count], ask: Callable[[RateLimiter, Sequence[_Count]], Awaitable[None]]
-    ) -> None:
+    async def _ask(self, how: Literal["hit", "test"], counts: Sequence[_Count]) -> None:
         """Use the shared counts, or those of this process while Redis does not answer."""
         now = time.monotonic()
         if self._shared is None or now < self._without_shared_until:
-            await ask(self._own, counts)
+            await _ask(self._own, how, counts)
             return
         after_failure = self._without_shared_until > 0
         if after_failure:  # this request tries Redis again; the others do not wait for it
             self._without_shared_until = now + self._without_redis_s
         try:
             async with Patience(self._patience_s):
-                await ask(self._shared, counts)
+                await _ask(self._shared, how, counts)
         except (RedisError, OSError, TimeoutError) as error:
             self._without_shared_until = time.monotonic() + self._without_redis_s
             if not after_failure:
                 log.warning("rate limits counted in this process", reason=type(error).__name__)
-            await ask(self._own, counts)
+            await _ask(self._own, how, counts)
         else:
             self._without_shared_until = 0.0
 
@@ -124,18 +120,9 @@ def _storage_over(cache: RedisClient) -> Storage:
     return storage
 
 
-async def _hit(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:
+async def _ask(limiter: RateLimiter, how: Literal["hit", "test"], counts: Sequence[_Count]) -> None:
     for limit, whose in counts:
-        if not await limiter.hit(limit, *whose):
-            raise await _refusal(limiter, limit, whose)
-
-
-async def _test(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:
-    for limit, whose in counts:
-        if not await limiter.test(limit, *whose):
-            raise await _refusal(limiter, limit, whose)
-
-
-async def _refusal(limiter: "RateLimiter", limit: RateLimitItem, whose: tuple[str, ...]) -> RateLimited:
-    free_at, _ = await limiter.get_window_stats(limit, *whose)
-    return RateLimited(min(_MINUTE_S, max(1, math.ceil(free_at - time.time()))))
+        allowed = limiter.hit(limit, *whose) if how == "hit" else limiter.test(limit, *whose)
+        if not await allowed:
+            free_at, _ = await limiter.get_window_stats(limit, *whose)
+            raise RateLimited(min(_MINUTE_S, max(1, math.ceil(free_at - time.time()))))

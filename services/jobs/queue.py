@@ -173,6 +173,7 @@ class JobQueue:
         tenant_id: UUID,
         lock: str | None = None,
         queueing_lock: str | None = None,
+        one_of: UUID | None = None,
         delay_s: float = 0,
         **ids: tasks.Ids,
     ) -> bool:
@@ -182,9 +183,12 @@ class JobQueue:
             connection: of an open transaction.
             lock: jobs with the same lock run one after the other.
             queueing_lock: while a job with the same one is waiting, no other is added.
+            one_of: whose jobs of this task run one after the other, while only one more waits.
             delay_s: minimum seconds before it runs.
             **ids: what the task is given.
         """
+        if one_of is not None:
+            lock = queueing_lock = f"{task_name}:{one_of}"
         schedule: dict[str, Any] = {"schedule_in": {"seconds": delay_s}} if delay_s else {}
         deferrer = self.app.configure_task(task_name, lock=lock, queueing_lock=queueing_lock, **schedule)
         job = deferrer.make_new_job(**(tasks.as_arguments({"tenant_id": tenant_id, **ids}) | (traced := causes())))

@@ -154,34 +154,24 @@ class KnowledgeSearch:
         """
         about = {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix or "all"}
         with span(f"retrieval {prefix or 'of all bases'}", about) as current:
-            found = await self._search(tenant_id, prefix, query, conversation_id, vector, agent_type, limit)
+            values: dict[str, object] = {
+                "tenant_id": tenant_id,
+                "prefix": prefix,
+                "conversation_id": conversation_id,
+            }
+            read = await self._database.fetch(tenant_id, sql.ANSWERING, values, class_row(Answering))
+            bases = {base.id: base for base in read}
+            question = query[:_MOST_CHARACTERS]
+            found = await self._ranked(tenant_id, prefix, question, bases, vector, agent_type, limit)
+            own = next((base for base in read if base.of_conversation), None)
+            if own and all(passage["kb_prefix"] != own.prefix for passage in found.passages):
+                values |= {"base_id": own.id, "limit": _NEWLY_GIVEN}
+                given = await self._database.fetch(tenant_id, sql.NEWLY_GIVEN, values, class_row(_Shown))
+                passages = [*(_passage(each, own.prefix, _GIVEN_SCORE) for each in given), *found.passages][:limit]
+                found = Found(passages, found.base or (own if given else None), found.degraded)
             if current.is_recording():
                 current.set_attribute(names.DEGRADED, found.degraded)
             return found
-
-    async def _search(
-        self,
-        tenant_id: UUID,
-        prefix: str | None,
-        query: str,
-        conversation_id: UUID | None,
-        vector: Sequence[float] | None,
-        agent_type: AgentType,
-        limit: int,
-    ) -> Found:
-        values: dict[str, object] = {"tenant_id": tenant_id, "prefix": prefix, "conversation_id": conversation_id}
-        bases = {
-            base.id: base
-            for base in await self._database.fetch(tenant_id, sql.ANSWERING, values, class_row(Answering))
-        }
-        found = await self._ranked(tenant_id, prefix, query[:_MOST_CHARACTERS], bases, vector, agent_type, limit)
-        own = next((base for base in bases.values() if base.of_conversation), None)
-        if own and all(passage["kb_prefix"] != own.prefix for passage in found.passages):
-            values = {**values, "base_id": own.id, "limit": _NEWLY_GIVEN}
-            given = await self._database.fetch(tenant_id, sql.NEWLY_GIVEN, values, class_row(_Shown))
-            passages = [*(_passage(each, own.prefix, _GIVEN_SCORE) for each in given), *found.passages][:limit]
-            return Found(passages, found.base or (own if given else None), found.degraded)
-        return found
 
     async def _ranked(
         self,

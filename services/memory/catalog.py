@@ -19,6 +19,7 @@ from services.memory.episodes.store import checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 
 _ENTRY: LiteralString = f"""
 SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_type,
@@ -135,15 +136,8 @@ class EpisodeCatalog:
         self, tenant_id: UUID, user: str, wanted: EpisodeFilter, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[CatalogEntry]:
         """Episodes of a user, by the caller's name for them, newest first."""
-        after_at, after_id = after or (None, None)
-        values = {
-            **vars(wanted),
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "after_at": after_at,
-            "after_id": after_id,
-            "limit": limit,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values = {**vars(wanted), "tenant_id": tenant_id, "user_id": user_id, **page_after(after, limit)}
         statement = as_of(_PAGE) if wanted.as_of else _PAGE
         if wanted.contains is None or self._database.vault is None:
             return await self._database.fetch(tenant_id, statement, values, class_row(CatalogEntry))

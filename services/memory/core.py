@@ -74,7 +74,7 @@ class CoreMemory:
         found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
         if not found:
             raise NotFound(f"There is no user {user!r}.")
-        user_id, expert_id, space_id = found[0]
+        user_id, expert_id, space_id, _ = found[0]
         if expert_id is None:
             raise NotFound(f"There is no expert {expert!r}.")
         if space is not None and space_id is None:

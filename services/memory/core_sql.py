@@ -3,7 +3,8 @@
 from typing import LiteralString
 
 OWNER = """
-SELECT u.id, e.id, s.id FROM users u LEFT JOIN experts e ON e.tenant_id = u.tenant_id AND e.name = %(expert)s
+SELECT u.id, e.id, s.id, u.timezone FROM users u
+LEFT JOIN experts e ON e.tenant_id = u.tenant_id AND e.name = %(expert)s
 LEFT JOIN spaces s ON s.tenant_id = u.tenant_id AND s.user_id = u.id AND s.name = %(space)s
 WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
 """

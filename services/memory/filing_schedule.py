@@ -25,13 +25,6 @@ async def defer_filing(
     Args:
         delay_s: seconds before the job looks at them.
     """
-    name = f"{FILE_MEMORY}:{user_id}"
     await jobs.defer(
-        connection,
-        FILE_MEMORY,
-        tenant_id=tenant_id,
-        lock=name,
-        queueing_lock=name,
-        delay_s=delay_s,
-        user_id=user_id,
+        connection, FILE_MEMORY, tenant_id=tenant_id, one_of=user_id, delay_s=delay_s, user_id=user_id
     )

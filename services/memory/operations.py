@@ -18,6 +18,7 @@ from services.identity.tenants import user_id_of
 from services.platform import span_names as names
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 from services.platform.tracing import span
 from services.text.secrets import Secrets
 
@@ -237,15 +238,7 @@ class OperationLog:
         `user` is the caller's own name for the user, `space` that of the space.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
-        at, operation_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "space": space,
-            "after_at": at,
-            "after_id": operation_id,
-            "limit": limit,
-        }
+        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(LoggedOperation))
 
 

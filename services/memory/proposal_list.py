@@ -16,6 +16,7 @@ from services.memory.episodes.sources import sources_of
 from services.memory.open_questions import ProposalKind, State
 from services.memory.pairs import Side
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,8 @@ class ProposalList:
         found: list[Proposal] = []
         # Values of core memory that have gone meanwhile are known only here, so that a page may lose some.
         while len(found) < limit:
-            at, last = after or (None, None)
             wanted = limit - len(found)
-            values: dict[str, Any] = {
-                "tenant_id": tenant_id,
-                "user_id": user_id,
-                "state": state,
-                "after_at": at,
-                "after_id": last,
-                "limit": wanted,
-            }
+            values = {"tenant_id": tenant_id, "user_id": user_id, "state": state, **page_after(after, wanted)}
             rows = await self._database.fetch(tenant_id, sql.LIST, values, dict_row)
             found += await self._shown(tenant_id, user_id, state, rows)
             if len(rows) < wanted:

@@ -206,11 +206,25 @@ class Connections:
         async with driver_errors_made_ours(), self._direct_connection() as connection:
             yield connection
 
+    async def _lent(self) -> _LimitedConnection:
+        """Take a connection out of the pool.
+
+        Before Python 3.12, `asyncio.wait_for`, with which the pool waits, drops a cancellation that comes at the
+        moment of what is waited for: nobody would wait for what this task goes on to do.
+        """
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        connection = await self.pool.getconn()
+        if task and task.cancelling() > before:
+            await self.pool.putconn(connection)
+            raise asyncio.CancelledError
+        return connection
+
     @asynccontextmanager
     async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[Connection]:
         """Lend a connection. It comes back with no transaction open, or it is given up."""
         async with driver_errors_made_ours():
-            connection = await self.pool.getconn()
+            connection = await self._lent()
             if round_trip_s is not None:
                 connection.round_trip_s = round_trip_s
             try:

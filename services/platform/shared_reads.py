@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
@@ -26,6 +27,12 @@ class Query(Generic[Row]):
     statement: LiteralString
     values: Mapping[str, Any]
     row_factory: AsyncRowFactory[Row]
+
+
+def page_after(after: tuple[datetime, UUID] | None, limit: int) -> dict[str, Any]:
+    """Return the values by which a statement reads a page of rows, behind the time and id of the last one seen."""
+    after_at, after_id = after or (None, None)
+    return {"after_at": after_at, "after_id": after_id, "limit": limit}
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,9 @@ class MessageKind(NamedTuple):
     nothing: float = 0.5
 
 
+UNKNOWN = MessageKind()
+
+
 @dataclass(frozen=True, slots=True)
 class Heads:
     """The heads for one encoder.

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.heads import Heads, MessageKind
+from services.search.heads import UNKNOWN, Heads, MessageKind
 from services.search.queries import Query
 from services.search.sequences import Places
 from services.text.tokenizer import terms
@@ -102,8 +102,8 @@ class Searched(Protocol):
     def by_words(self, texts: Sequence[Sequence[str]], mask: Mask) -> tuple[Values, Values]:
         """Return the BM25 score of each unit for the terms of each text (row), and the highest possible ones."""
 
-    def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], mask: Mask) -> Values:
-        """Return for each of some units (row) the share of its rare terms that each unit has."""
+    def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], places: Places) -> Values:
+        """Return for each of some units (row) the share of its rare terms that units at some places have."""
 
     def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
@@ -127,6 +127,7 @@ class Scored:
         words: The score of each by words, relative to the best.
         cosines: The highest cosine of each; NaN where it has no embedding.
         found: How many units were looked at.
+        kind: What the message is like.
     """
 
     places: Places
@@ -136,6 +137,7 @@ class Scored:
     words: Values
     cosines: Values
     found: int
+    kind: MessageKind
 
 
 def score(
@@ -160,7 +162,7 @@ def score(
     words, full = _by_words(query, asked, units, mask)
     near = _by_meaning(query, vectors, units, mask, heads)
     cosines, average = near.cosines, near.average
-    answers = _answers(known, words / full * _FULL_MATCH, near)
+    answers = _answers(known, words, full, near)
     if query.asks:  # what only asks the same matches best of all, and answers nothing
         words = np.where(known.states_nothing, _ECHO * words, words)
         cosines = np.where(known.states_nothing, average + _ECHO * (cosines - average), cosines)
@@ -178,7 +180,7 @@ def score(
     places = places[mask[places]]
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
-    seeds = [seed for seed in _best(total, _SEEDS).tolist() if mask[seed]]
+    seeds = _highest(total, _SEEDS)
     kind = kind_of(vectors, heads)
     by_words = np.minimum(words[places] / full * _FULL_MATCH, 1.0)
     by_meaning = (meaning[places] - average) / near.spread / _SPREAD
@@ -187,7 +189,7 @@ def score(
         "words": by_words,
         "meaning": by_meaning,
         "likeness": near.likeness(places),
-        "association": units.by_rare_terms(seeds, asked, mask).max(axis=0, initial=0.0)[places],
+        "association": units.by_rare_terms(seeds, asked, places).max(axis=0, initial=0.0),
         "words_beside": np.maximum(before[places] * like_previous, after[places] * like_following),
         "visit": of_visit[known.visit[places]] * math.sqrt(known.coherence),
         "answers": answers[places],
@@ -205,7 +207,14 @@ def score(
     order = np.argsort(-scores, kind="stable")
     places = places[order]
     return Scored(
-        places, scores[order], probability[order], features[order], relative[places], cosines[places], found
+        places,
+        scores[order],
+        probability[order],
+        features[order],
+        relative[places],
+        cosines[places],
+        found,
+        kind,
     )
 
 
@@ -270,18 +279,18 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
     return words, full
 
 
-def _answers(known: Overview, words: Values, near: "_Near") -> Values:
+def _answers(known: Overview, words: Values, full: float, near: "_Near") -> Values:
     """For answers of the assistant, how well the question matches, by its words and its meaning."""
     found = np.zeros(len(words))
     asked = known.previous[known.answering]
     meaning = np.fmax((near.cosines[asked] - near.average) / near.spread / _SPREAD, 0.0)  # 0 where there is none
-    found[known.answering] = (np.minimum(words[asked], 1.0) + meaning) / 2
+    found[known.answering] = (np.minimum(words[asked] / full * _FULL_MATCH, 1.0) + meaning) / 2
     return found
 
 
 def kind_of(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -> MessageKind:
     """Return what a message with these embeddings is like."""
-    return heads.kind_of(vectors[0]) if heads and len(vectors) else MessageKind()
+    return heads.kind_of(vectors[0]) if heads and len(vectors) else UNKNOWN
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:
@@ -326,10 +335,11 @@ def _by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, hea
     found = units.by_meaning(np.concatenate([heads.turned(every) if heads else every, every[:1]]))
     known = mask & ~np.isnan(found[0])
     # A user with few units is supposed to have more that are about other things.
-    both = found[[0, -1]][:, known]
+    both = found[[0, -1]] if known.all() else found[[0, -1]].compress(known, axis=1)
     size = both.shape[1] + _OTHERS
     averages = (both.sum(axis=1) + _OTHERS * _USUAL) / size
-    squares = ((both - averages[:, np.newaxis]) ** 2).sum(axis=1) + _OTHERS * _USUAL_SPREAD**2
+    both -= averages[:, np.newaxis]
+    squares = np.einsum("ij,ij->i", both, both) + _OTHERS * _USUAL_SPREAD**2
     (average, usual), (spread, deviation) = averages.tolist(), ((squares / size) ** 0.5).tolist()
     return _Near(found[:-1].max(axis=0), known, average, spread, found[-1], (usual, deviation))
 
@@ -354,6 +364,16 @@ def _of_length_1(rows: Vectors) -> Vectors:
 def _relative(values: Values) -> Values:
     most = float(values.max()) if len(values) else 0.0
     return values / most if most > 0 else values
+
+
+def _highest(values: Values, most: int) -> list[int]:
+    """The same for a few, without those below 0."""
+    left = values[::-1].copy()
+    found: list[int] = []
+    while len(found) < min(most, len(left)) and left[at := int(left.argmax())] >= 0:
+        found.append(len(left) - 1 - at)
+        left[at] = -1.0
+    return found
 
 
 def _best(values: Values, most: int) -> Places:

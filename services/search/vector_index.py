@@ -181,7 +181,8 @@ class VectorIndex:
         await self.milvus.awake()
         async with self._hurried.use():
             try:
-                return await asyncio.wait_for(search(), within_s)
+                async with asyncio.timeout(within_s):  # `wait_for` may drop a cancellation before Python 3.12
+                    return await search()
             except TimeoutError:
                 raise Unavailable("Milvus does not answer in time.") from None
 

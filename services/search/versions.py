@@ -34,20 +34,24 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
     """
     wanted = frozenset(asked)
     written: dict[int, tuple[str, ...]] = {}
+    # Two versions share words at one end: at least half of the fewest that versions may share.
     alike: defaultdict[tuple[bool, Sequence[str]], list[int]] = defaultdict(list)
+    beside: dict[int, tuple[list[int], list[int]]] = {}
     for place, unit in enumerate(units):
         if not unit.by_assistant and len(tokens := _tokens(unit.text)) > _LEAST_SHARED:
             written[place] = tokens
-            # Two versions share words at one end: at least half of the fewest that versions may share.
-            alike[True, tokens[:_AT_ONE_END]].append(place)
-            alike[False, tokens[-_AT_ONE_END:]].append(place)
+            beside[place] = alike[True, tokens[:_AT_ONE_END]], alike[False, tokens[-_AT_ONE_END:]]
+            for places in beside[place]:
+                places.append(place)
     newest: dict[int, int] = {}
-    for place, tokens in written.items():
+    for place, (begins, ends) in beside.items():
+        if len(begins) == len(ends) == 1:
+            continue
         versions = [
             other
-            for other in {*alike[True, tokens[:_AT_ONE_END]], *alike[False, tokens[-_AT_ONE_END:]]}
+            for other in {*begins, *ends}
             if units[other].created_at > units[place].created_at
-            and _differ_in_one_place(tokens, written[other], wanted)
+            and _differ_in_one_place(written[place], written[other], wanted)
             # Last: most differ anyway, and terms take longest.
             and not wanted.isdisjoint(terms(units[place].text))
             and not wanted.isdisjoint(terms(units[other].text))

@@ -172,11 +172,10 @@ class DailyScheduler:
 
     async def _day_of(self, tenant_id: UUID, visit_id: UUID) -> None:
         visit = await self._daily.store.visit(tenant_id, visit_id)
-        timezone = await self._daily.store.timezone(tenant_id, visit.user_id) if visit else None
-        if visit is None or timezone is None:
-            return
-        owner = Owner(tenant_id, visit.user_id, visit.expert_id, visit.space_id)
-        await self._daily.try_to_make(owner, local_day(visit.started_at, timezone), timezone)
+        if visit is not None:
+            owner = Owner(tenant_id, visit.user_id, visit.expert_id, visit.space_id)
+            day = local_day(visit.started_at, visit.timezone)
+            await self._daily.try_to_make(owner, day, visit.timezone)
 
 
 def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:

@@ -123,8 +123,6 @@ WHERE visits.id = done.id AND visits.tenant_id = %(tenant_id)s AND visits.messag
 RETURNING visits.id
 """  # noqa: S608 — our own text only
 
-_ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
-
 _OWNERS: LiteralString = """
 SELECT DISTINCT v.user_id, v.expert_id, v.space_id, u.timezone FROM visits v JOIN users u ON u.id = v.user_id
 WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2, 3
@@ -309,12 +307,6 @@ class DayStore:
             "counts": [visit.message_count for visit in visits],
         }
         await self._database.fetch(tenant_id, _DONE, values, tuple_row)
-
-    async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
-        """The user's time zone, or None if the user no longer exists."""
-        values = {"tenant_id": tenant_id, "user_id": user_id}
-        rows = await self._database.fetch(tenant_id, _ZONE, values, tuple_row)
-        return rows[0][0] if rows else None
 
     async def owners(self, tenant_id: UUID) -> list[tuple[Owner, str]]:
         """A user with visits, and the user's time zone."""

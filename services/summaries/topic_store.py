@@ -14,7 +14,7 @@ from services.encryption.marks import Words, WordsInJson
 from services.errors import Conflict
 from services.platform.authorship import made_by
 from services.platform.postgres import Database
-from services.platform.shared_reads import Query
+from services.platform.shared_reads import Query, page_after
 
 _CONVERSATION = """
 SELECT c.user_id, c.expert_id, c.space_id, u.timezone, e.context_strategy AS strategy, e.min_archive_messages,
@@ -194,13 +194,7 @@ class TopicStore:
         limit: int,
     ) -> list[StoredTopic]:
         """Topics of a conversation, oldest first; `after` = `last_message_at` and id of the last one seen."""
-        values = {
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "after_at": after[0] if after else None,
-            "after_id": after[1] if after else None,
-            "limit": limit,
-        }
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(StoredTopic))
 
 

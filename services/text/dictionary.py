@@ -27,11 +27,13 @@ class Entry(NamedTuple):
 
     frequency: int
     """0 for a beginning that is no word."""
+    weight: float
+    """Logarithm of its probability."""
     kind: str
     """Part of speech in the notation of ICTCLAS, such as `n` or `ns`; empty for a beginning."""
 
 
-_BEGINNING = Entry(0, "")
+_BEGINNING = Entry(0, 0.0, "")
 _NOTHING: Mapping[str, Entry] = {}
 
 
@@ -57,18 +59,21 @@ class Dictionary:
         """
         end = len(run)
         found[end] = (0.0, 0)
+        after = 0.0
         for at in range(end - 1, -1, -1):
-            words: list[tuple[float, int]] = []
+            best: tuple[float, int] | None = None
             character = self._beginning_with(run[at]).get(run[at])
             if character is not None:
                 if character.frequency:
-                    words.append((log(character.frequency) - _LOG_TOTAL + found[at + 1][0], at))
+                    best = character.weight + after, at
                 known, stop = self._beginning_with(run[at : at + _PAIR]), at + _PAIR
                 while stop <= end and (entry := known.get(run[at:stop])) is not None:
                     if entry.frequency:
-                        words.append((log(entry.frequency) - _LOG_TOTAL + found[stop][0], stop - 1))
+                        word = entry.weight + found[stop][0], stop - 1
+                        best = word if best is None or word > best else best
                     stop += 1
-            found[at] = max(words) if words else (found[at + 1][0] - _LOG_TOTAL, at)
+            found[at] = best or (after - _LOG_TOTAL, at)
+            after = found[at][0]
 
     def kind(self, word: str) -> str:
         """A word's part of speech; empty for what is no word."""
@@ -92,7 +97,7 @@ class Dictionary:
             word, frequency, kind = line.split()
             for length in range(_PAIR, len(word)):
                 found.setdefault(word[:length], _BEGINNING)
-            found[word] = Entry(int(frequency), kind)
+            found[word] = _entry(frequency, kind)
         return found or _NOTHING
 
     def _find_block(self, first: str) -> tuple[int, int]:
@@ -119,7 +124,11 @@ class Dictionary:
 
 def _entry_of(line: bytes) -> Entry:
     _, frequency, kind = line.decode().split()
-    return Entry(int(frequency), kind)
+    return _entry(frequency, kind)
+
+
+def _entry(frequency: str, kind: str) -> Entry:
+    return Entry(int(frequency), log(int(frequency)) - _LOG_TOTAL, kind)
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from services.time_reference.ranges import TimeRange
 
 _ANOTHER_DAY = timedelta(days=200)
 """Neither a whole number of weeks nor of months nor of years away."""
+_ENGLISH = re.compile(r"[A-Za-z0-9]")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -20,7 +21,7 @@ def parse(text: str, now: datetime) -> list[TimeRange]:
     exist (June 31) is nothing.
     """
     today = now.date()
-    found = english.found_in(text, today)
+    found = english.found_in(text, today) if _ENGLISH.search(text) else []
     if _CHINESE.search(text):
         found += chinese.found_in(text, today)
     return [

@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 from pydantic import BaseModel, TypeAdapter
 
 from services.encryption.marks import Words
-from services.identity.tenants import DEFAULT_TENANT
+from services.identity.tenants import DEFAULT_TENANT, user_id_of
 from services.platform.postgres import Database
 
 _EARLY_S = 30.0
@@ -48,7 +48,6 @@ SELECT tools, updated_at FROM tool_accounts WHERE tenant_id = %(tenant_id)s AND 
 ORDER BY updated_at DESC LIMIT 1
 """
 _TELL: LiteralString = "SELECT pg_notify('anamnesis_turns', 'account:' || %(coded)s)"
-_ID: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 
 class SignedIn(BaseModel):
@@ -68,10 +67,13 @@ class Accounts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def user_id(self, tenant_id: UUID, user: str) -> UUID | None:
-        """Return the id of a user by the caller's own name; None = there is none."""
-        rows = await self._database.fetch(tenant_id, _ID, {"tenant_id": tenant_id, "user": user}, tuple_row)
-        return rows[0][0] if rows else None
+    async def user_id(self, tenant_id: UUID, user: str) -> UUID:
+        """Return the id of a user by the caller's own name.
+
+        Raises:
+            NotFound: there is no such user.
+        """
+        return await user_id_of(self._database, tenant_id, user)
 
     async def of_user(self, tenant_id: UUID, user: str) -> set[str]:
         """Return the names of the servers at which a user has connected an account."""

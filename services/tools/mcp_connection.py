@@ -85,12 +85,9 @@ class McpServer:
             raise ToolException(f"The server {self.name} does not answer at present.")
         try:
             result = await client.call_tool(tool, dict(arguments), read_timeout_seconds=self._config.timeout_s)
-        except MCPError as error:
-            self._lost.set()  # looked at anew: it may have ended
-            raise ToolException(f"{self.name} refused: {error}"[:LONGEST_RESULT]) from error
         except Exception as error:
-            self._lost.set()
-            raise ToolException(f"The server {self.name} broke off: {reason_of(error)}") from error
+            self._lost.set()  # looked at anew: it may have ended
+            raise failed_call(self.name, error) from error
         return said(result)
 
     @asynccontextmanager
@@ -211,6 +208,13 @@ def _text(content: Sequence[Any]) -> str:
     if len(text) <= LONGEST_RESULT:
         return text
     return f"{text[:LONGEST_RESULT]}\n[… cut; it has {len(text)} characters]"
+
+
+def failed_call(server: str, error: Exception) -> ToolException:
+    """Return why a call failed, as the model is told."""
+    if isinstance(error, MCPError):
+        return ToolException(f"{server} refused: {error}"[:LONGEST_RESULT])
+    return ToolException(f"The server {server} broke off: {reason_of(error)}")
 
 
 def reason_of(error: BaseException) -> str:

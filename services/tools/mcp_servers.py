@@ -105,10 +105,8 @@ class McpServers:
 
     async def _named(self, tenant_id: UUID, user: str, name: str) -> "tuple[UserMcpServer, UUID]":
         server = self.check(name)
-        user_id = await self._accounts.user_id(tenant_id, user) if self._accounts else None
-        if user_id is None:
-            raise NotFound(f"There is no user {user}.")
-        return server, user_id
+        assert self._accounts is not None  # noqa: S101 — there is a server that has some
+        return server, await self._accounts.user_id(tenant_id, user)
 
     async def close(self) -> None:
         """End all connections and programs."""

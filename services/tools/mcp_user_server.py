@@ -22,7 +22,6 @@ from mcp.client import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
-from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl
 
 from services.errors import NotFound, Unavailable
@@ -30,10 +29,10 @@ from services.tools.mcp_accounts import Accounts, SignedIn, Storage
 from services.tools.mcp_config import McpServerConfig
 from services.tools.mcp_connection import (
     CONNECT_S,
-    LONGEST_RESULT,
     LOOK_EVERY_S,
     PRIORITY,
     OnTools,
+    failed_call,
     offered,
     reason_of,
     registered,
@@ -225,9 +224,7 @@ class UserMcpServer:
         except Exception as error:
             if must_ask.is_set():  # however the SDK wraps it
                 raise _MustAsk from error
-            if isinstance(error, MCPError):
-                raise ToolException(f"{self.name} refused: {error}"[:LONGEST_RESULT]) from error
-            raise ToolException(f"The server {self.name} broke off: {reason_of(error)}") from error
+            raise failed_call(self.name, error) from error
         finally:
             if storage.changed and (renewed := _account(storage, provider)):
                 await self._accounts.renew(*whose, self.name, renewed)

@@ -158,15 +158,8 @@ class Importer:
         for work in await store.work_behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):
             task = self._task(work)
             if task is not None:
-                name = f"{task}:{work.conversation_id}"
-                await self._jobs.defer(
-                    connection,
-                    task,
-                    tenant_id=tenant_id,
-                    conversation_id=work.conversation_id,
-                    lock=name,
-                    queueing_lock=name,
-                )
+                of = work.conversation_id
+                await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
 
     def _task(self, work: ConversationWork) -> str | None:
         if work.full_of_topics:

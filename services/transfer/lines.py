@@ -174,9 +174,9 @@ class MessageLine(_OfUser):
     """Space of its conversation; None = no space."""
     completed: bool = True
     retracted: bool = False
+    """Whether memory keeps nothing of it."""
     branch: int | None = Field(None, ge=1, le=1_000_000)
     """Branch number in the conversation; None = not on a branch."""
-    """Whether memory keeps nothing of it."""
     memory_text: _Content | None = None
     """Text that memory keeps instead of the content."""
     parts: list[ImagePart] = Field(default_factory=list, max_length=MAX_IMAGES)

@@ -142,7 +142,8 @@ class UsageLedger:
                 self._count_again(counts)
 
     def _count_again(self, counts: Counts) -> None:
-        _add(self.meter, counts)
+        for (spender, model), spent in counts.items():
+            self.meter.add(spender, model, spent)
 
     async def sums(
         self,
@@ -186,11 +187,6 @@ class UsageLedger:
         while True:
             await asyncio.sleep(_EVERY_S)
             await self.write()
-
-
-def _add(meter: UsageMeter, counts: Counts) -> None:
-    for (spender, model), spent in counts.items():
-        meter.add(spender, model, spent)
 
 
 def _row(spender: Spender, model: str) -> dict[str, Any]:

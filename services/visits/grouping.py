@@ -111,16 +111,6 @@ class Span:
     message_count: int
 
 
-def matched(groups: Sequence[Group], spans: Sequence[Span]) -> list[tuple[Group, list[Span]]]:
-    """Each group with the existing visits whose messages it holds, oldest first; empty for a new one."""
-    pairs: list[tuple[Group, list[Span]]] = []
-    left = sorted(spans, key=lambda span: span.started_at)
-    for group in groups:
-        inside = [span for span in left if group.started_at <= span.started_at <= group.last_active_at]
-        pairs.append((group, inside))
-    return pairs
-
-
 class VisitGrouping:
     """Corrects visits in the transaction that stores messages."""
 
@@ -151,7 +141,11 @@ class VisitGrouping:
             groups[0] = Group(begun, end.last_active_at, visit.message_count + end.message_count)
         (now,) = await self._one(_NOW, {})
         (newest,) = await self._one(_NEWEST, values)
-        pairs = matched(groups, spans)
+        # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
+        pairs = [
+            (group, [span for span in spans if group.started_at <= span.started_at <= group.last_active_at])
+            for group in groups
+        ]
         gone = [span.id for _, inside in pairs for span in inside[1:]]
         if gone:
             await self._connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)

@@ -14,6 +14,7 @@ from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 from services.visits.grouping import VisitGrouping
 from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule
 
@@ -103,8 +104,7 @@ class Visits:
         self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[Visit]:
         """Visits of a user, by the caller's name for them, the newest first."""
-        after_at, after_id = after or (None, None)
-        values = {"tenant_id": tenant_id, "user": user, "limit": limit, "after_at": after_at, "after_id": after_id}
+        values = {"tenant_id": tenant_id, "user": user, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Visit))
 
     @again_if_contended

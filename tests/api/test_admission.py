@@ -9,17 +9,11 @@ import orjson
 import pytest
 
 from graph.turns.runner import TurnRunner
-from services.platform.settings import Settings
 from tests.support.model_server import ModelServer, Reply
-
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 MOST = 2
 
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return settings.model_copy(update={"turns_max": MOST, "llm_timeout_s": 60})
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(turns_max=MOST)]
 
 
 def _body(session: str) -> dict[str, str]:

@@ -14,22 +14,16 @@ from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer, token
-from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(auth="api_key", host="0.0.0.0"),
+]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 TURN = "/api/v1/turns/0190a000-0000-7000-8000-000000000001"
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys; the address is another than loopback's."""
-    return load_settings(
-        auth="api_key", host="0.0.0.0", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k"
-    )
 
 
 async def _key(services: Services, *scopes: Scope) -> dict[str, str]:

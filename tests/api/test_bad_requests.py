@@ -1,7 +1,6 @@
 """Every input that can be wrong gets a problem document that names it."""
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,8 +12,6 @@ from services.bootstrap import Services
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 GOOD: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
-PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
-TOO_LARGE = "data:image/png;base64," + base64.b64encode(b"x" * (8 * 1024 * 1024 + 1)).decode()
 
 
 def assert_problem(response: httpx.Response, status: int, code: str) -> str:
@@ -80,51 +77,6 @@ async def test_a_number_that_no_endpoint_takes_is_named(client: httpx.AsyncClien
     assert (response.status_code, response.json()["error"]["param"]) == (400, field)
 
 
-async def test_the_length_of_a_text_is_counted_in_characters(client: httpx.AsyncClient) -> None:
-    body = {"content": "a" * 5_000, "episode_type": "preference"}
-    response = await client.post("/api/v1/users/u-1/episodes", json=body)
-    assert assert_problem(response, 422, "invalid_input") == "content: must have at most 4000 characters"
-
-
-@pytest.mark.parametrize("path", ["/api/v1/chat", "/api/v1/chat/stream"])
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"message": None}, "message"),
-        ({"message": ""}, "message"),
-        ({"message": " \n "}, "message"),
-        ({"message": "x" * 40_000}, "message"),
-        ({"message": 5}, "message"),
-        ({"message": "a\x00b"}, "message"),
-        ({"user_id": " with space"}, "user_id"),
-        ({"user_id": "x" * 129}, "user_id"),
-        ({"user_id": ""}, "user_id"),
-        ({"user_id": "line\n"}, "user_id"),
-        ({"session_id": ".."}, "session_id"),
-        ({"session_id": "{{CHAT_ID}}"}, "session_id"),
-        ({"images": [PNG] * 9}, "images"),
-        ({"images": [TOO_LARGE]}, "images.0"),
-        ({"images": ["data:image/png;base64,###"]}, "images.0"),
-        ({"images": ["file:///etc/passwd"]}, "images.0"),
-        ({"images": ["data:text/html;base64,AAAA"]}, "images.0"),
-        ({"images": "one"}, "images"),
-        ({"agent_type": "secret_agent"}, "agent_type"),
-        ({"timezone": "Mars/Olympus"}, "timezone"),
-        ({"timezone": "+99:00"}, "timezone"),
-        ({"locale": "not a locale"}, "locale"),
-        ({"debug": "perhaps"}, "debug"),
-        ({"kb_prefix": "a b"}, "kb_prefix"),
-        ({"expert": "nobody"}, "expert"),
-        ({"surprise": 1}, "surprise"),
-    ],
-)
-async def test_a_wrong_field_is_named(
-    shared_client: httpx.AsyncClient, path: str, change: dict[str, Any], named: str
-) -> None:
-    response = await shared_client.post(path, json={**GOOD, **change})
-    assert assert_problem(response, 422, "invalid_input").startswith(f"{named}: ")
-
-
 @pytest.mark.parametrize("field", ["user_id", "session_id", "message"])
 async def test_a_missing_field_is_named(shared_client: httpx.AsyncClient, field: str) -> None:
     body = {name: value for name, value in GOOD.items() if name != field}
@@ -132,34 +84,6 @@ async def test_a_missing_field_is_named(shared_client: httpx.AsyncClient, field:
         assert_problem(await shared_client.post("/api/v1/chat", json=body), 422, "invalid_input")
         == f"{field}: is required"
     )
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "detail"),
-    [
-        ("POST", "/api/v1/turns/0190a000-0000-7000-8000-000000000000/feedback", {"rating": "up", "stars": 5},
-         "stars: is not known here; accepted: rating, comment, tags"),
-        ("POST", "/api/v1/users/u-1/episodes/search", {"query": "tea", "recent": [{"role": "user", "text": "x"}]},
-         "recent.0.content: is required; recent.0.text: is not known here; accepted: role, content, speaker"),
-        ("PATCH", "/api/v1/users/u-1", {"nickname": "An"},
-         "nickname: is not known here; accepted: timezone, locale, display_name"),
-        ("PATCH", "/api/v1/experts/default", {"context_window": "wide", "parts_off": ["smell"]},
-         "context_window: must be a whole number; parts_off.0: must be "),
-        ("GET", "/api/v1/users/u-1/episodes?type=turn", None,
-         "type: is not known here; accepted: expert, space, episode_type"),
-        ("GET", "/api/v1/users/u-1/episodes?limit=0", None, "limit: must be 1 or more"),
-        ("GET", "/api/v1/conversations/here", None, "conversation_id: must be a UUID: "),
-        ("POST", "/api/v1/users/u-1/episodes", {"content": "tea", "importance": 8},
-         "importance: must be 1 or less"),
-        ("POST", "/api/v1/users/u-1/episodes/search", {"query": "tea", "since": "2026-01-01T00:00:00"},
-         "since: needs an offset, such as +08:00 or Z"),
-    ],
-)  # fmt: skip
-async def test_errors_say_in_plain_words_what_is_accepted(
-    shared_client: httpx.AsyncClient, method: str, path: str, body: Any, detail: str
-) -> None:
-    refused = await shared_client.request(method, path, json=body)
-    assert assert_problem(refused, 422, "invalid_input").startswith(detail)
 
 
 async def test_every_wrong_field_is_named_at_once(shared_client: httpx.AsyncClient) -> None:

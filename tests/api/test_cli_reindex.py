@@ -11,8 +11,6 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.memory.episodes.scope import Scope
-from services.platform.settings import Settings
-from tests.support.archiving import with_embeddings
 from tests.support.command import run_command
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user
@@ -20,16 +18,16 @@ from tests.support.model_server import ModelServer
 from tests.support.ports import free_port
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced, pytest.mark.own_milvus]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.traced,
+    pytest.mark.own_milvus,
+    pytest.mark.settings(embedding_model="scripted-embeddings", embedding_dim=8),
+]
 
 DIMENSIONS = 8
 QUESTIONS = ("Bruno the dog", "number 7", "a good dog")
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """With an endpoint of embeddings."""
-    return with_embeddings(model_server)
 
 
 def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:

@@ -230,7 +230,7 @@ def test_what_is_wrong_is_said_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("settings", [{"auth": "api_key"}], indirect=True)
+@pytest.mark.settings(auth="api_key")
 def test_a_service_that_asks_for_a_key_is_told_one_by_option_or_variable(anamnesis: Anamnesis) -> None:
     made = {
         scopes: _json(anamnesis("keys", "create", "--name", scopes, "--scope", scopes, "--json"))["key"]

@@ -223,7 +223,7 @@ async def test_a_title_goes_with_what_was_forgotten_unless_the_user_gave_it(
     assert (await client.patch(path, json={"title": "Home"})).json()["title"] == "Home"
 
 
-@pytest.mark.parametrize("settings", [{"small_llm_model": "small"}], indirect=True)
+@pytest.mark.settings(small_llm_model="small")
 async def test_the_small_model_names_a_conversation_by_its_first_exchange(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
@@ -242,7 +242,7 @@ async def test_the_small_model_names_a_conversation_by_its_first_exchange(
     assert "conversation_name" in str(purposes)
 
 
-@pytest.mark.parametrize("settings", [{"small_llm_model": "small"}], indirect=True)
+@pytest.mark.settings(small_llm_model="small")
 async def test_a_conversation_keeps_its_title_where_no_model_names_it(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

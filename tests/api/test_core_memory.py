@@ -11,7 +11,6 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
-from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.talking import say
 from tests.support.turns import exchange
@@ -21,12 +20,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 _say = partial(say, debug=True)
 
 ADDRESS = "/api/v1/users/u-1/core-memory"
-
-
-@pytest.fixture
-def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    """Settings with the scripted model, or without any."""
-    return load_settings() if getattr(request, "param", "") == "offline" else settings
 
 
 def _remembers(**content: Any) -> tuple[Reply, Reply]:

@@ -196,7 +196,7 @@ async def _until_ended(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any
     raise AssertionError(f"still {stored['status']}")
 
 
-@pytest.mark.parametrize("settings", [{"llm_answer_characters": 6_000_000}], indirect=True)
+@pytest.mark.settings(llm_answer_characters=6_000_000)
 async def test_a_reader_that_takes_nothing_holds_up_nobody(
     url: str, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

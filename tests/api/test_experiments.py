@@ -104,28 +104,6 @@ async def test_recall_limits_of_a_variant_hold_in_its_turns(client: httpx.AsyncC
     assert shown[0] > shown[1] == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ({"variants": [{"name": "a"}]}, "variants"),
-        ({"variants": [{"name": "a"}, {"name": "a"}]}, "variants"),
-        ({"variants": [{"name": "a"}, {"name": "b", "weight": 0}]}, "variants.1.weight"),
-        ({"variants": [{"name": "a"}, {"name": "b", "settings": {"top_k": 3}}]}, "accepted: parts_off"),
-        ({"variants": [{"name": "a"}, {"name": "b", "settings": {"parts_off": ["x"]}}]}, "parts_off.0"),
-        ({"share": 0}, "share"),
-        ({"experts": ["nobody"]}, "nobody"),
-        ({"name": "a b"}, "name"),
-    ],
-)
-async def test_what_is_wrong_with_an_experiment_is_named(
-    shared_client: httpx.AsyncClient, body: dict[str, Any], named: str
-) -> None:
-    given = {"name": "x", "variants": [{"name": "a"}, {"name": "b"}], **body}
-    refused = await shared_client.post(EXPERIMENTS, json=given)
-    assert refused.status_code == 422
-    assert named in refused.json()["detail"]
-
-
 async def test_a_started_experiment_keeps_what_users_were_assigned_by(client: httpx.AsyncClient) -> None:
     await _make(client)
     assert (await client.patch(f"{EXPERIMENTS}/style", json={"share": 0.5})).json()["share"] == 0.5

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import pytest
 
-from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -14,13 +13,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 EXPERTS = "/api/v1/experts"
 CRITIC: dict[str, Any] = {"name": "critic", "system_prompt": "You are a film critic."}
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello", "expert": "critic"}
-
-
-@pytest.fixture
-def settings(request: pytest.FixtureRequest, model_server: ModelServer) -> Settings:
-    """Settings without authentication, or with API keys."""
-    auth = getattr(request, "param", "none")
-    return load_settings(auth=auth, llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k")
 
 
 async def _made(client: httpx.AsyncClient, **values: Any) -> Any:

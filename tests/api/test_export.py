@@ -14,14 +14,12 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
-from tests.support.model_server import ModelServer
 from tests.support.talks import new_expert
 from tests.support.transfer import export, message, ndjson, send
 from tests.support.turns import exchange, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(auth="api_key")]
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 WORDS = (
@@ -54,14 +52,6 @@ SELECT array(SELECT m.content FROM unnest(e.source_message_ids) WITH ORDINALITY 
              JOIN messages m ON m.id = s.id ORDER BY place)
 FROM episodes e WHERE e.episode_type = 'turn' ORDER BY 1
 """
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys, so that there is an elsewhere."""
-    return load_settings(
-        auth="api_key", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
-    )
 
 
 async def _key(services: Services, tenant_id: UUID) -> dict[str, str]:

@@ -19,7 +19,7 @@ from tests.support.ports import free_port
 pytestmark = pytest.mark.anyio
 
 MODEL = "/api/v1/model"
-OFFLINE = pytest.mark.parametrize("settings", [{"llm_model": None, "llm_base_url": None}], indirect=True)
+OFFLINE = pytest.mark.settings(llm_model=None, llm_base_url=None)
 KEY = "sk-a-long-secret-7f3a"
 
 
@@ -103,7 +103,7 @@ def test_the_environment_overrides_the_choice_as_a_whole(monkeypatch: pytest.Mon
         load_settings()
 
 
-@pytest.mark.parametrize("settings", [{"auth": "api_key"}], indirect=True)
+@pytest.mark.settings(auth="api_key")
 async def test_only_an_admin_of_the_service_chooses(client: httpx.AsyncClient, services: Services) -> None:
     _, chatter = await ApiKeys(services.database).create(DEFAULT_TENANT, "c", ["chat", "memory:read"])
     for key in (None, chatter):

@@ -6,25 +6,17 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.platform.settings import Settings
-from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, file, filed, human, replace, waiting
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.talking import say
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
 
 MAIL = {
     "en": ("Is this right?\n> Your dentist is now in Bath.", "dentist is in Bath", "Your dentist is now in Bath"),
     "zh": ("这样对吗？\n> 你的牙医搬到厦门去了。", "牙医在厦门", "你的牙医搬到厦门去了"),
 }
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    # A process that was halted for seconds would ask again, and get the next answer of the script.
-    return with_small_model(model_server).model_copy(update={"llm_timeout_s": 60})
 
 
 def _question(model_server: ModelServer, number: int = -1) -> str:

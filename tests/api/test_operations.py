@@ -12,20 +12,13 @@ from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import load_settings
 from tests.support.issuer import bearer
-from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key")]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 FOR_OPERATORS = ("/metrics", "/docs", "/openapi.json")
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys."""
-    return load_settings(auth="api_key", llm_model="m", llm_base_url=model_server.base_url, llm_api_key="k")
 
 
 async def _key(services: Services, *scopes: Scope, tenant: str | None = None) -> str:

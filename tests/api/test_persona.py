@@ -5,7 +5,6 @@ from functools import partial
 import httpx
 import pytest
 
-from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer
 from tests.support.talking import say
 
@@ -16,24 +15,12 @@ _say = partial(say, debug=True)
 PERSONA = "/api/v1/users/{user}/persona"
 
 
-@pytest.fixture
-def settings(request: pytest.FixtureRequest, model_server: ModelServer) -> Settings:
-    """Settings with the scripted model, and with what a test asks for."""
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        llm_timeout_s=60,
-        **getattr(request, "param", {}),
-    )
-
-
 @pytest.mark.traced
 async def test_an_unknown_user_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await client.get(PERSONA.format(user="nobody"))).status_code == 404
 
 
-@pytest.mark.parametrize("settings", [{"memory_persona": False}], indirect=True)
+@pytest.mark.settings(memory_persona=False)
 async def test_without_the_card_core_memory_tells_the_name(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.visits import import_lines, said
 from tests.support.weather_server import WeatherServer
@@ -31,10 +31,9 @@ async def weather() -> AsyncIterator[WeatherServer]:
 
 
 @pytest.fixture
-def settings(settings: Settings, weather: WeatherServer, request: pytest.FixtureRequest) -> Settings:
-    """The usual ones, with a weather server, and with what the test sets."""
-    usual = {**settings.model_dump(exclude_unset=True), "weather_url": weather.url}
-    return load_settings(**{**usual, **getattr(request, "param", {})})
+def settings(settings: Settings, weather: WeatherServer) -> Settings:
+    """The usual ones, with a weather server."""
+    return settings.model_copy(update={"weather_url": weather.url})
 
 
 @dataclass
@@ -198,16 +197,11 @@ async def test_quick_tools_are_one_of_the_five_rounds(
     assert len(model_server.requests) == 5
 
 
-async def test_fields_are_checked(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/api/v1/chat", json={**ASK, "compose": "both"})).status_code == 422
-    assert (await client.post("/api/v1/chat", json={**ASK, "filler": "perhaps"})).status_code == 422
-
-
-OFFLINE: dict[str, Any] = {"llm_model": None, "tools_compose": "progressive", "tools_filler": False}
+OFFLINE = pytest.mark.settings(llm_model=None, tools_compose="progressive", tools_filler=False)
 
 
 @pytest.mark.traced
-@pytest.mark.parametrize("settings", [OFFLINE], indirect=True)
+@OFFLINE
 async def test_the_offline_model_quotes_each_result_once(
     client: httpx.AsyncClient, weather: WeatherServer
 ) -> None:
@@ -222,7 +216,7 @@ async def test_the_offline_model_quotes_each_result_once(
     assert ("上海, " in second, "北京, " in second) == (False, True)
 
 
-@pytest.mark.parametrize("settings", [{"llm_api": "chat"}], indirect=True)
+@pytest.mark.settings(llm_api="chat")
 async def test_chat_completions_are_sent_results_behind_their_calls(
     client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
 ) -> None:

@@ -11,7 +11,6 @@ from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
-from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
@@ -20,14 +19,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 QUESTION = "What is my dog called?"
 IMAGE = "https://example.org/dog.png"
-
-
-@pytest.fixture
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """With the authentication that the test names."""
-    return load_settings(
-        **settings.model_dump(exclude_unset=True) | {"auth": getattr(request, "param", "none")},
-    )
 
 
 async def _replay(client: httpx.AsyncClient, turn_id: str, **body: Any) -> dict[str, Any]:
@@ -179,7 +170,7 @@ async def test_what_is_not_there_cannot_be_replayed(client: httpx.AsyncClient) -
     assert (await _refused(client, str(uuid4())))[0] == 404
 
 
-@pytest.mark.parametrize("settings", ["api_key"], indirect=True)
+@pytest.mark.settings(auth="api_key")
 async def test_a_replay_needs_both_to_read_memory_and_to_chat(
     client: httpx.AsyncClient, services: Services
 ) -> None:

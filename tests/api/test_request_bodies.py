@@ -9,27 +9,23 @@ import httpx
 import orjson
 import pytest
 
-from services.platform.settings import Settings
-
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(
+        http_header_timeout_s=0.6,
+        http_body_timeout_s=1.0,
+        http_reader_timeout_s=0.5,
+        http_bodies_mb=100,
+        http_bodies_caller_mb=70,
+    ),
+]
 
 MB = 1024 * 1024
 _ESTABLISHED = 1
 """A connection's state in TCP_INFO while neither side has closed it."""
 _CLOSED, _CLOSE_WAIT = 7, 8
 """Its state once the service has reset or closed it."""
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    limits = {
-        "http_header_timeout_s": 0.6,
-        "http_body_timeout_s": 1.0,
-        "http_reader_timeout_s": 0.5,
-        "http_bodies_mb": 100,
-        "http_bodies_caller_mb": 70,
-    }
-    return settings.model_copy(update=limits)
 
 
 @asynccontextmanager

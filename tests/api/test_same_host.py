@@ -12,9 +12,8 @@ from services.bootstrap import Services
 from services.errors import ConfigurationError
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import load_settings
 from tests.support.issuer import bearer
-from tests.support.model_server import ModelServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -128,20 +127,9 @@ async def test_the_documentation_loads_nothing_from_another_host(client: httpx.A
     assert (await client.get("/static-offline-docs/swagger-ui-bundle.js")).status_code == 200
 
 
+@pytest.mark.settings(auth="api_key", host="0.0.0.0", trusted_origins="https://chat.example, app://desk")
 class TestWhereCallersAreKnown:
     """With keys, only what a browser adds by itself is refused to other sites' pages."""
-
-    @pytest.fixture
-    def settings(self, model_server: ModelServer) -> Settings:
-        """Settings with API keys and one trusted page."""
-        return load_settings(
-            auth="api_key",
-            host="0.0.0.0",
-            trusted_origins="https://chat.example, app://desk",
-            llm_model="scripted",
-            llm_base_url=model_server.base_url,
-            llm_api_key="k",
-        )
 
     async def test_a_key_passes_and_a_cookie_only_from_own_pages(
         self, client: httpx.AsyncClient, services: Services

@@ -10,13 +10,16 @@ from psycopg import sql
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
-from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, filed
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.secret_values import Planted, planted
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.in_clear]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.in_clear,
+    pytest.mark.settings(llm_model="large", small_llm_model="small", memory_filing_quiet_s=600),
+]
 
 USER = "/api/v1/users/u-1"
 CARD = "4111 1111 1111 1111"
@@ -28,12 +31,6 @@ SELECT c.table_name FROM information_schema.columns c
 JOIN information_schema.tables t USING (table_schema, table_name)
 WHERE c.table_schema = 'public' AND c.column_name = 'tenant_id' AND t.table_type = 'BASE TABLE'
 """
-
-
-@pytest.fixture
-def settings(model_server: ModelServer, request: pytest.FixtureRequest) -> Settings:
-    more = getattr(request, "param", {})
-    return with_small_model(model_server).model_copy(update={"memory_filing_quiet_s": 600, **more})
 
 
 async def _memory(services: Services) -> str:
@@ -118,7 +115,7 @@ async def test_the_conversation_keeps_them_and_goes_on_with_them(
     assert "Where do I live" in await _memory(services)  # nothing else is left out of memory
 
 
-@pytest.mark.parametrize("settings", [{"memory_keep_secrets": True}], indirect=True)
+@pytest.mark.settings(memory_keep_secrets=True)
 async def test_the_setting_allows_them(client: httpx.AsyncClient, services: Services, settings: Settings) -> None:
     assert settings.memory_keep_secrets
     await say(client, f"My card is {CARD}.")

@@ -68,11 +68,7 @@ async def test_a_value_comes_back_as_it_was_given(client: httpx.AsyncClient) -> 
         assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(item["updated_at"])
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"embedding_api": "openai", "embedding_model": "m", "embedding_dim": 8}],
-    indirect=True,
-)
+@pytest.mark.settings(embedding_api="openai", embedding_model="m", embedding_dim=8)
 async def test_without_an_encoder_words_decide(client: httpx.AsyncClient, model_server: ModelServer) -> None:
     model_server.embeddings = EmbeddingsScript(status=500)
     await batch(client, put("a", {"text": "The garden needs water."}), put("b", {"text": "The van is red."}))
@@ -172,7 +168,7 @@ async def test_spaces_and_users_are_apart(client: httpx.AsyncClient) -> None:
     assert await batch(client, search(query="n"), user="nobody") == [[]]
 
 
-@pytest.mark.parametrize("settings", [{"auth": "api_key"}], indirect=True)
+@pytest.mark.settings(auth="api_key")
 async def test_tenants_and_scopes(client: httpx.AsyncClient, services: Services) -> None:
     other = await Tenants(services.database).create("other")
     keys = {}

@@ -212,24 +212,6 @@ async def test_nobody_comes_into_being_in_a_temporary_conversation(client: httpx
     assert (await client.get("/api/v1/users/u-1")).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        ({"temporary": True, "replaces": "0190a000-0000-7000-8000-000000000001"}, "no stored turns to replace"),
-        ({"earlier": [{"role": "user", "content": "Hello"}]}, "only for a temporary conversation"),
-        ({"temporary": True, "earlier": [{"role": "system", "content": "Hello"}]}, "'user' or 'assistant'"),
-        ({"temporary": True, "expert": "nobody"}, "there is no expert named 'nobody'"),
-        ({"temporary": True, "kb_prefix": "none"}, "there is no knowledge base with the prefix 'none'"),
-    ],
-)
-async def test_what_does_not_fit_together_is_refused(
-    shared_client: httpx.AsyncClient, wrong: dict[str, Any], reason: str
-) -> None:
-    refused = await shared_client.post("/api/v1/chat", json={**HELLO, "message": "Hello", **wrong})
-    assert refused.status_code == 422
-    assert reason in refused.json()["detail"]
-
-
 async def _events(stream: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in stream.aiter_lines():
         if line.startswith("data: "):

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
@@ -63,16 +63,10 @@ async def address(authorization: AuthorizationServer, tmp_path: Path) -> AsyncIt
 
 
 @pytest.fixture
-def settings(model_server: ModelServer, address: str, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
+def settings(settings: Settings, address: str, tmp_path: Path) -> Settings:
     desk = {"url": address, "oauth": {"per_user": True}, "timeout_s": 5}
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        mcp_servers=SecretStr(json.dumps({"mcpServers": {"desk": desk}})),
-        encryption_keys_dir=tmp_path / "keys",
-        **getattr(request, "param", {}),
-    )
+    servers = SecretStr(json.dumps({"mcpServers": {"desk": desk}}))
+    return settings.model_copy(update={"mcp_servers": servers, "encryption_keys_dir": tmp_path / "keys"})
 
 
 @pytest.fixture
@@ -223,7 +217,7 @@ async def test_an_account_goes_with_its_user_and_is_not_exported(
     assert await _rows(services) == []
 
 
-@pytest.mark.parametrize("settings", [{"encryption": True}], indirect=True)
+@pytest.mark.settings(encryption=True)
 async def test_tokens_are_encrypted_where_words_are(
     services: Services, ready: httpx.AsyncClient, model_server: ModelServer, engines: Engines
 ) -> None:

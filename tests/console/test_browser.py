@@ -9,7 +9,6 @@ import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
-from services.platform.settings import Settings, load_settings
 from tests.console.browser import SCREENS, watched
 from tests.support.model_server import ModelServer, Reply
 
@@ -31,14 +30,6 @@ HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">
 | --- | --- |
 | <style>*{display:none}</style> | \u202emirrored |
 """
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with the scripted model; background work has a separate model that says nothing."""
-    return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
-    )
 
 
 async def test_a_new_user_talks_sees_why_and_makes_it_forget(

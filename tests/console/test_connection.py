@@ -6,7 +6,6 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Route, expect
 
-from services.platform.settings import Settings, load_settings
 from tests.console.browser import watched
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.model_server import ModelServer, Reply
@@ -15,14 +14,6 @@ pytestmark = pytest.mark.anyio
 
 SLOW = Reply([f"word{n} " for n in range(30)], gap_s=0.1)
 WHOLE = re.compile(r"^" + " ".join(f"word{n}" for n in range(30)) + r"\s*$")
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with the scripted model."""
-    return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
-    )
 
 
 @pytest.mark.soak

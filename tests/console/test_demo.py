@@ -4,16 +4,13 @@ import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
-from services.platform.settings import Settings, load_settings
 from tests.console.browser import watched
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-
-@pytest.fixture
-def settings() -> Settings:
-    """Settings of a first start: no model is connected."""
-    return load_settings()
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None),
+]
 
 
 async def test_every_answer_of_the_demo_has_its_why_and_all_of_it_goes(

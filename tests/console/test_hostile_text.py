@@ -4,7 +4,6 @@ import httpx
 import pytest
 from playwright.async_api import Browser, FilePayload, expect
 
-from services.platform.settings import Settings, load_settings
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
@@ -14,14 +13,6 @@ EVIL_NAME = "<img src=x onerror=alert(1)> \"'.md"
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(2)</script></svg>"
 INSIDE = "node => node.querySelectorAll('img, script, iframe, object, [onerror], [onload]').length"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with the scripted model."""
-    return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
-    )
 
 
 async def test_names_and_contents_of_documents_stay_text(

@@ -4,19 +4,10 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator
 
-from services.platform.settings import Settings, load_settings
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.soak]
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with the scripted model."""
-    return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=60
-    )
 
 
 async def _numbers(place: Locator) -> list[str]:

@@ -6,21 +6,11 @@ import pytest
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
-from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key", host="0.0.0.0")]
 
 CONSOLE = {"X-Anamnesis-Console": "1"}
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys."""
-    return load_settings(
-        auth="api_key", host="0.0.0.0", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k"
-    )
 
 
 async def test_a_key_becomes_a_cookie_that_counts_only_with_the_header_and_below_the_api(

@@ -6,19 +6,13 @@ from playwright.async_api import Browser, expect
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
 from tests.console.browser import watched
-from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak]
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with API keys."""
-    return load_settings(
-        auth="api_key", host="0.0.0.0", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k"
-    )
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.soak,
+    pytest.mark.settings(auth="api_key", host="0.0.0.0"),
+]
 
 
 async def test_a_session_that_ends_asks_for_the_key_again(browser: Browser, url: str, services: Services) -> None:

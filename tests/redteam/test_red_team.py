@@ -13,7 +13,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.proposal_list import Proposal
 from services.memory.quotes import own_text
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from tests.redteam.case import LANGUAGES, load_cases, sample
 from tests.redteam.protection import without_proposals
 from tests.redteam.run import ISOLATED, rigged, run_case
@@ -34,11 +34,9 @@ async def weather() -> AsyncIterator[WeatherServer]:
 
 
 @pytest.fixture
-def settings(model_server: ModelServer, weather: WeatherServer) -> Settings:
-    """Settings with the scripted model and the weather."""
-    return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", weather_url=weather.url
-    )
+def settings(settings: Settings, weather: WeatherServer) -> Settings:
+    """The usual ones, with the weather."""
+    return settings.model_copy(update={"weather_url": weather.url})
 
 
 @pytest.fixture

@@ -11,35 +11,10 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.platform.settings import Settings, load_settings
 from services.summaries.topic_store import StoredTopic
 from services.summaries.topics import TopicArchive
 from tests.support.jobs import hurried_queue
-from tests.support.model_server import ModelServer
 from tests.support.talks import new_expert, talk
-
-
-def with_small_model(server: ModelServer) -> Settings:
-    """Settings with a small model beside the one that answers."""
-    return load_settings(
-        llm_model="large",
-        small_llm_model="small",
-        llm_base_url=server.base_url,
-        llm_api_key="secret-key",
-        llm_timeout_s=60,
-    )
-
-
-def with_embeddings(server: ModelServer, **more: Any) -> Settings:
-    """Settings with an endpoint of embeddings of eight dimensions."""
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=server.base_url,
-        llm_api_key="secret-key",
-        embedding_model="scripted-embeddings",
-        embedding_dim=8,
-        **more,
-    )
 
 
 async def thirty_messages(services: Services) -> UUID:

@@ -81,11 +81,7 @@ class CoreMemorySource(Source[CoreMemorySections]):
         return {}
 
     async def load(self, turn: PromptTurn) -> CoreMemorySections:
-        """Core memory as it is now.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Core memory as it is now."""
         return await self._core_memory.for_turn(turn.owner, turn.core_memory_generation)
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:

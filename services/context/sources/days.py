@@ -79,12 +79,12 @@ class DaysSource(Source[DaysResult]):
     def __init__(self, days: PastDays) -> None:
         self._days = days
 
-    async def load(self, turn: PromptTurn) -> DaysResult | None:
-        """Records of the days, if days are asked about.
+    def is_on(self, turn: PromptTurn) -> bool:
+        """Whether days are asked about."""
+        return super().is_on(turn) and days_asked(turn) is not None
 
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+    async def load(self, turn: PromptTurn) -> DaysResult | None:
+        """Records of the days, if days are asked about."""
         asked = days_asked(turn)
         return await self._days.read(asked) if asked else None
 

@@ -54,11 +54,7 @@ class OpenQuestionSource(Source[OpenQuestion]):
         return turn.asks and bool(turn.tools) and not turn.temporary
 
     async def load(self, turn: PromptTurn) -> OpenQuestion | None:
-        """Return the question; None = there is none.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the question; None = there is none."""
         return await self._questions.of_turn(turn.owner, turn.conversation_id, turn.message_id)
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:

@@ -46,11 +46,7 @@ class PrivateNoteSource(Source[dict[str, str]]):
         return turn.reflects
 
     async def load(self, turn: PromptTurn) -> dict[str, str] | None:
-        """The note; None = there is none.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """The note; None = there is none."""
         rows = await self._database.fetch(turn.owner.tenant_id, _NEWEST, vars(turn.owner), tuple_row)
         return rows[0][0] if rows else None
 

@@ -56,11 +56,7 @@ class UserActivityReader:
         self._database = database
 
     async def read(self, owner: Owner) -> UserActivity:
-        """Read a user's visits.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Read a user's visits."""
         values = {**vars(owner), "most_visits": _MOST_VISITS, "newest_visits": _NEWEST_VISITS}
         return (await self._database.read(owner.tenant_id, Query(KNOWN, values, class_row(UserActivity))))[0]
 
@@ -79,9 +75,5 @@ class UserActivitySource(Source[UserActivity]):
         return NO_ACTIVITY
 
     async def load(self, turn: PromptTurn) -> UserActivity:
-        """Return the user's activity with the expert.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return the user's activity with the expert."""
         return await self._acquaintances.read(turn.owner)

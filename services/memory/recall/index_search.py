@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from services.errors import Unavailable
@@ -53,7 +54,7 @@ class IndexSearch:
         known = {**indexed, **{unit.unit_id: ("", None) for unit in waiting}}
         # Terms of long messages take hundreds of milliseconds.
         result = await asyncio.to_thread(self._ranked, sought, stored, known)
-        return SearchResult(result.ranking, result.units, degraded)
+        return replace(result, degraded=degraded)
 
     async def _search(self, scope: Scope, sought: SearchRequest, degraded: list[str]) -> dict[UUID, UUID]:
         texts = sought.query.texts

@@ -34,7 +34,7 @@ from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import Vectors, kind_of
+from services.search.ranking import Vectors
 from services.search.selection import Floor
 from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
@@ -244,7 +244,7 @@ class Recall:
         floor = Floor.of(
             query,
             about_past=about_past,
-            kind=kind_of(vectors, heads),
+            kind=found.kind,
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
-from services.search.heads import Heads
+from services.search.heads import UNKNOWN, Heads, MessageKind
 from services.search.hits import Ranking
 from services.search.queries import Query
 from services.search.ranking import Vectors
@@ -43,3 +43,5 @@ class SearchResult:
     """By their ids, as they are stored."""
     degraded: Sequence[str] = ()
     """Sources that did not answer."""
+    kind: MessageKind = UNKNOWN
+    """What the message is like."""

@@ -24,6 +24,8 @@ _LEAST_PAIRS = 15
 _RARE = 0.1
 _LEAST_RARE = 3
 _MOST_RARE = 40
+_FEW_VECTORS = 7
+"""Up to which a block is multiplied fastest: up to a million products of two numbers."""
 
 
 class WorkingSet(UnitArrays):
@@ -71,18 +73,20 @@ class WorkingSet(UnitArrays):
                 }
             )
             unknown.append(len(counted) - len(rows[-1]))
-        scores, possible = self._matches(rows, mask)
+        scores, possible = self._matches(rows)
+        if not mask.all():
+            scores *= mask
         size = self.overview().size
         possible += np.array(unknown) * math.log(1 + (size + 0.5) / 0.5) / 2
         return scores, np.maximum(possible * (BM25_K1 + 1), 1e-6)
 
-    def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], mask: Mask) -> Values:
-        """Return for each of some units (row) the share of its rare terms that each unit has.
+    def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], places: Places) -> Values:
+        """Return for each of some units (row) the share of its rare terms that other units have.
 
         Args:
             seeds: the places of those units.
             without: terms that do not count.
-            mask: the units that are looked at.
+            places: those of the other units.
         """
         most = _RARE * self.overview().size + _LEAST_RARE
         passed = {self._vocabulary.get(term) for term in without}
@@ -90,38 +94,40 @@ class WorkingSet(UnitArrays):
         for seed in seeds:
             numbers = self._terms.row(seed)
             held = self._held.values[numbers]
-            few = (held > 1) & (held <= most)
-            rarest = sorted(zip(held[few].tolist(), numbers[few].tolist(), strict=True))[:_MOST_RARE]
-            rows.append({number: 1 for _, number in rarest if number not in passed})
-        scores, possible = self._matches(rows, mask)
-        scores /= np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]
-        scores[np.arange(len(rows)), seeds] = 0.0
+            few = ((held > 1) & (held <= most)).nonzero()[0]
+            if len(few) > _MOST_RARE:
+                few = few[np.lexsort((numbers[few], held[few]))[:_MOST_RARE]]
+            rows.append({number: 1 for number in numbers[few].tolist() if number not in passed})
+        found, possible = self._matches(rows)
+        scores = found[:, places] / np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]
+        for score, seed in zip(scores, seeds, strict=True):
+            score[places == seed] = 0.0
         return scores
 
-    def _matches(self, rows: Sequence[Mapping[int, int]], mask: Mask) -> tuple[Values, Values]:
+    def _matches(self, rows: Sequence[Mapping[int, int]]) -> tuple[Values, Values]:
         """Score units (columns) for rows of terms, with how often each is asked for; and weigh the rows."""
         index: dict[int, int] = {}
         weights = np.zeros((len(rows), sum(map(len, rows))))
         for weight, row in zip(weights, rows, strict=True):
-            for number, count in row.items():
-                weight[index.setdefault(number, len(index))] = min(count, 2)
+            weight[[index.setdefault(number, len(index)) for number in row]] = [*row.values()]
         numbers = np.fromiter(index, dtype=np.intp, count=len(index))
         held, size = self._held.values[numbers], self.overview().size
-        weights = weights[:, : len(index)] * np.log(1 + (size - held + 0.5) / (held + 0.5))
-        scores = np.zeros((len(rows), len(mask)))
+        weights = np.minimum(weights[:, : len(index)], 2) * np.log(1 + (size - held + 0.5) / (held + 0.5))
+        scores = np.zeros((len(rows), len(self._columns)))
         if index:
             places, at, counts = self._postings.of(numbers, self._terms, self._counts.values, len(self._names))
-            matched = counts * (BM25_K1 + 1) / (counts + self._dampening[places])
+            matched = counts * (BM25_K1 + 1)
+            matched /= counts + self._dampening[places]
             for score, weight in zip(scores, weights, strict=True):
-                score[:] = np.bincount(places, weight[at] * matched, minlength=len(mask))
-            scores *= mask
+                score[:] = np.bincount(places, weight[at] * matched, minlength=len(self._columns))
         return scores, weights.sum(axis=1)
 
     def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
         found = np.empty((len(vectors), len(self._columns)), dtype=np.float32)
-        for begin in range(0, len(self._columns), BLOCK):
-            part = slice(begin, begin + BLOCK)
+        step = BLOCK if len(vectors) <= _FEW_VECTORS else BLOCK // 2
+        for begin in range(0, len(self._columns), step):
+            part = slice(begin, begin + step)
             found[:, part] = (self._vectors.values[part].astype(np.float32) @ vectors.T).T
         found *= self._scales.values
         np.copyto(found, np.nan, where=~self._column("embedded"))

@@ -1,11 +1,11 @@
 """Search in a working set; only the best units are read from PostgreSQL."""
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
@@ -43,7 +43,7 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
     else:
         scored, wanted = best_of(units, sought)
     if not wanted:
-        return SearchResult(Ranking((), scored.found))
+        return SearchResult(Ranking((), scored.found), kind=scored.kind)
     stored = await episodes.found(sought.scope, [(each.unit_id, each.episode_id) for each in wanted])
     return ranked(scored, wanted, stored, sought)
 
@@ -73,22 +73,29 @@ def ranked(
     scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit], sought: SearchRequest
 ) -> SearchResult:
     """Return the units that are still there, best first, of several versions of a fact the newest."""
-    scores, likelihoods, matches = scored.scores.tolist(), scored.probability.tolist(), scored.words.tolist()
-    cosines = [None if math.isnan(cosine) else cosine for cosine in scored.cosines.tolist()]
-    by_words, by_meaning = _ranks(matches), _ranks([-1.0 if cosine is None else cosine for cosine in cosines])
+    embedded = ~np.isnan(scored.cosines)
+    columns: tuple[NDArray[Any], ...] = (
+        scored.scores,
+        scored.probability,
+        scored.words,
+        scored.cosines,
+        embedded,
+        _ranks(scored.words),
+        _ranks(np.where(embedded, scored.cosines, -1.0)),
+    )
     results: list[Ranked] = []
-    for at, each in enumerate(wanted):
+    for each, *numbers in zip(wanted, *(column[: len(wanted)].tolist() for column in columns), strict=True):
         unit = stored.get(each.unit_id)
-        if unit is None:
-            continue
-        ranks = {"words": by_words[at]} if matches[at] > 0 else {}
-        if (cosine := cosines[at]) is not None:
-            ranks["meaning"] = by_meaning[at]
-        place = len(results) + 1
-        results.append(Ranked(_unit(unit, each), place, scores[at], likelihoods[at], matches[at], cosine, ranks))
+        if unit is not None:
+            score, likelihood, words, cosine, is_embedded, by_words, by_meaning = numbers
+            ranks = {"words": by_words} if words > 0 else {}
+            if is_embedded:
+                ranks["meaning"] = by_meaning
+            place, cosine = len(results) + 1, cosine if is_embedded else None
+            results.append(Ranked(_unit(unit, each), place, score, likelihood, words, cosine, ranks))
     # Where a time is asked for, what was said then holds.
     ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
-    return SearchResult(Ranking(ordered, scored.found), stored)
+    return SearchResult(Ranking(ordered, scored.found), stored, kind=scored.kind)
 
 
 def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
@@ -97,7 +104,7 @@ def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
         episode_id=wanted.episode_id,
         created_at=stored.created_at,
         text=stored.text,
-        message_id=str(stored.message_id) if stored.message_id else None,
+        message_id=wanted.unit_id if stored.message_id else None,
         episode_type=stored.episode_type,
         by_assistant=wanted.by_assistant,
         states=wanted.states,
@@ -105,10 +112,9 @@ def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
     )
 
 
-def _ranks(values: Sequence[float]) -> list[int]:
-    found = [0] * len(values)
-    for rank, at in enumerate(sorted(range(len(values)), key=values.__getitem__, reverse=True), start=1):
-        found[at] = rank
+def _ranks(values: Values) -> Places:
+    found = np.empty(len(values), dtype=np.intp)
+    found[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return found
 
 
@@ -121,6 +127,7 @@ def _taken(scored: Scored, at: Places, scores: Values) -> Scored:
         scored.words[at],
         scored.cosines[at],
         scored.found,
+        scored.kind,
     )
 
 
@@ -134,6 +141,7 @@ def _together(one: Scored, other: Scored) -> Scored:
         np.concatenate([one.words, other.words[more]]),
         np.concatenate([one.cosines, other.cosines[more]]),
         one.found,
+        one.kind,
     )
 
 

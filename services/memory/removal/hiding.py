@@ -186,16 +186,9 @@ class Hiding:
                 (self._remaking.summarise, summarised),
                 (self._remaking.archive, archived),
             ):
-                for conversation_id in dict.fromkeys(conversations):
-                    name = f"{task}:{conversation_id}"
-                    await self._jobs.defer(
-                        connection,
-                        task,
-                        tenant_id=owner.tenant_id,
-                        conversation_id=conversation_id,
-                        lock=name,
-                        queueing_lock=name,
-                    )
+                for of in dict.fromkeys(conversations):
+                    tenant_id = owner.tenant_id
+                    await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
         await rows.run(sql.END_EPOCHS)
 
     async def bring_back(

@@ -27,6 +27,7 @@ from services.errors import ConfigurationError, InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
 
 KEY_FILE = "receipt_key.pem"
 _KEY_ID_CHARACTERS = 16
@@ -167,14 +168,7 @@ class Receipts:
     ) -> list[SignedReceipt]:
         """A user's receipts, newest first."""
         user_id = await user_id_of(self._database, tenant_id, user)
-        at, receipt_id = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "after_at": at,
-            "after_id": receipt_id,
-            "limit": limit,
-        }
+        values = {"tenant_id": tenant_id, "user_id": user_id, **page_after(after, limit)}
         rows = await self._database.fetch(tenant_id, _LIST, values, dict_row)
         return [SignedReceipt(receipt=json.loads(row.pop("document")), **row) for row in rows]
 

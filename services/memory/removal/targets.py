@@ -10,6 +10,7 @@ from psycopg.rows import tuple_row
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.core_sql import OWNER
 from services.memory.core_values import CoreValues
 from services.memory.items import removed_value
 from services.memory.plans import new_plan
@@ -21,13 +22,6 @@ from state.memory import PlannedChange, PlannedItem
 
 KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
 _MOST_RETRACTED = 5000
-
-_USER: LiteralString = """
-SELECT u.id, u.timezone, x.id, s.id FROM users u
-LEFT JOIN experts x ON x.tenant_id = u.tenant_id AND x.name = %(expert)s
-LEFT JOIN spaces s ON s.tenant_id = u.tenant_id AND s.user_id = u.id AND s.name = %(space)s
-WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
-"""
 
 # Of a message of the user its answer as well, which was made from it. `is_known` = memory still has it.
 _MESSAGES: LiteralString = """
@@ -159,10 +153,10 @@ class TargetPlanner:
         kind = target.kind
         expert = target.expert or ("default" if kind == "value" else None)
         values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": target.space}
-        found = await self._database.fetch(tenant_id, _USER, values, tuple_row)
+        found = await self._database.fetch(tenant_id, OWNER, values, tuple_row)
         if not found:
             raise NotFound(f"There is no user {user!r}.")
-        user_id, timezone, expert_id, space_id = found[0]
+        user_id, expert_id, space_id, timezone = found[0]
         if expert is not None and expert_id is None:
             raise NotFound(f"There is no expert {expert!r}.")
         ids = {"tenant_id": tenant_id, "user": user, "user_id": user_id, "expert_id": expert_id}

@@ -134,10 +134,7 @@ class UpkeepScheduler:
         due = await self._database.fetch(tenant_id, _DUE, values, tuple_row)
         async with self._database.tenant(tenant_id) as connection:
             for (user_id,) in due:
-                name = f"{UPKEEP}:{user_id}"
-                await self._jobs.defer(
-                    connection, UPKEEP, tenant_id=tenant_id, lock=name, queueing_lock=name, user_id=user_id
-                )
+                await self._jobs.defer(connection, UPKEEP, tenant_id=tenant_id, one_of=user_id, user_id=user_id)
         return len(due)
 
     async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:

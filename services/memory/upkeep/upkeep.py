@@ -32,6 +32,7 @@ from services.memory.upkeep.policy import (
 from services.memory.upkeep.proposing import PairProposer, is_merge
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
+from services.platform.shared_reads import page_after
 
 _MOST_PREVIEWED = 1000
 _RUNS_AT_ONCE = 100
@@ -120,15 +121,8 @@ class Upkeep:
         limit: int = 1,
     ) -> Sequence[UpkeepRun]:
         """Reports of a user's runs, newest first, or of the one with this id."""
-        at, last = after or (None, None)
-        values = {
-            "tenant_id": tenant_id,
-            "user_id": await user_id_of(self._database, tenant_id, user),
-            "run_id": run_id,
-            "after_at": at,
-            "after_id": last,
-            "limit": limit,
-        }
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(UpkeepRun))
 
     async def undo(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:

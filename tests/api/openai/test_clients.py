@@ -9,26 +9,17 @@ from openai import AsyncOpenAI
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
 from tests.api.openai.test_wrappers import NEXTCHAT_COMPRESSION, RAG, TITLE
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """With a small model, an alias, and keys."""
-    return load_settings(
-        **{
-            **settings.model_dump(exclude_unset=True),
-            "auth": "api_key",
-            "small_llm_model": "small",
-            "openai_model_aliases": "gpt-4o=default",
-            "openai_system_tokens": 20,
-        }
-    )
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(
+        auth="api_key", small_llm_model="small", openai_model_aliases="gpt-4o=default", openai_system_tokens=20
+    ),
+]
 
 
 async def _client(services: Services, sdk: AsyncOpenAI, **key: Any) -> Any:

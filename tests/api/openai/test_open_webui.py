@@ -12,15 +12,18 @@ from openai import AsyncOpenAI
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.settings import Settings, load_settings
 from tests.api.openai.test_wrappers import FILES, RAG
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import contents
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+SECRET = "open-webuis-secret-of-forty-characters-.."
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(auth="api_key", small_llm_model="small", openwebui_jwt_secret=SECRET),
+]
 
 Names = Callable[[str], dict[str, str]]
-SECRET = "open-webuis-secret-of-forty-characters-.."
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "…", "parameters": {"type": "object"}}}
     for name in ("get_current_timestamp", "ask_user", "search_memories", "add_memory")
@@ -32,13 +35,6 @@ TASKS = {
     "follow-ups": f"### Task:\nPredict 3-5 useful messages this user might naturally send next.\n{HISTORY}",
     "queries": f"### Task:\nAnalyze the chat history to determine the necessity of search queries.\n{HISTORY}",
 }
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """With keys and a small model."""
-    changed = {"auth": "api_key", "small_llm_model": "small", "openwebui_jwt_secret": SECRET}
-    return load_settings(**{**settings.model_dump(exclude_unset=True), **changed})
 
 
 def _named(user: str) -> dict[str, str]:

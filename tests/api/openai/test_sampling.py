@@ -6,7 +6,6 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
@@ -21,21 +20,12 @@ class Dog(BaseModel):
     name: str
 
 
-@pytest.fixture(params=["responses"])
-def changed(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The settings of a test that are not the usual ones: the model's API, or several."""
-    return {"llm_api": request.param} if isinstance(request.param, str) else dict(request.param)
-
-
-@pytest.fixture
-def settings(settings: Settings, changed: dict[str, Any]) -> Settings:
-    """With the changed ones."""
-    return load_settings(**{**settings.model_dump(exclude_unset=True), **changed})
-
-
-CHAT = pytest.mark.parametrize("changed", ["chat"], indirect=True)
-IGNORE = pytest.mark.parametrize("changed", [{"openai_parameters": "ignore"}], indirect=True)
-LIMIT = pytest.mark.parametrize("changed", [{"llm_answer_tokens": 50}], indirect=True)
+BOTH_APIS = pytest.mark.parametrize(
+    "settings", [{"llm_api": "chat"}, {"llm_api": "responses"}], indirect=True, ids=["chat", "responses"]
+)
+CHAT = pytest.mark.settings(llm_api="chat")
+IGNORE = pytest.mark.settings(openai_parameters="ignore")
+LIMIT = pytest.mark.settings(llm_answer_tokens=50)
 
 
 @CHAT
@@ -105,7 +95,7 @@ async def test_a_client_may_ask_for_less_than_the_operators_limit_not_for_more(
         assert model_server.requests[-1].body["max_output_tokens"] == sent
 
 
-@pytest.mark.parametrize("changed", ["chat", "responses"], indirect=True)
+@BOTH_APIS
 async def test_what_the_model_refuses_is_the_clients_error_in_the_endpoints_words(
     sdk: Any, model_server: ModelServer
 ) -> None:
@@ -131,7 +121,7 @@ async def test_an_error_about_anything_else_stays_the_services(sdk: Any, model_s
     assert "weights" not in str(failed.value)
 
 
-@pytest.mark.parametrize("changed", ["chat", "responses"], indirect=True)
+@BOTH_APIS
 async def test_an_answer_of_the_form_that_was_asked_for(sdk: Any, model_server: ModelServer) -> None:
     model_server.default = Reply(['{"na', 'me": "Bruno"}'])
     parsed = await sdk.chat.completions.parse(model="default", messages=HELLO, user="u-1", response_format=Dog)
@@ -156,7 +146,7 @@ async def test_no_text_of_the_services_own_takes_the_place_of_the_form(
     assert formed.choices[0].message.content == "{}"
 
 
-@pytest.mark.parametrize("changed", ["chat", "responses"], indirect=True)
+@BOTH_APIS
 async def test_an_answer_that_is_cut_off_says_so_everywhere(sdk: Any, model_server: ModelServer) -> None:
     model_server.default = Reply(["It is a"], ending="length")
     whole = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", max_tokens=3)

@@ -1,7 +1,7 @@
 """Whole turns: the compiled graph over real stores, and a scripted model server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,18 +18,10 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from state.conversation import TurnInput
 from state.events import TurnEvent
-from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import events_of, first_token, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-@pytest.fixture
-async def runner(services: Services) -> AsyncIterator[TurnRunner]:
-    """A turn runner over the services."""
-    async with running_turns(services) as opened:
-        yield opened
 
 
 def _request(message: str = "Hello", **values: Any) -> TurnRequest:

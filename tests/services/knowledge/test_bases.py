@@ -10,17 +10,6 @@ from tests.support.turns import exchange, new_turn
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_change_changes_what_is_given_and_the_time(services: Services) -> None:
-    bases = services.knowledge.bases
-    made = await a_base(services, keywords=("leave",), handler="cited")
-    await put(services, made, "a.md", "x")
-    assert (await bases.get(DEFAULT_TENANT, "handbook")).updated_at == made.updated_at
-    changed = await bases.update(DEFAULT_TENANT, "handbook", {"questions": ["When?"], "handler": None})
-    assert (changed.keywords, changed.questions, changed.handler) == (["leave"], ["When?"], None)
-    assert changed.updated_at > made.updated_at == made.created_at
-    assert (await bases.update(DEFAULT_TENANT, "handbook", {"keywords": []})).keywords == []
-
-
 async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_named(services: Services) -> None:
     with pytest.raises(InvalidInput, match="there is none named 'poet'; there is cited"):
         await services.knowledge.bases.create(DEFAULT_TENANT, NewBase("b", "x", handler="poet"))
@@ -99,8 +88,3 @@ async def test_what_is_not_there_or_anothers_is_not_found(services: Services) ->
         with pytest.raises(NotFound):
             await doing
     assert (await bases.get(DEFAULT_TENANT, "handbook")).documents == 1
-
-
-async def test_a_system_prompt_has_a_limit(services: Services) -> None:
-    with pytest.raises(InvalidInput, match="at most 1000"):
-        await a_base(services, system_prompt="word " * 2000)

@@ -424,7 +424,7 @@ async def test_where_no_section_more_is_accepted_a_memory_is_written(services: S
     assert (await rig.everything())[2] == [text]
 
 
-@pytest.mark.parametrize("settings", [{"encryption": True}], indirect=True)
+@pytest.mark.settings(encryption=True)
 async def test_with_encryption_all_of_it_works_alike(services: Services) -> None:
     rig = await Rig.of(
         services, "My dog is called Bruno and I am allergic to peanuts.", "我姐姐住在成都，我有哮喘。"

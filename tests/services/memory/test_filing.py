@@ -18,8 +18,6 @@ from services.memory.episodes.scope import Scope
 from services.memory.filing_schedule import FILE_MEMORY
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from services.platform.settings import Settings
-from tests.support.archiving import with_small_model
 from tests.support.filing import (
     add,
     asked,
@@ -39,12 +37,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    return with_small_model(model_server)
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
 
 
 async def test_one_call_covers_all_that_was_said_and_names_the_message_of_each_statement(

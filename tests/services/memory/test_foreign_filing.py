@@ -9,24 +9,17 @@ import pytest
 
 from services.bootstrap import Services
 from services.memory.operations import Trigger
-from services.platform.settings import Settings
-from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, file, filed, human, owner, remove, replace, waiting
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
 
 KNOWN: dict[str, dict[str, Any]] = {
     "en": {"allergies": ["allergic to peanuts"], "facts": ["banks with Northbank", "old address Mill Lane 4"]},
     "zh": {"allergies": ["对花生过敏"], "facts": ["在恒信银行开户", "旧地址是磨坊巷4号"]},
 }
 TRIGGER = "TRGSUM"
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    return with_small_model(model_server)
 
 
 def _obedient(*operations: dict[str, Any], everything: bool = False) -> Any:

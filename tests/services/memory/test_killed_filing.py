@@ -6,14 +6,16 @@ import pytest
 from services.bootstrap import Services
 from services.engines import Engines
 from services.memory.filing_schedule import FILE_MEMORY, defer_filing
-from services.platform.settings import Settings
-from tests.support.archiving import with_small_model
 from tests.support.filing import add, asked, filed, filing_for, human, logged, written
 from tests.support.jobs import has_ended, hurried_queue, running_worker, until, waits_for_a_lock
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.settings(llm_model="large", small_llm_model="small"),
+]
 
 _WORKER = """
 import asyncio, sys
@@ -36,11 +38,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    return with_small_model(model_server)
 
 
 @pytest.mark.in_clear

@@ -316,7 +316,7 @@ async def test_milvus_that_dies_while_it_starts_is_started_again_and_is_not_wait
 
 
 async def test_milvus_sleeps_until_it_is_needed_and_is_started_again_when_it_has_grown(tmp_path: Path) -> None:
-    server = EmbeddedMilvus(tmp_path, large_bytes=1, unused_s=0.02)
+    server = EmbeddedMilvus(tmp_path, unused_s=0.02)
     server.launch()
     supervising = asyncio.create_task(server.supervise())
     standby = server.standby
@@ -333,11 +333,18 @@ async def test_milvus_sleeps_until_it_is_needed_and_is_started_again_when_it_has
     assert standby.is_running
     assert psutil.pid_exists(first)
 
+    server._large_bytes = 1  # only now: where it starts slowly, it would be due again at once
+
     async def has_shrunk() -> bool:
-        return standby.is_running and standby.read()["pid"] != first
+        return standby.read()["pid"] not in {first, None}
+
+    async def is_running() -> bool:
+        return standby.is_running
 
     await until(has_shrunk)
     assert not psutil.pid_exists(first)
+    server._large_bytes = 1 << 40
+    await until(is_running)
     assert await client.ping() > 0
     await client.close()
     await beside.stop()

@@ -131,6 +131,28 @@ async def test_a_transaction_that_is_cancelled_gives_its_connection_back(databas
     assert await _users(database) == 0
 
 
+@pytest.mark.traced
+async def test_a_cancellation_that_comes_together_with_a_connection_is_not_lost(database: Database) -> None:
+    async def use() -> None:
+        async with database.tenant(DEFAULT_TENANT):
+            await asyncio.Event().wait()
+
+    lent = [await database.pool.getconn() for _ in range(database.pool.max_size)]
+    for steps in range(40):
+        waiting = asyncio.create_task(use())
+        while not database.pool.get_stats().get("requests_waiting"):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await database.pool.putconn(lent.pop())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting}, timeout=10)
+        assert waiting.cancelled(), f"cancelled {steps} steps after another had given its connection back"
+        lent.append(await database.pool.getconn())
+    for connection in lent:
+        await database.pool.putconn(connection)
+
+
 async def test_connections_that_the_server_closed_are_replaced(
     database: Database, postgres: EmbeddedPostgres
 ) -> None:

@@ -11,7 +11,7 @@ from services.errors import BadModelOutput
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import load_settings
 from services.summaries.topic_store import NewTopic, TopicStore
 from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
@@ -21,18 +21,15 @@ from tests.support.archiving import (
     thirty_messages,
     topic,
     topic_ids,
-    with_small_model,
 )
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert, talk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with a small model."""
-    return with_small_model(model_server)
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(llm_model="large", small_llm_model="small"),
+]
 
 
 @pytest.fixture
@@ -61,6 +58,11 @@ async def test_two_topics_are_archived_and_what_is_behind_them_stays(
     assert left
     assert [message.id for message in left.messages] == [message.id for message in messages[22:]]
 
+    before = await archived(services, conversation), await topic_ids(services, conversation)
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
+    assert before == (await archived(services, conversation), await topic_ids(services, conversation))
+    assert len(model_server.requests) == 1
+
 
 async def test_the_small_model_sees_all_but_the_newest_six_messages(
     services: Services, conversation: UUID, model_server: ModelServer
@@ -75,17 +77,6 @@ async def test_the_small_model_sees_all_but_the_newest_six_messages(
     assert len(lines) == 24
     assert lines[0] == "[1] User: In s-1 I say 1."
     assert lines[-1] == "[24] Assistant: In s-1 I answer 12."
-
-
-async def test_archiving_again_changes_nothing(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    model_server.script(Reply([TWO]))
-    await services.topics.archive(DEFAULT_TENANT, conversation)
-    before = await archived(services, conversation), await topic_ids(services, conversation)
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
-    assert before == (await archived(services, conversation), await topic_ids(services, conversation))
-    assert len(model_server.requests) == 1
 
 
 async def test_two_archivings_at_once_archive_once(
@@ -142,25 +133,15 @@ async def test_an_expert_wants_so_many_messages_at_the_least(
     assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
 
 
-@pytest.mark.parametrize("strategy", ["summary", "window"])
-async def test_an_expert_with_another_strategy_is_left_alone(
-    services: Services, model_server: ModelServer, strategy: str
-) -> None:
-    await services.experts.create(DEFAULT_TENANT, new_expert("other", context_strategy=strategy))
-    conversation = await talk(services.turns, "s-1", 15, expert="other")
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
-    assert model_server.requests == []
-
-
-async def test_switched_off_nothing_is_archived(
+async def test_switched_off_with_another_strategy_and_without_a_conversation_nothing_is_archived(
     services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:
     off = TopicArchive(services.topics.store, services.models, JobQueue(services.database), on=False)
     assert await off.archive(DEFAULT_TENANT, conversation) == 0
-    assert model_server.requests == []
-
-
-async def test_a_conversation_that_is_gone_is_no_failure(services: Services, model_server: ModelServer) -> None:
+    for strategy in ("summary", "window"):
+        await services.experts.create(DEFAULT_TENANT, new_expert(strategy, context_strategy=strategy))
+        other = await talk(services.turns, strategy, 15, expert=strategy)
+        assert await services.topics.archive(DEFAULT_TENANT, other) == 0
     missing = UUID("0190a000-0000-7000-8000-000000000009")
     assert await services.topics.archive(DEFAULT_TENANT, missing) == 0
     assert model_server.requests == []

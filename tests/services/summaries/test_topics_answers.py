@@ -8,10 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.bootstrap import Services
-from services.errors import ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.platform.settings import Settings
 from services.summaries.schedule import ARCHIVE
 from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
@@ -22,20 +20,17 @@ from tests.support.archiving import (
     thirty_messages,
     topic,
     topic_ids,
-    with_small_model,
 )
 from tests.support.jobs import defer, has_ended, jobs_of, until
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.settings(llm_model="large", small_llm_model="small"),
+]
 
 CANARY = "only-in-the-answer"
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """Settings with a small model."""
-    return with_small_model(model_server)
 
 
 @pytest.fixture
@@ -116,29 +111,23 @@ async def test_a_wrong_answer_archives_nothing_and_is_not_quoted(
     assert set(await topic_ids(services, conversation)) == {None}
 
 
-async def test_an_answer_that_breaks_off_is_a_wrong_one(
-    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply([TWO[:20], TWO[20:]], ending="cut", linger_s=0.1), "The language model's answer broke off."),
+        (Reply(), "The language model answered something that is not an answer; try again."),
+    ],
+    ids=["broken off", "empty"],
+)
+async def test_an_answer_that_is_none_is_a_wrong_one(
+    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer, reply: Reply, reason: str
 ) -> None:
-    reply = Reply([TWO[:20], TWO[20:]], ending="cut", linger_s=0.1)
-    await _given_up(services, conversation, jobs, model_server, reply, "The language model's answer broke off.")
-
-
-async def test_an_empty_answer_is_a_wrong_one(
-    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
-) -> None:
-    reason = "The language model answered something that is not an answer; try again."
-    await _given_up(services, conversation, jobs, model_server, Reply(), reason)
-
-
-async def _given_up(
-    services: Services, conversation: UUID, jobs: JobQueue, server: ModelServer, reply: Reply, reason: str
-) -> None:
-    server.default = reply
+    model_server.default = reply
     with capture_logs() as logs:
         await defer(services.database, jobs, ARCHIVE, conversation_id=conversation)
         jobs.start_worker()
         await until(lambda: has_ended(services.database, ARCHIVE, "succeeded"))
-    assert len(server.requests) == 2
+    assert len(model_server.requests) == 2
     [line] = [line for line in logs if line["event"] == "topics given up"]
     assert line["log_level"] == "warning"
     assert line["reason"].startswith(reason)
@@ -199,14 +188,4 @@ async def test_a_model_that_stays_away_fails_the_job_for_good(
     jobs.start_worker()
     await until(lambda: has_ended(services.database, ARCHIVE, "failed"))
     assert len(model_server.requests) == 4
-    assert await archived(services, conversation) == []
-
-
-async def test_a_model_that_fails_archives_nothing(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(status=500))
-    with pytest.raises(ModelFailed):
-        await services.topics.archive(DEFAULT_TENANT, conversation)
-    assert len(model_server.requests) == 1
     assert await archived(services, conversation) == []

@@ -37,14 +37,6 @@ async def test_a_fact_is_remembered_with_the_message_that_told_it(services: Serv
     assert (logged.conversation_id, logged.turn_id) == (turn.conversation_id, turn.turn_id)
 
 
-async def test_whose_memory_it_is_no_argument_says(services: Services) -> None:
-    turn = await services.turns.open(new_turn("Hello"))
-    other = await services.turns.open(new_turn("Hello", external_user_id="u-2"))
-    await _update(services, turn, content={"name": "Wang"}, user_id=str(other.user_id), runtime={"context": {}})
-    assert await services.memory.core.read(Owner(turn.tenant_id, other.user_id, turn.expert_id)) == []
-    assert len(await services.memory.core.read(Owner(turn.tenant_id, turn.user_id, turn.expert_id))) == 1
-
-
 async def test_wrong_arguments_are_answered_to_the_model(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     wrong: list[tuple[dict[str, Any], str]] = [

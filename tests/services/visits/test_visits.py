@@ -3,13 +3,11 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
-from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.visits.visit import SUMMARISE_VISIT
 from tests.support.jobs import statuses
@@ -58,12 +56,6 @@ async def test_a_short_visit_causes_no_summary(services: Services) -> None:
     assert await statuses(services.database, SUMMARISE_VISIT) == []
 
 
-async def test_conversations_have_visits_of_their_own(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    await exchange(services.turns, "Hello", "Hi", session_key="s-2")
-    assert _shape(await visits_of(services.database)) == [(2, None), (2, None)]
-
-
 @pytest.mark.parametrize(
     ("status", "answer", "messages"), [("failed", "", 1), ("partial", "Half an", 1), ("completed", "An answer", 2)]
 )
@@ -86,14 +78,6 @@ async def test_a_turn_under_way_belongs_to_the_visit_that_is_closed_meanwhile(se
     assert _shape([visit]) == [(4, "closed")]
     assert visit["ended_at"] >= visit["last_active_at"]
     assert visit["daily_due_at"] is not None, "its day is looked at again"
-
-
-async def test_only_ones_own_conversation_can_be_closed(services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    for tenant, user in ((DEFAULT_TENANT, "u-2"), (uuid4(), None)):
-        with pytest.raises(NotFound):
-            await services.visits.close(tenant, turn.conversation_id, user=user)
-    assert _shape(await visits_of(services.database)) == [(2, None)]
 
 
 async def test_silence_ends_visits_whoever_looks_and_however_many_look(services: Services) -> None:

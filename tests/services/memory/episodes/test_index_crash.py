@@ -12,14 +12,17 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
-from tests.support.archiving import with_embeddings
 from tests.support.fork_server import ROOT, ForkedProcess
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
-from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.own_milvus]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.untraced,
+    pytest.mark.own_milvus,
+    pytest.mark.settings(embedding_model="scripted-embeddings", embedding_dim=8),
+]
 
 _INDEX_AND_HANG = """
 import asyncio, sys
@@ -36,12 +39,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """With an endpoint of embeddings."""
-    return with_embeddings(model_server)
 
 
 async def _unindexed(services: Services) -> int:
@@ -104,7 +101,7 @@ def _until_it_marks(engines: Engines) -> None:
     assert engines.owner_url
     waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
     with psycopg.connect(engines.owner_url, autocommit=True) as connection:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while connection.execute(waits).fetchone() == (0,):
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -19,19 +19,18 @@ from services.memory.episodes.scope import Scope
 from services.memory.episodes.shards import shard_of
 from services.memory.recall.recall import RecallResult, TurnQuery
 from services.platform.settings import Settings
-from tests.support.archiving import with_embeddings
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced, pytest.mark.own_milvus]
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """With an endpoint of embeddings, and time enough for a busy machine."""
-    return with_embeddings(model_server, memory_recall_budget_ms=3000)
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.untraced,
+    pytest.mark.own_milvus,
+    pytest.mark.settings(embedding_model="scripted-embeddings", embedding_dim=8, memory_recall_budget_ms=3000),
+]
 
 
 @pytest.fixture

@@ -21,23 +21,21 @@ from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.wholes import WholeErasure
-from services.platform.settings import Settings
-from tests.support.archiving import with_embeddings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.untraced, pytest.mark.own_milvus]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.untraced,
+    pytest.mark.own_milvus,
+    pytest.mark.settings(embedding_model="scripted-embeddings", embedding_dim=8),
+]
 
 BY_USER = Trigger("user")
 LATE = EmbeddingsScript(delay_s=50)
-
-
-@pytest.fixture
-def settings(model_server: ModelServer) -> Settings:
-    """With an endpoint of embeddings."""
-    return with_embeddings(model_server)
 
 
 @asynccontextmanager

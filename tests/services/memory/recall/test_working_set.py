@@ -58,7 +58,7 @@ def ranked(
     """What ranking reads of each unit: its scores, its neighbours, and what others share with it."""
     mask = units.within()
     places = mask.nonzero()[0].tolist()
-    shared = units.by_rare_terms(places, terms(question), mask)
+    shared = units.by_rare_terms(places, terms(question), mask.nonzero()[0])
     (words, *_), _ = units.by_words([terms(question), *map(terms, QUESTIONS)], mask)
     [cosines] = units.by_meaning(np.array([embedding(1)], dtype=np.float32))
     near = units.overview()
@@ -73,7 +73,7 @@ def ranked(
             round(float(cosines[place]), 6),
             unit(int(near.previous[place])),
             unit(int(near.following[place])),
-            np.sort(row[mask]).round(6).tolist(),
+            np.sort(row).round(6).tolist(),
         )
         for place, row in zip(places, shared, strict=True)
     )

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -201,15 +201,6 @@ async def test_jobs_of_the_conversation_go_and_those_of_others_stay(services: Se
     assert erased.removed["postgresql"]["jobs"] == 2
     left = "SELECT args->>'turn_id' FROM procrastinate_jobs WHERE task_name = 'look'"
     assert await _rows(services.database, left) == [(str(other.turn_id),)]
-
-
-async def test_another_tenant_or_user_has_no_such_conversation(services: Services) -> None:
-    doomed, _ = await _two(services)
-    with pytest.raises(NotFound):
-        await services.erasure.conversation(uuid4(), doomed.conversation_id)
-    with pytest.raises(NotFound):
-        await _erase(services, doomed, user="u-2")
-    await _erase(services, doomed, user="u-1")
 
 
 async def test_stores_that_are_away_are_told_and_caught_up(

@@ -17,7 +17,6 @@ from services.memory.blocks import Owner
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
-from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.visits.visit import SUMMARISE_DAYS
 from state.context import TurnContext
@@ -31,21 +30,17 @@ from tests.support.turns import exchange, new_turn, owner_of
 from tests.support.upkeep import everything, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.indexed,
+    pytest.mark.settings(memory_summary_chunk_tokens=500, memory_compression_similarity=0.5),
+]
 
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 USER = "/api/v1/users/u-1"
 
 in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole message", "part of a message"])
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Showing a model little of a transcript at a time, and merging what is alike by half."""
-    own = {"memory_summary_chunk_tokens": 500, "memory_compression_similarity": 0.5}
-    values = {**settings.model_dump(exclude_unset=True), **own}
-    return load_settings(**values)
 
 
 async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:

@@ -174,13 +174,6 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         await services.erasure.user(DEFAULT_TENANT, "u-1")
 
 
-async def test_another_tenants_user_of_the_same_name_is_not_there(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    with pytest.raises(NotFound):
-        await services.erasure.user(OTHER, "u-1")
-    assert await _rows(services.database, "users") == 1
-
-
 async def test_a_turn_that_runs_is_stopped_before_anything_is_removed(
     services: Services, model_server: ModelServer
 ) -> None:

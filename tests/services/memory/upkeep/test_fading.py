@@ -76,15 +76,6 @@ async def test_what_is_archived_is_not_recalled_was_known_before_and_comes_back(
         await services.upkeep.restore(DEFAULT_TENANT, "u-1", uuid4())
 
 
-async def test_by_default_nothing_fades(services: Services) -> None:
-    owner = await someone(services)
-    await written_before(services, owner, "old")
-    assert (await services.upkeep.policies.of(DEFAULT_TENANT)).fading == "never"
-    assert (await services.upkeep.preview(DEFAULT_TENANT, "u-1")).total == 0
-    run = await services.upkeep.run(DEFAULT_TENANT, "u-1")
-    assert (run.action, run.faded_ids, run.can_be_undone) == (None, [], False)
-
-
 async def test_what_is_removed_is_kept_for_undoing_and_then_deleted(services: Services) -> None:
     owner = await someone(services)
     first, second = await written_before(services, owner, "old", "older")

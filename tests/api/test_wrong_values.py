@@ -1,0 +1,204 @@
+"""Values that an endpoint does not take are refused by the name of their field, and change nothing."""
+
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from tests.support.turns import exchange
+
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
+TOO_LARGE = "data:image/png;base64," + base64.b64encode(b"x" * (8 * 1024 * 1024 + 1)).decode()
+NOBODY = "0190a000-0000-7000-8000-000000000001"
+AB: dict[str, Any] = {"variants": [{"name": "a"}, {"name": "b"}]}
+
+# What else a request has to hold.
+GOOD: dict[str, dict[str, Any]] = {
+    "/api/v1/chat": {"user_id": "u-1", "session_id": "new", "message": "Hello"},
+    "/api/v1/chat/stream": {"user_id": "u-1", "session_id": "new", "message": "Hello"},
+    "/api/v1/experiments": {"name": "x", **AB},
+    "/api/v1/knowledge-bases": {"prefix": "handbook", "description": "Our handbook.", "keywords": ["leave"]},
+}
+
+Wrong = tuple[dict[str, Any], str]
+"""Values, and how the reason begins."""
+
+CHAT: list[Wrong] = [
+    ({"message": None}, "message: "),
+    ({"message": ""}, "message: "),
+    ({"message": " \n "}, "message: "),
+    ({"message": "x" * 40_000}, "message: "),
+    ({"message": 5}, "message: "),
+    ({"message": "a\x00b"}, "message: "),
+    ({"user_id": " with space"}, "user_id: "),
+    ({"user_id": "x" * 129}, "user_id: "),
+    ({"user_id": ""}, "user_id: "),
+    ({"user_id": "line\n"}, "user_id: "),
+    ({"session_id": ".."}, "session_id: "),
+    ({"session_id": "{{CHAT_ID}}"}, "session_id: "),
+    ({"images": [PNG] * 9}, "images: "),
+    ({"images": [TOO_LARGE]}, "images.0: "),
+    ({"images": ["data:image/png;base64,###"]}, "images.0: "),
+    ({"images": ["file:///etc/passwd"]}, "images.0: "),
+    ({"images": ["data:text/html;base64,AAAA"]}, "images.0: "),
+    ({"images": "one"}, "images: "),
+    ({"agent_type": "secret_agent"}, "agent_type: "),
+    ({"timezone": "Mars/Olympus"}, "timezone: "),
+    ({"timezone": "+99:00"}, "timezone: "),
+    ({"locale": "not a locale"}, "locale: "),
+    ({"debug": "perhaps"}, "debug: "),
+    ({"kb_prefix": "a b"}, "kb_prefix: "),
+    ({"expert": "nobody"}, "expert: "),
+    ({"surprise": 1}, "surprise: "),
+    ({"compose": "both"}, "compose: "),
+    ({"filler": "perhaps"}, "filler: "),
+    ({"budget": {"tokens": 0}}, "budget.tokens: "),
+    ({"budget": {"seconds": 601}}, "budget.seconds: "),
+    ({"budget": {"model_calls": "many"}}, "budget.model_calls: "),
+    ({"budget": {"cents": 5}}, "budget.cents: "),
+    (
+        {"temporary": True, "replaces": NOBODY},
+        "body: replaces: a temporary conversation has no stored turns to replace",
+    ),
+    ({"earlier": [{"role": "user", "content": "Hello"}]}, "body: earlier: only for a temporary conversation"),
+    (
+        {"temporary": True, "earlier": [{"role": "system", "content": "Hello"}]},
+        "earlier.0.role: must be 'user' or 'assistant'",
+    ),
+    ({"temporary": True, "expert": "nobody"}, "expert: there is no expert named 'nobody'"),
+    ({"temporary": True, "kb_prefix": "none"}, "kb_prefix: there is no knowledge base with the prefix 'none'"),
+]
+
+WRONG: dict[tuple[str, str], list[Wrong]] = {
+    ("POST", "/api/v1/chat"): CHAT,
+    ("POST", "/api/v1/chat/stream"): CHAT,
+    ("POST", f"/api/v1/turns/{NOBODY}/feedback"): [
+        ({"rating": "good"}, "rating: "),
+        ({"rating": 2}, "rating: "),
+        ({"comment": "no rating"}, "rating: "),
+        ({"rating": "up", "comment": " "}, "comment: "),
+        ({"rating": "up", "tags": ["x"] * 11}, "tags: "),
+        ({"rating": "up", "stars": 5}, "stars: is not known here; accepted: rating, comment, tags"),
+    ],
+    ("POST", "/api/v1/users/u-1/episodes"): [
+        ({"content": "tea", "importance": 8}, "importance: must be 1 or less"),
+        ({"content": "a" * 5_000, "episode_type": "preference"}, "content: must have at most 4000 characters"),
+    ],
+    ("POST", "/api/v1/users/u-1/episodes/search"): [
+        ({}, "query: "),
+        ({"query": " "}, "query: "),
+        ({"query": "a\x00b"}, "query: "),
+        ({"query": "half a \ud800 character"}, "query: "),
+        ({"query": "x" * 8001}, "query: "),
+        ({"query": "x", "top_k": 0}, "top_k: "),
+        ({"query": "x", "top_k": 101}, "top_k: "),
+        ({"query": "x", "episode_type": '" or 1==1 --'}, "episode_type: "),
+        ({"query": "x", "conversation_id": '" or 1==1 --'}, "conversation_id: "),
+        ({"query": "x", "since": "2026-01-01T00:00:00"}, "since: needs an offset, such as +08:00 or Z"),
+        ({"query": "x", "more": 1}, "more: "),
+        ({"query": "x", "recent": [{"role": "user", "text": "x"}]},
+         "recent.0.content: is required; recent.0.text: is not known here; accepted: role, content, speaker"),
+    ],
+    ("POST", "/api/v1/users/u-1/memory/ask"): [
+        ({"question": " "}, "question: "),
+        ({"question": "x" * 1001}, "question: "),
+        ({"top": 1}, "top: is not known here; accepted: question"),
+    ],
+    ("PATCH", "/api/v1/users/u-1"): [
+        ({"timezone": "Mars/Olympus"}, "timezone: "),
+        ({"timezone": None}, "body: timezone: a user always has one"),
+        ({"locale": "no locale!"}, "locale: "),
+        ({"display_name": ""}, "display_name: "),
+        ({"display_name": "x\x00"}, "display_name: "),
+        ({"memory": None}, "memory: "),
+        ({"nickname": "x"}, "nickname: is not known here; accepted: timezone, locale, display_name"),
+    ],
+    ("GET", "/api/v1/users/u-1/episodes"): [
+        ({"type": "turn"}, "type: is not known here; accepted: expert, space, episode_type"),
+        ({"limit": 0}, "limit: must be 1 or more"),
+    ],
+    ("GET", "/api/v1/users/u-1/daily-summaries"): [
+        ({"from": "2026-03-02", "to": "2026-03-01"}, "from: "),
+        ({"from": "2020-01-01", "to": "2026-03-01"}, "from: "),
+        ({"from": "yesterday"}, "from: "),
+        ({"to": "2026-13-01"}, "to: "),
+        ({"after": "x"}, "after: "),
+        ({"limit": "0"}, "limit: "),
+    ],
+    ("GET", "/api/v1/conversations/here"): [({}, "conversation_id: must be a UUID: ")],
+    ("GET", "/api/v1/usage"): [
+        ({"first": "2026-02-02", "last": "2026-02-01"}, "first: "),
+        ({"by": "colour"}, "by.0: "),
+    ],
+    ("PATCH", "/api/v1/experts/default"): [
+        ({"context_window": "wide", "parts_off": ["smell"]},
+         "context_window: must be a whole number; parts_off.0: must be "),
+    ],
+    ("POST", "/api/v1/knowledge-bases"): [
+        ({"prefix": "Handbook"}, "prefix: "),
+        ({"description": " "}, "description: "),
+        ({"keywords": ["a\x00"]}, "keywords.0: "),
+        ({"questions": ["x" * 501]}, "questions.0: "),
+        ({"system_prompt": "word " * 2000}, "system_prompt: has some 2501 tokens; at most 1000"),
+        ({"more": 1}, "more: "),
+    ],
+    ("POST", "/api/v1/experiments"): [
+        ({"variants": [{"name": "a"}]}, "variants: "),
+        ({"variants": [{"name": "a"}, {"name": "a"}]}, "variants: "),
+        ({"variants": [{"name": "a"}, {"name": "b", "weight": 0}]}, "variants.1.weight: "),
+        ({"variants": [{"name": "a"}, {"name": "b", "settings": {"top_k": 3}}]},
+         "variants.1.settings.top_k: is not known here; accepted: parts_off"),
+        ({"variants": [{"name": "a"}, {"name": "b", "settings": {"parts_off": ["x"]}}]},
+         "variants.1.settings.parts_off.0: "),
+        ({"share": 0}, "share: "),
+        ({"experts": ["nobody"]}, "experts: there is no expert named 'nobody'"),
+        ({"name": "a b"}, "name: "),
+    ],
+    ("PUT", "/api/v1/upkeep-policy"): [
+        ({"fading": "sometimes"}, "fading: "),
+        ({"fading": "archive", "fading_days": 0}, "fading_days: "),
+        ({"fading_importance": 1.5}, "fading_importance: "),
+        ({"proposals": "guess"}, "proposals: "),
+        ({"fade": "archive"}, "fade: "),
+    ],
+    ("PUT", "/api/v1/retention"): [
+        ({"messages": 0}, "messages: "),
+        ({"turns": 36_501}, "turns: "),
+        ({"events": 3}, "events: "),
+        ({"jobs": "week"}, "jobs: "),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+async def _known_user(shared_services: Services) -> None:
+    await exchange(shared_services.turns, "Hello", "Hi")
+
+
+@pytest.mark.usefixtures("_known_user")
+@pytest.mark.parametrize(
+    ("method", "path", "values", "reason"), [(*address, *row) for address, rows in WRONG.items() for row in rows]
+)
+async def test_a_wrong_value_is_refused_by_its_field(
+    shared_client: httpx.AsyncClient, method: str, path: str, values: dict[str, Any], reason: str
+) -> None:
+    before = (await shared_client.get(path)).text
+    if method == "GET":
+        refused = await shared_client.get(path, params=values)
+    else:
+        body = json.dumps({**GOOD.get(path, {}), **values})
+        refused = await shared_client.request(
+            method, path, content=body, headers={"Content-Type": "application/json"}
+        )
+    assert refused.status_code == 422, refused.text
+    assert refused.headers["content-type"] == "application/problem+json"
+    problem = refused.json()
+    assert set(problem) == {"type", "title", "status", "detail", "code"}
+    assert (problem["status"], problem["code"]) == (422, "invalid_input")
+    assert problem["detail"].startswith(reason)
+    assert (await shared_client.get(path)).text == before
