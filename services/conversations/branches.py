@@ -18,7 +18,7 @@ from services.memory.blocks import Owner
 from services.memory.removal.branches import BranchMemory
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
-from services.platform.postgres import Database
+from services.platform.postgres import UNHURRIED_S, Database
 
 _LOCK: LiteralString = """
 SELECT user_id, expert_id, space_id FROM conversations
@@ -146,7 +146,7 @@ class Branches:
             Conflict: one of these turns has yet to end.
         """
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             owner = await self._lock(connection, values)
             return await self._put_aside(connection, owner, conversation_id, turn_id, reason)
 
@@ -163,7 +163,7 @@ class Branches:
             "conversation_id": conversation_id,
             "branch_id": branch_id,
         }
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             owner = await self._lock(connection, values)
             row = await (await connection.execute(_BRANCH, values)).fetchone()
             if row is None:

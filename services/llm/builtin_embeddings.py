@@ -121,10 +121,13 @@ class BuiltinEncoder:
         vectors: list[list[float]] = self._model.encode([text[:MOST_CHARACTERS] for text in texts]).tolist()
         return vectors
 
-    def encode_again(self, texts: list[str]) -> list[NDArray[np.float32]]:
-        """Return the same for texts of a conversation, most of which were encoded a turn ago."""
+    def encode_again(self, texts: list[str], *, keep: bool = True) -> list[NDArray[np.float32]]:
+        """Return the same for texts of a conversation, most of which were encoded a turn ago.
+
+        The vectors of others are kept with `keep`.
+        """
         self.load()
-        return _kept.of([text[:MOST_CHARACTERS] for text in texts])
+        return _kept.of([text[:MOST_CHARACTERS] for text in texts], keep=keep)
 
     def _share(self, backend: Any) -> None:
         if self._folder is None:

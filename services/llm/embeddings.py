@@ -209,8 +209,8 @@ class Embedder:
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text that is searched.
 
-        An endpoint gets up to 64 of them in a call, or as many as it accepts. The built-in encoder keeps those of
-        a few texts, which working sets have had embedded before they are indexed.
+        An endpoint gets up to 64 of them in a call, or as many as it accepts. Of the built-in encoder, what turns
+        have had embedded before it is indexed is used again; it keeps the vectors of a few texts.
 
         Raises:
             Unavailable: as `embed_query`.
@@ -232,11 +232,7 @@ class Embedder:
             if begin:
                 await asyncio.sleep(0)
             some = texts[begin : begin + _BETWEEN]
-            vectors += (
-                [each.tolist() for each in self._builtin.encode_again(some)]
-                if again
-                else self._builtin.encode(some)
-            )
+            vectors += [each.tolist() for each in self._builtin.encode_again(some, keep=again)]
         return vectors
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:

@@ -53,9 +53,6 @@ class MessageKind(NamedTuple):
     nothing: float = 0.5
 
 
-UNKNOWN = MessageKind()
-
-
 @dataclass(frozen=True, slots=True)
 class Heads:
     """The heads for one encoder.

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.heads import UNKNOWN, Heads, MessageKind
+from services.search.heads import Heads, MessageKind
 from services.search.queries import Query
 from services.search.sequences import Places
 from services.text.tokenizer import terms
@@ -127,7 +127,6 @@ class Scored:
         words: The score of each by words, relative to the best.
         cosines: The highest cosine of each; NaN where it has no embedding.
         found: How many units were looked at.
-        kind: What the message is like.
     """
 
     places: Places
@@ -137,7 +136,6 @@ class Scored:
     words: Values
     cosines: Values
     found: int
-    kind: MessageKind
 
 
 def score(
@@ -146,6 +144,7 @@ def score(
     units: Searched,
     mask: Mask,
     heads: Heads | None = None,
+    kind: MessageKind | None = None,
 ) -> Scored:
     """Say how likely the units of a mask bear on a message.
 
@@ -155,6 +154,7 @@ def score(
         units: all units.
         mask: those that are looked at.
         heads: those of the encoder, if there are any.
+        kind: what the message is like, if that is known already.
     """
     asked = terms(query.text)
     known = units.overview()
@@ -181,7 +181,7 @@ def score(
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
     seeds = _highest(total, _SEEDS)
-    kind = kind_of(vectors, heads)
+    kind = kind or kind_of(vectors, heads)
     by_words = np.minimum(words[places] / full * _FULL_MATCH, 1.0)
     by_meaning = (meaning[places] - average) / near.spread / _SPREAD
     like_previous, like_following = units.by_neighbours(places)
@@ -214,7 +214,6 @@ def score(
         relative[places],
         cosines[places],
         found,
-        kind,
     )
 
 
@@ -290,7 +289,7 @@ def _answers(known: Overview, words: Values, full: float, near: "_Near") -> Valu
 
 def kind_of(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -> MessageKind:
     """Return what a message with these embeddings is like."""
-    return heads.kind_of(vectors[0]) if heads and len(vectors) else UNKNOWN
+    return heads.kind_of(vectors[0]) if heads and len(vectors) else MessageKind()
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:

@@ -154,7 +154,7 @@ class RecallSource(Source[RecallResult]):
         """
         assert found.query is not None  # noqa: S101 — otherwise nothing was recalled
         best = found.ranking.results[:_DEPTH]
-        excluded = _excluded(best, found.units, not_here, not_now) if not_here or not_now else {}
+        excluded = _excluded(best, found.units, not_here, not_now) if found.units and (not_here or not_now) else {}
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
         asked = terms(found.query.text)
         floor = found.floor

@@ -137,8 +137,9 @@ class Lineage:
     ) -> tuple[list[Item], list[Edge], bool]:
         """All nodes reached from some, those among them, their edges, and whether that is all there are."""
         statement = sql.PARENTS if direction == "up" else sql.CHILDREN
-        seen, edges, is_complete = set(of), set[Edge](), True
-        newest = set(of)
+        asked = frozenset(of)
+        seen, edges, is_complete = set(asked), set[Edge](), True
+        newest = set(asked)
         while newest and is_complete:
             reached: set[Node] = set()
             for kind, nodes in groupby(sorted(newest), attrgetter("kind")):
@@ -158,7 +159,7 @@ class Lineage:
         items = await self.items(tenant_id, user_id, sorted(seen))
         if direction == "down":
             messages = {node.id for node in seen if node.kind == "message"}
-            items = [_only_from(item, messages) if Node(item.kind, item.id) not in of else item for item in items]
+            items = [item if item.node in asked else _only_from(item, messages) for item in items]
         return items, sorted(edges), is_complete
 
     async def of_node(self, tenant_id: UUID, user_id: UUID, node: Node, direction: Direction) -> Trace:

@@ -34,7 +34,7 @@ from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
 from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
-from services.search.ranking import Vectors
+from services.search.ranking import Vectors, kind_of
 from services.search.selection import Floor
 from services.text.language import language_of
 from services.text.questions import asks, is_small_talk
@@ -92,7 +92,7 @@ class RecallResult:
     """None = there was nothing to search for."""
     ranking: Ranking = _NOTHING
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
-    """The ranked units, by id."""
+    """The ranked units, by id; none where a turn shows none, as they are all unlikely."""
     degraded: Sequence[str] = ()
     """`milvus` or `embedding` did not answer, and the rest was searched; `recall`: nothing was searched."""
     milliseconds: float = 0.0
@@ -105,7 +105,7 @@ class RecallResult:
 
     def without(self, excluded: Collection[str]) -> "RecallResult":
         """Return the same without what comes from these memories and messages."""
-        if not excluded:
+        if not excluded or not self.units:
             return self
         left = [each for each in self.ranking.results if not is_excluded(self.units[each.unit.id], excluded)]
         return replace(self, ranking=replace(self.ranking, results=tuple(left)))
@@ -230,23 +230,26 @@ class Recall:
         degraded: list[str] = list(kept.degraded) if kept else []
         vectors = await self._vectors(query, degraded, patience_s) if indexed else _NO_VECTORS
         heads = Heads.of(self._embedder.model)
+        kind = kind_of(vectors, heads)
+        floor = Floor.of(
+            query,
+            about_past=about_past,
+            kind=kind,
+            then=(then.since, then.until) if then is not None and then.since and then.until else None,
+        )
         sought = SearchRequest(
             scope=scope,
             then=then if then != scope else None,
             query=query,
             vectors=vectors,
             heads=heads,
+            kind=kind,
             depth=depth,
             hurried=patience_s is not None,
+            least=0.0 if patience_s is None or about_past or then else floor.likelihood,
         )
         found = await (find_in_set(kept.units, sought, self._episodes) if kept else self._by_index.find(sought))
         degraded.extend(name for name in found.degraded if name not in degraded)
-        floor = Floor.of(
-            query,
-            about_past=about_past,
-            kind=found.kind,
-            then=(then.since, then.until) if then is not None and then.since and then.until else None,
-        )
         return RecallResult(
             query,
             found.ranking,

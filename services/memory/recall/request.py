@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
-from services.search.heads import UNKNOWN, Heads, MessageKind
+from services.search.heads import Heads, MessageKind
 from services.search.hits import Ranking
 from services.search.queries import Query
 from services.search.ranking import Vectors
@@ -21,8 +21,10 @@ class SearchRequest:
         query: The message.
         vectors: Embeddings of `query.texts`; none = words alone decide.
         heads: Those of the encoder, if there are any.
+        kind: What the message is like.
         depth: Maximum number of units returned with their texts.
         hurried: Whether a turn waits for it.
+        least: Where no unit has this probability, none is read.
     """
 
     scope: Scope
@@ -30,8 +32,10 @@ class SearchRequest:
     query: Query
     vectors: Vectors
     heads: Heads | None
+    kind: MessageKind
     depth: int
     hurried: bool
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -43,5 +47,3 @@ class SearchResult:
     """By their ids, as they are stored."""
     degraded: Sequence[str] = ()
     """Sources that did not answer."""
-    kind: MessageKind = UNKNOWN
-    """What the message is like."""

@@ -183,6 +183,11 @@ class WorkingSet(UnitArrays):
             written=written,
         )
 
+    @property
+    def said_at(self) -> Values:
+        """When each unit was said, in seconds since 1970."""
+        return self._column("said_at")
+
     def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
         """Return which of the units at the places were said in a period; `until` is exclusive."""
         said_at = self._column("said_at")[places]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ class Wanted(NamedTuple):
     by_assistant: bool
     states: bool
     """Whether it states something."""
+    written: bool
+    said_at: float
 
 
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
@@ -43,7 +46,9 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
     else:
         scored, wanted = best_of(units, sought)
     if not wanted:
-        return SearchResult(Ranking((), scored.found), kind=scored.kind)
+        return SearchResult(Ranking((), scored.found))
+    if float(scored.probability[: sought.depth].max()) < sought.least:
+        return ranked(scored, wanted, None, sought)
     stored = await episodes.found(sought.scope, [(each.unit_id, each.episode_id) for each in wanted])
     return ranked(scored, wanted, stored, sought)
 
@@ -54,25 +59,31 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Want
     All that is needed of the set is taken: it may change once somebody else runs.
     """
     mask = units.within(**_part(sought.scope))
-    scored = score(sought.query, sought.vectors, units, mask, sought.heads)
+    scored = score(sought.query, sought.vectors, units, mask, sought.heads, sought.kind)
     if (then := sought.then) is not None and then.since and then.until:
         inside = mask & units.within(**_part(then))
         missed = np.setdiff1d(np.flatnonzero(inside), scored.places)
         if len(missed):  # what was said then is looked at, wherever it stands
-            scored = _together(scored, score(sought.query, sought.vectors, units, inside, sought.heads))
+            scored = _together(
+                scored, score(sought.query, sought.vectors, units, inside, sought.heads, sought.kind)
+            )
         said_then = units.said_between(scored.places, then.since, then.until)
         scores = scored.scores + np.where(said_then, _PREFERRED, 0.0)
         scored = _taken(scored, np.argsort(-scores, kind="stable"), scores)
     places = scored.places[: sought.depth]
     known = units.overview()
-    by_assistant, states = known.by_assistant[places].tolist(), (~known.states_nothing[places]).tolist()
-    return scored, list(map(Wanted, units.unit_ids(places), units.episode_ids(places), by_assistant, states))
+    columns = (known.by_assistant, ~known.states_nothing, known.written, units.said_at)
+    about = [column[places].tolist() for column in columns]
+    return scored, list(map(Wanted, units.unit_ids(places), units.episode_ids(places), *about))
 
 
 def ranked(
-    scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit], sought: SearchRequest
+    scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit] | None, sought: SearchRequest
 ) -> SearchResult:
-    """Return the units that are still there, best first, of several versions of a fact the newest."""
+    """Return the units that are still there, best first, of several versions of a fact the newest.
+
+    Where they were not read (None), all of them, without their texts.
+    """
     embedded = ~np.isnan(scored.cosines)
     columns: tuple[NDArray[Any], ...] = (
         scored.scores,
@@ -85,20 +96,22 @@ def ranked(
     )
     results: list[Ranked] = []
     for each, *numbers in zip(wanted, *(column[: len(wanted)].tolist() for column in columns), strict=True):
-        unit = stored.get(each.unit_id)
+        unit = _unread(each) if stored is None else _unit(stored.get(each.unit_id), each)
         if unit is not None:
             score, likelihood, words, cosine, is_embedded, by_words, by_meaning = numbers
             ranks = {"words": by_words} if words > 0 else {}
             if is_embedded:
                 ranks["meaning"] = by_meaning
             place, cosine = len(results) + 1, cosine if is_embedded else None
-            results.append(Ranked(_unit(unit, each), place, score, likelihood, words, cosine, ranks))
+            results.append(Ranked(unit, place, score, likelihood, words, cosine, ranks))
     # Where a time is asked for, what was said then holds.
     ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
-    return SearchResult(Ranking(ordered, scored.found), stored, kind=scored.kind)
+    return SearchResult(Ranking(ordered, scored.found), stored or {})
 
 
-def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
+def _unit(stored: StoredUnit | None, wanted: Wanted) -> Unit | None:
+    if stored is None:
+        return None
     return Unit(
         id=wanted.unit_id,
         episode_id=wanted.episode_id,
@@ -109,6 +122,18 @@ def _unit(stored: StoredUnit, wanted: Wanted) -> Unit:
         by_assistant=wanted.by_assistant,
         states=wanted.states,
         sources=frozenset() if stored.message_id else frozenset(map(str, stored.source_message_ids)),
+    )
+
+
+def _unread(wanted: Wanted) -> Unit:
+    return Unit(
+        id=wanted.unit_id,
+        episode_id=wanted.episode_id,
+        created_at=datetime.fromtimestamp(wanted.said_at, UTC),
+        text="",
+        message_id=None if wanted.written else wanted.unit_id,
+        by_assistant=wanted.by_assistant,
+        states=wanted.states,
     )
 
 
@@ -127,7 +152,6 @@ def _taken(scored: Scored, at: Places, scores: Values) -> Scored:
         scored.words[at],
         scored.cosines[at],
         scored.found,
-        scored.kind,
     )
 
 
@@ -141,7 +165,6 @@ def _together(one: Scored, other: Scored) -> Scored:
         np.concatenate([one.words, other.words[more]]),
         np.concatenate([one.cosines, other.cosines[more]]),
         one.found,
-        one.kind,
     )
 
 

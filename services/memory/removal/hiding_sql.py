@@ -146,7 +146,13 @@ WHERE m.id = ANY(%(message_ids)s) AND t.id = m.topic_id AND t.tenant_id = %(tena
 RETURNING t.conversation_id
 """
 
+# The times as one value: a plan that is made without statistics, as after an import, would compare each message
+# with each visit.
 WITHDRAW_VISITS: LiteralString = """
+WITH said AS (
+    SELECT conversation_id, range_agg(tstzrange(created_at, created_at, '[]')) AS times FROM messages
+    WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s GROUP BY conversation_id
+)
 UPDATE visits v SET
     summary = NULL, key_topics = '[]', summary_generated_at = NULL, summarised_count = 0,
     message_count = (
@@ -155,10 +161,10 @@ UPDATE visits v SET
           AND m.created_at >= v.started_at AND m.created_at <= v.last_active_at
     ),
     daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
-WHERE v.tenant_id = %(tenant_id)s AND v.conversation_id = ANY(%(conversation_ids)s) AND EXISTS (
-    SELECT FROM messages m WHERE m.id = ANY(%(message_ids)s) AND m.conversation_id = v.conversation_id
-      AND m.created_at >= v.started_at AND m.created_at <= v.last_active_at
-)
+FROM said
+WHERE v.tenant_id = %(tenant_id)s AND v.conversation_id = ANY(%(conversation_ids)s)
+  AND said.conversation_id = v.conversation_id
+  AND said.times && tstzrange(v.started_at, v.last_active_at, '[]')
 RETURNING v.id
 """
 

@@ -61,3 +61,18 @@ def test_texts_that_are_not_kept_are_looked_through_together() -> None:
     drop_texts()
     assert found.of(["tea", "tea"]) == [3, 3]
     assert asked[-1] == ["tea"]
+
+
+def test_what_is_not_to_be_kept_takes_no_room_and_uses_what_is_kept() -> None:
+    asked: list[list[str]] = []
+
+    def lengths(texts: list[str]) -> list[int]:
+        asked.append(texts)
+        return [len(text) for text in texts]
+
+    found = Found(2, lengths)
+    assert found.of(["tea", "coffee"]) == [3, 6]
+    assert found.of(["water", "tea", "milk"], keep=False) == [5, 3, 4]
+    assert found.of(["coffee", "tea"]) == [6, 3]
+    assert found.of(["water"], keep=False) == [5]
+    assert asked == [["tea", "coffee"], ["water", "milk"], ["water"]]

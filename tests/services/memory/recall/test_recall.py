@@ -76,3 +76,18 @@ async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: 
         assert found[0] == ride
         assert rides.keys() <= set(found)
     assert len(rides) == 2
+
+
+async def test_where_nothing_is_likely_enough_to_be_shown_nothing_is_read(remembering: Services) -> None:
+    asked = replace(await _tell(remembering), message="Write a poem about autumn leaves.")
+    await remembering.memory.indexing.index_waiting()
+    unread = await remembering.memory.recall.for_turn(asked)
+    read = await remembering.memory.recall.for_turn(replace(asked, about_past=True))
+    assert all(result.likelihood < unread.floor.likelihood for result in unread.ranking.results)
+    assert len(unread.units) == 0
+    assert set(texts(unread)) == {""}
+    assert len(read.units) == len(read.ranking.results) == len(unread.ranking.results) > 0
+    for one, other in zip(unread.ranking.results, read.ranking.results, strict=True):
+        assert one.unit == other.unit._replace(text="", episode_type="turn", sources=frozenset())
+        assert one == other._replace(unit=one.unit)
+    assert unread.without([unread.ranking.results[0].unit.episode_id]) == unread
