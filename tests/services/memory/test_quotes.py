@@ -200,4 +200,4 @@ def test_eight_kilobytes_of_anything_are_read_at_once(part: str) -> None:
         begin = time.thread_time()
         foreign_spans(message)
         is_quoted("my cat is called Minka", message)
-        assert time.thread_time() - begin < 0.15, "quadratic work would take seconds"
+        assert time.thread_time() - begin < 1, "quadratic work would take several seconds"

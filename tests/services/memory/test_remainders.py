@@ -229,6 +229,6 @@ def test_an_answer_keeps_the_sentences_that_say_something_else() -> None:
 )
 def test_eight_kilobytes_are_divided_at_once(part: str) -> None:
     for message in ((part * 8_000)[:8_000], "忘掉" + (part * 8_000)[:8_000], ((part * 900)[:900] + "。") * 9):
-        begin = time.process_time()
+        begin = time.thread_time()
         clauses(message)
-        assert time.process_time() - begin < 0.15, "quadratic work would take seconds"
+        assert time.thread_time() - begin < 1, "quadratic work would take several seconds"

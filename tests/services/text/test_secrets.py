@@ -63,6 +63,6 @@ def test_all_texts_of_a_value_are_looked_at_and_a_setting_allows_them() -> None:
 )
 def test_no_text_takes_long(run: str) -> None:
     without_secrets("1")
-    begun = time.process_time()
+    begun = time.thread_time()
     without_secrets(run * (200_000 // len(run)) + "1")
-    assert time.process_time() - begun < 1
+    assert time.thread_time() - begun < 1

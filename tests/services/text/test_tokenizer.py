@@ -38,7 +38,7 @@ def test_a_run_that_is_longer_than_any_sentence_gives_words_throughout_and_takes
     assert found.count("书馆") >= 20
     begun = time.thread_time()
     terms("我" * 100_000)
-    assert time.thread_time() - begun < 0.5
+    assert time.thread_time() - begun < 1
 
 
 def test_a_pair_of_stop_words_is_no_term() -> None:

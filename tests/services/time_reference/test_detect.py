@@ -333,9 +333,9 @@ messages = st.one_of(
     now=st.datetimes(datetime(1999, 1, 1), datetime(2100, 1, 1)),
 )
 def test_no_text_is_too_strange_and_no_day_is_ahead(message: str, zone: str, now: datetime) -> None:
-    begun = time.process_time()
+    begun = time.thread_time()
     found = detect(message, zone, now.replace(tzinfo=UTC))
-    assert time.process_time() - begun < 0.5
+    assert time.thread_time() - begun < 1
     if found is None:
         return
     assert found["matched_text"] in message
