@@ -117,10 +117,9 @@ class Closure:
             if answer_id not in removal.messages:
                 left = sentences_without(content, " ".join(gone)) if removal.messages[asked] else ""
                 removal.messages[answer_id] = left or None
-        for text in gone:
-            for each in await self._finder.mentions(request, text):
-                if each.kind == "message" and each.role == "assistant" and each.id not in removal.messages:
-                    removal.messages[each.id] = sentences_without(each.content, text) or None
+        for text, answer in await self._finder.repeated(request, gone):
+            if answer.id not in removal.messages:
+                removal.messages[answer.id] = sentences_without(answer.content, text) or None
 
 
 def tells_of(clause: str, value: str) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
@@ -30,11 +31,16 @@ from services.memory.remainders import clauses
 from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.platform.threads import beside_the_loop
 from services.text.sentences import sentences
 
 _MOST_MENTIONS = 300
 _MOST_SCANNED = 10_000
-"""Newest texts that are searched where the database cannot read them."""
+"""Newest texts that are searched where the database cannot read them, unless all are meant."""
+_FEW = 10
+"""Texts that are looked for in answers one by one; for more of them all answers are read once."""
+_LONG = 20_000
+"""Characters of answers from which on they are compared in a thread."""
 _ANYTHING = ["%"]
 _STATEMENT = 3
 """Informative words from which on a text names one statement; fewer may name a subject."""
@@ -99,7 +105,8 @@ class MemoryFinder:
         if not sought.count:
             return Found()
         values = await self.values(request.owner, reaches_shared=reaches_shared)
-        stored = await self._stored(request, what, reaches_shared=reaches_shared)
+        most = None if everything else _MOST_MENTIONS
+        stored = await self._stored(request, what, most, reaches_shared=reaches_shared)
         places = [*values, *_places(stored)]
         covering = [
             each for each in places if sought.covered_by(words_of(each)) and not speaks_of_another(what, each)
@@ -218,24 +225,44 @@ class MemoryFinder:
         asked = {"tenant_id": owner.tenant_id, "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.ANSWERS, asked, tuple_row)
 
-    async def mentions(self, request: ChangeRequest, text: str) -> list[Stored]:
-        """Return what was said or written with all of the words of a text, by anybody, newest first."""
-        sought = Words.of(text)
-        found = await self._mentions(request, patterns_of(text), reaches_shared=True)
-        return [each for each in found if sought.covered_by(Words.of(each.content))]
+    async def repeated(self, request: ChangeRequest, texts: Sequence[str]) -> list[tuple[str, Stored]]:
+        """Return the answers that have all of the words of some texts, each with the text."""
+        if len(texts) > _FEW:
+            every = await self._mentions(request, _ANYTHING, "assistant", None, reaches_shared=True)
+            found = [(text, every) for text in texts]
+        else:
+            found = [
+                (
+                    text,
+                    await self._mentions(
+                        request, patterns_of(text), "assistant", _MOST_MENTIONS, reaches_shared=True
+                    ),
+                )
+                for text in texts
+            ]
+        characters = sum(len(each.content) for _, answers in found for each in answers)
+        return await beside_the_loop(partial(_covered, found), characters=characters, most=_LONG)
 
-    async def _stored(self, request: ChangeRequest, what: str, *, reaches_shared: bool) -> list[Stored]:
+    async def _stored(
+        self, request: ChangeRequest, what: str, most: int | None, *, reaches_shared: bool
+    ) -> list[Stored]:
         some = {
             each.id: each
-            for patterns in (patterns_of(what), _ANYTHING)
-            for each in await self._mentions(request, patterns, reaches_shared=reaches_shared)
-            if each.role == "user"
+            for patterns, limit in ((patterns_of(what), most), (_ANYTHING, _MOST_MENTIONS))
+            for each in await self._mentions(request, patterns, "user", limit, reaches_shared=reaches_shared)
         }
         return sorted(some.values(), key=lambda each: (each.created_at, each.id), reverse=True)
 
     async def _mentions(
-        self, request: ChangeRequest, patterns: list[str], *, reaches_shared: bool
+        self,
+        request: ChangeRequest,
+        patterns: list[str],
+        role: Literal["user", "assistant"],
+        most: int | None,
+        *,
+        reaches_shared: bool,
     ) -> list[Stored]:
+        """Return what was said or written, of what matches most patterns the newest first; `most` None = all."""
         if not patterns:
             return []
         values: dict[str, Any] = {
@@ -243,17 +270,33 @@ class MemoryFinder:
             "message_id": request.message_id,
             "reaches_shared": reaches_shared,
             "patterns": patterns,
-            "most": _MOST_MENTIONS,
+            "roles": [role],
+            "most": most,
         }
-        if self._database.vault is not None:  # what is encrypted is searched here
-            most = _MOST_MENTIONS if patterns == _ANYTHING else _MOST_SCANNED
-            values |= {"patterns": _ANYTHING, "most": most}
-        tenant_id = request.owner.tenant_id
-        found = await self._database.fetch(tenant_id, sql.MENTIONS, values, class_row(Stored))
-        if self._database.vault is None or patterns == _ANYTHING:
+        is_searched_here = self._database.vault is not None and patterns != _ANYTHING  # as it is encrypted
+        if is_searched_here:
+            values |= {"patterns": _ANYTHING, "most": most and _MOST_SCANNED}
+        found = await self._database.fetch(request.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
+        if not is_searched_here:
             return found
-        is_meant = like_any(patterns)
-        return [each for each in found if is_meant(each.content)][:_MOST_MENTIONS]
+        matchers = [like_any([each]) for each in patterns]
+        matched = [(sum(is_met(each.content) for is_met in matchers), each) for each in found]
+        matched = sorted((each for each in matched if each[0]), key=lambda each: -each[0])
+        return [each for _, each in matched[:most]]
+
+
+def _covered(found: Iterable[tuple[str, Sequence[Stored]]]) -> list[tuple[str, Stored]]:
+    """Return each text with those of its answers that have all of its words."""
+    words: dict[UUID, Words] = {}
+    covered = []
+    for text, answers in found:
+        sought = Words.of(text)
+        for each in answers:
+            if each.id not in words:
+                words[each.id] = Words.of(each.content)
+            if sought.covered_by(words[each.id]):
+                covered.append((text, each))
+    return covered
 
 
 def is_id(text: str) -> bool:

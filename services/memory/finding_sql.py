@@ -3,22 +3,26 @@
 from typing import LiteralString
 
 # What was said and written that matches any of the patterns, the newest first.
+# What matches most of the patterns comes first, so that a limit cuts off what shares one common word.
 MENTIONS: LiteralString = """
 SELECT * FROM (
     SELECT 'message' AS kind, m.id, m.role, m.content, m.created_at
     FROM conversations c JOIN remembered_messages m ON m.conversation_id = c.id
     WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s
       AND (c.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND c.space_id IS NULL)
-      AND m.completed AND m.id <> %(message_id)s AND m.content ILIKE ANY(%(patterns)s)
+      AND m.completed AND m.role = ANY(%(roles)s) AND m.id <> %(message_id)s AND m.content ILIKE ANY(%(patterns)s)
     UNION ALL
     SELECT 'episode', e.id, 'user', e.content, e.created_at
     FROM episodes e
-    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+    WHERE 'user' = ANY(%(roles)s)
+      AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
       AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND e.space_id IS NULL)
       AND e.content IS NOT NULL AND e.retracted_at IS NULL AND e.superseded_by IS NULL
       AND e.content ILIKE ANY(%(patterns)s)
 ) AS found
-ORDER BY created_at DESC, id DESC LIMIT %(most)s
+ORDER BY (SELECT count(*) FROM unnest(%(patterns)s::text[]) AS pattern WHERE found.content ILIKE pattern) DESC,
+    created_at DESC, id DESC
+LIMIT %(most)s
 """
 
 WRITTEN: LiteralString = """

@@ -37,20 +37,18 @@ _OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
 _FEW, _MANY = 8, 50
 """Numbers of units below and above which it does not matter how many there are."""
 _SPREAD = 5.0
-_LONG = 5.0
 
 FEATURES = (
     "words",  # its score by words, as a share of a full match
     "meaning",  # how far its cosine with what the message is turned to is above the average of the user's units
     "likeness",  # the same of its cosine with the message
     "association",  # what it shares with the best units beside the message's words
-    "words_before",  # the score of the message before it, where neighbours are about the same
-    "words_after",
-    "visit",  # the best score of what was said within the same hours
+    "words_beside",  # the better score by words of its neighbours, as far as they are about the same
+    "visit",  # the best score of what was said within the same hours, where neighbours are about the same
     "answers",  # how well the question matches that it answers
     "by_assistant",  # the assistant said it, and the message is not about what the assistant said
     "asks",  # it asks something, and the message leaves no choice: a preference often stands beside a question
-    "length",  # how many terms it has
+    "words_over_meaning",  # how much better its words match, as far as what stands beside it means the same
     "written",  # it is a memory that was written
 )
 SHOWN = (
@@ -79,7 +77,6 @@ class Overview:
         visit: A number for the hours in which it was said.
         visits: How many of these there are.
         coherence: How much neighbours are about the same, 0 to 1.
-        lengths: How many terms each unit has.
         by_assistant: Which the assistant said.
         asks: Which ask something.
         states_nothing: Which only ask, order or acknowledge.
@@ -93,7 +90,6 @@ class Overview:
     visit: Places
     visits: int
     coherence: float
-    lengths: Values
     by_assistant: Mask
     asks: Mask
     states_nothing: Mask
@@ -111,6 +107,9 @@ class Searched(Protocol):
 
     def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
+
+    def by_neighbours(self, places: Places) -> Values:
+        """Return how alike some units (columns) are to the messages before and after them: cosines, or 0."""
 
     def overview(self) -> Overview:
         """Return what is known of each unit, and who stands beside whom."""
@@ -183,18 +182,21 @@ def score(
     np.maximum.at(of_visit, known.visit, total)
     seeds = _highest(total, _SEEDS)
     kind = kind or kind_of(vectors, heads)
+    by_words = np.minimum(words[places] / full * _FULL_MATCH, 1.0)
+    by_meaning = (meaning[places] - average) / near.spread / _SPREAD
+    like_previous, like_following = units.by_neighbours(places)
     columns = {
-        "words": np.minimum(words[places] / full * _FULL_MATCH, 1.0),
-        "meaning": (meaning[places] - average) / near.spread / _SPREAD,
+        "words": by_words,
+        "meaning": by_meaning,
         "likeness": near.likeness(places),
         "association": units.by_rare_terms(seeds, asked, places).max(axis=0, initial=0.0),
-        "words_before": before[places] * known.coherence,
-        "words_after": after[places] * known.coherence,
-        "visit": of_visit[known.visit[places]] * known.coherence,
+        "words_beside": np.maximum(before[places] * like_previous, after[places] * like_following),
+        "visit": of_visit[known.visit[places]] * math.sqrt(known.coherence),
         "answers": answers[places],
         "by_assistant": known.by_assistant[places] & (not query.of_assistant),
         "asks": known.asks[places] * (1 - kind.choice),
-        "length": np.minimum(np.log1p(known.lengths[places]) / _LONG, 1.0) * known.coherence,
+        "words_over_meaning": ((by_words + relative[places]) / 2 - by_meaning)
+        * np.sqrt((like_previous + like_following) / 2),
         "written": known.written[places],
     }
     features = np.empty((len(places), len(FEATURES)))

@@ -16,16 +16,16 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK, _LIKELY_FOR_NOTHING = 0.047, 0.11, 0.2
+LIKELY, _LIKELY_FOR_WORK, _LIKELY_FOR_NOTHING = 0.03, 0.2, 0.35
 """Probability from which a unit is shown, where the message orders work and says nothing of its user, and
 where it needs nothing of memory. A model
 copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.01, 0.028, 0.01
+_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.01, 0.025, 0.01
 """The floor where the message refers to what was said before, where it asks about the user's own affairs or about
 what the assistant said, and where it leaves a choice on which a preference may bear."""
-_IS_CHOICE, _IS_NOTHING = 0.5, 0.7
+_IS_CHOICE, _IS_NOTHING = 0.5, 0.65
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,18 @@ class WorkingSet(UnitArrays):
         np.copyto(found, np.nan, where=~self._column("embedded"))
         return found.astype(np.float64)
 
+    def by_neighbours(self, places: Places) -> Values:
+        """Return the cosines of some units (columns) with the messages before and after them (rows).
+
+        0 where there is none, one has no embedding, or they have nothing in common.
+        """
+        known = self.overview()
+        beside = np.stack([known.previous[places], known.following[places]])
+        vectors, scales = self._vectors.values, self._scales.values
+        own, others = vectors[places].astype(np.float32), vectors[beside].astype(np.float32)
+        found = np.einsum("ij,kij->ki", own, others) * (scales[places] * scales[beside])
+        return np.where(beside < 0, 0.0, found.clip(min=0.0)).astype(np.float64)
+
     def overview(self) -> Overview:
         """Return what is known of each unit, and who stands beside whom."""
         if self._overview is None:
@@ -165,7 +177,6 @@ class WorkingSet(UnitArrays):
             visit=visit,
             visits=int(visit.max()) + 1 if size else 0,
             coherence=self._coherence(said, same),
-            lengths=lengths,
             by_assistant=by_assistant,
             asks=asks,
             states_nothing=nothing,

@@ -8,6 +8,7 @@ import pytest
 from psycopg.rows import class_row
 
 from services.bootstrap import Services, open_services
+from services.encryption.marks import all_words
 from services.engines import Engines
 from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
@@ -61,6 +62,7 @@ class Rig:
             "most": 100,
             "message_id": uuid4(),
             "reaches_shared": True,
+            "roles": ["user", "assistant"],
         }
         found = await self.services.database.fetch(DEFAULT_TENANT, MENTIONS, values, class_row(Stored))
         return [each.content for each in reversed(found) if each.kind == "message"]
@@ -412,6 +414,35 @@ async def test_where_core_memory_is_full_a_memory_is_written(services: Services)
     assert (await rig.everything())[2] == [text.rstrip(".")]
     await rig.undo(change)
     assert (await rig.everything())[2] == []
+
+
+_SAID_AFTERWARDS = """
+INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
+SELECT gen_random_uuid(), m.tenant_id, m.conversation_id, m.turn_id, said.role, said.text, true, 4
+FROM messages m, generate_series(1, 310), unnest(%(roles)s::text[], %(texts)s::text[]) AS said (role, text)
+WHERE m.role = 'user'
+"""
+
+
+@pytest.mark.parametrize("settings", [{}, {"encryption": True}], indirect=True, ids=["clear", "encrypted"])
+async def test_what_was_said_long_ago_is_found_among_much_with_a_word_of_it(services: Services) -> None:
+    rig = await Rig.of(services, "I keep my canoe at the lake in Bath.")
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        texts = all_words(["The canoe is wet.", "What a canoe!"])
+        values = {**vars(rig.owner), "roles": ["user", "assistant"], "texts": texts}
+        await connection.execute(_SAID_AFTERWARDS, values)
+    change = await rig.changes.forget(rig.request, "I keep my canoe at the lake in Bath")
+    assert change["items"] == ["I keep my canoe at the lake in Bath"]
+
+
+async def test_everything_about_a_subject_goes_however_often_it_was_spoken_of(services: Services) -> None:
+    rig = await Rig.of(services, "Hello.", answer="Hi.")
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        texts = ["The canoe is wet. The van is dry.", "So the canoe is wet."]
+        await connection.execute(_SAID_AFTERWARDS, {"roles": ["user", "assistant"], "texts": texts})
+    plan = await rig.changes.planner.plan_everything(rig.request, "the canoe")
+    left = [each["memory_text"] for each in plan["messages"]]
+    assert sorted(left, key=str) == ["Hi.", *[None] * 310, *["The van is dry."] * 310]
 
 
 async def test_where_no_section_more_is_accepted_a_memory_is_written(services: Services) -> None:

@@ -188,3 +188,18 @@ def test_texts_are_matched_together_as_one_by_one() -> None:
         [alone], [alone_most] = units.by_words([terms(question)], mask)
         assert np.allclose([*score, most], [*alone, alone_most])
         assert alone.max() > 0
+
+
+def test_a_unit_is_compared_with_what_was_said_before_and_after_it() -> None:
+    units = WorkingSet(DIMENSION)
+    said = [(1, 3, 1), (2, 3, 1), (3, None, 1), (4, 3, 2)]  # number, embedding, conversation
+    units.replace(
+        (),
+        [
+            kept(number, TEXTS[0], waiting=False, vector=vector, conversation=conversation)
+            for number, vector, conversation in said
+        ],
+    )
+    before, after = units.by_neighbours(np.arange(4)).round(2).tolist()
+    assert before == [0.0, 1.0, 0.0, 0.0]  # the third has no embedding, the last nobody before it
+    assert after == [1.0, 0.0, 0.0, 0.0]
