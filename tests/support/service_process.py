@@ -77,7 +77,7 @@ class ServiceProcess:
         ready = threading.Event()
         self._collecting = threading.Thread(target=self._collect, args=[self.process, ready], daemon=True)
         self._collecting.start()
-        if not ready.wait(60) or not READY.search(self.text):
+        if not ready.wait(120) or not READY.search(self.text):
             self.kill()
             raise AssertionError(f"the service did not start:\n{self.text}")
         return self
