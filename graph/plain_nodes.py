@@ -4,19 +4,19 @@ LangGraph wraps each node in a sequence that reports its beginning and its end t
 of its own: a fifth of what a graph costs a turn. With callbacks, as of a tracer, a node runs in that sequence.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph._internal._runnable import RunnableSeq
 from langgraph.graph.state import CompiledStateGraph
 
 
 class _PlainNode(Runnable[Any, Any]):
     """A node, and then what writes its update."""
 
-    def __init__(self, sequence: RunnableSeq) -> None:
+    def __init__(self, sequence: Runnable[Any, Any], steps: Sequence[Runnable[Any, Any]]) -> None:
         self._sequence = sequence
-        self._node, *self._writers = sequence.steps
+        self._node, *self._writers = steps
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self._sequence.invoke(input, config, **kwargs)
@@ -34,5 +34,6 @@ class _PlainNode(Runnable[Any, Any]):
 def run_plainly(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
     """Let the nodes of a compiled graph run so."""
     for each in graph.nodes.values():
-        if isinstance(each.node, RunnableSeq):
-            each.node = _PlainNode(each.node)
+        # The sequence's class is LangGraph's own affair: what has no steps runs as it is.
+        if each.node is not None and (steps := getattr(each.node, "steps", None)):
+            each.node = _PlainNode(each.node, steps)
