@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psutil
 import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
@@ -48,9 +50,11 @@ class MilvusServer:
         wait_for_port(self.port)
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, if it runs."""
+        """Send it a signal, if it runs; one that pauses it has done so on return."""
         if self._process is not None and self.alive:
             self._process.send_signal(number)
+            while number == signal.SIGSTOP and psutil.Process(self._process.pid).status() != psutil.STATUS_STOPPED:
+                time.sleep(0.01)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End it, if it runs; SIGKILL is as a power cut would."""
