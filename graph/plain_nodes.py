@@ -1,7 +1,8 @@
 """Runs the nodes of a served turn as they are, where nobody listens to LangChain's callbacks.
 
 LangGraph wraps each node in a sequence that reports its beginning and its end to callbacks, and runs it in a task
-of its own: a fifth of what a graph costs a turn. With callbacks, as of a tracer, a node runs in that sequence.
+of its own. That is a fifth of the CPU that LangGraph takes of a turn. Where somebody listens, such as a tracer, a
+node still runs in that sequence.
 """
 
 from collections.abc import Sequence

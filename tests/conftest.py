@@ -42,7 +42,7 @@ ENCRYPTED = os.environ.get("TEST_ENCRYPTION") == "on"
 """Run the tests with encryption on; those marked `in_clear` are skipped."""
 UNHURRIED_MS = 5_000
 """For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
-# Neither a busy machine nor a draw of the day fails a test; `--hypothesis-profile=default` draws anew each time.
+# The same inputs in every run, and no limit of time; `--hypothesis-profile=default` generates new ones each time.
 hypothesis.settings.register_profile(
     "steady",
     deadline=None,

@@ -231,15 +231,8 @@ class MemoryFinder:
             every = await self._mentions(request, _ANYTHING, "assistant", None, reaches_shared=True)
             found = [(text, every) for text in texts]
         else:
-            found = [
-                (
-                    text,
-                    await self._mentions(
-                        request, patterns_of(text), "assistant", _MOST_MENTIONS, reaches_shared=True
-                    ),
-                )
-                for text in texts
-            ]
+            ask = partial(self._mentions, request, role="assistant", most=_MOST_MENTIONS, reaches_shared=True)
+            found = [(text, await ask(patterns=patterns_of(text))) for text in texts]
         characters = sum(len(each.content) for _, answers in found for each in answers)
         return await beside_the_loop(partial(_covered, found), characters=characters, most=_LONG)
 

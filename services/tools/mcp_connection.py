@@ -86,7 +86,7 @@ class McpServer:
         try:
             result = await client.call_tool(tool, dict(arguments), read_timeout_seconds=self._config.timeout_s)
         except Exception as error:
-            self._lost.set()  # looked at anew: it may have ended
+            self._lost.set()  # the connection may have ended
             raise failed_call(self.name, error) from error
         return said(result)
 
@@ -211,7 +211,7 @@ def _text(content: Sequence[Any]) -> str:
 
 
 def failed_call(server: str, error: Exception) -> ToolException:
-    """Return why a call failed, as the model is told."""
+    """Return the text that tells the model why a call failed."""
     if isinstance(error, MCPError):
         return ToolException(f"{server} refused: {error}"[:LONGEST_RESULT])
     return ToolException(f"The server {server} broke off: {reason_of(error)}")

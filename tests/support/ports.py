@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 
 _FIRST, _LAST, _EACH = 12_000, 32_000, 500
-"""The system itself hands out higher ones, to whoever connects or asks for any: one of these would be taken before
-its server listens, or while nothing is to listen there."""
+"""Below the ports that the system gives to connections, and to servers that ask for any free port. It could give
+one of those away before the test's server listens, or while the test needs that nothing does."""
 _reservations: list[socket.socket] = []
 
 

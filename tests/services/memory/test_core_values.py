@@ -1,4 +1,4 @@
-"""Each value of core memory is told with what brought it in, however many versions its section has had."""
+"""Each value of core memory has the time it came and the time it went, after any number of versions."""
 
 import pytest
 

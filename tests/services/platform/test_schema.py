@@ -72,7 +72,7 @@ def test_what_superseded_a_memory_is_a_memory(connection: psycopg.Connection) ->
 
 
 def test_no_index_holds_what_every_recall_changes(connection: psycopg.Connection) -> None:
-    """Otherwise each memory that a prompt shows would be entered anew in all indexes of its table."""
+    """Otherwise each memory that a prompt shows would get a new entry in every index of its table."""
     with connection:
         indexes = connection.execute(
             "SELECT indexname FROM pg_indexes WHERE tablename = 'episodes' AND indexdef ~ 'recall'"
