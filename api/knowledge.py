@@ -68,8 +68,7 @@ async def bases(
 @router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
 async def create(base: BaseRequest, services: ServicesOf, caller: Admin) -> Any:
     """Create a knowledge base; 409 if the prefix is taken."""
-    given = base.model_dump()
-    new = NewBase(**given | {"keywords": tuple(base.keywords), "questions": tuple(base.questions)})
+    new = NewBase(**base.model_dump() | {"keywords": tuple(base.keywords)})
     return await services.knowledge.bases.create(caller.tenant_id, new)
 
 

@@ -19,21 +19,15 @@ Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
 _Phrase = Annotated[
     str, StringConstraints(min_length=1, max_length=100), AfterValidator(no_nul), AfterValidator(not_blank)
 ]
-_Question = Annotated[
-    str, StringConstraints(min_length=1, max_length=500), AfterValidator(no_nul), AfterValidator(not_blank)
-]
 Description = Annotated[
     str,
     StringConstraints(min_length=1, max_length=2000),
     AfterValidator(no_nul),
     AfterValidator(not_blank),
-    Field(description="What its documents are about, in a sentence or two; messages are routed by it."),
+    Field(description="What its documents are about, in a sentence or two."),
 ]
 Keywords = Annotated[
     list[_Phrase], Field(max_length=200, description="Words and phrases specific to its subject.")
-]
-Questions = Annotated[
-    list[_Question], Field(max_length=200, description="Questions that it answers, as people ask them.")
 ]
 SystemPrompt = Annotated[
     str,
@@ -59,7 +53,6 @@ class BaseRequest(StrictModel):
     prefix: Prefix = Field(description="Its name, in messages as `kb_prefix`; it cannot be changed.")
     description: Description
     keywords: Keywords = Field(default_factory=list)
-    questions: Questions = Field(default_factory=list)
     system_prompt: SystemPrompt = ""
     handler: Handler = None
 
@@ -70,7 +63,6 @@ class BaseChangeRequest(TypedDict, total=False):
 
     description: Description
     keywords: Keywords
-    questions: Questions
     system_prompt: SystemPrompt
     handler: Handler
 

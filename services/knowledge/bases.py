@@ -30,7 +30,6 @@ class NewBase:
     prefix: str
     description: str
     keywords: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
     system_prompt: str = ""
     handler: str | None = None
 
@@ -40,7 +39,6 @@ class BaseChange(TypedDict, total=False):
 
     description: str
     keywords: list[str]
-    questions: list[str]
     system_prompt: str
     handler: str | None
 
@@ -53,7 +51,6 @@ class Base:
     prefix: str
     description: str
     keywords: list[str]
-    questions: list[str]
     system_prompt: str
     handler: str | None
     created_at: datetime
@@ -67,7 +64,7 @@ class Base:
 
 
 _BASES = """
-SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,
+SELECT b.id, b.prefix, b.description, b.keywords, b.system_prompt, b.handler, b.created_at,
        b.updated_at, d.documents, d.chunks, w.waiting
 FROM knowledge_bases b
 CROSS JOIN LATERAL (
@@ -85,11 +82,10 @@ ORDER BY b.prefix LIMIT %(limit)s
 """
 
 _CREATE = """
-INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, questions, system_prompt, handler)
-VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(questions)s, %(system_prompt)s,
-        %(handler)s)
+INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, system_prompt, handler)
+VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(system_prompt)s, %(handler)s)
 ON CONFLICT (tenant_id, prefix) DO NOTHING
-RETURNING id, prefix, description, keywords, questions, system_prompt, handler, created_at, updated_at,
+RETURNING id, prefix, description, keywords, system_prompt, handler, created_at, updated_at,
           0 AS documents, 0 AS chunks, 0 AS waiting
 """
 
@@ -98,7 +94,6 @@ _UPDATE = """
 UPDATE knowledge_bases SET
     description = coalesce(%(description)s, description),
     keywords = coalesce(%(keywords)s::jsonb, keywords),
-    questions = coalesce(%(questions)s::jsonb, questions),
     system_prompt = coalesce(%(system_prompt)s, system_prompt),
     handler = CASE WHEN %(sets_handler)s THEN %(handler)s ELSE handler END,
     updated_at = clock_timestamp()
@@ -149,7 +144,6 @@ class KnowledgeBases:
         values = {
             **asdict(new),
             "keywords": Jsonb(list(new.keywords)),
-            "questions": Jsonb(list(new.questions)),
             "id": uuid7(),
             "tenant_id": tenant_id,
         }
@@ -172,7 +166,6 @@ class KnowledgeBases:
             "prefix": prefix,
             "description": change.get("description"),
             "keywords": Jsonb(change["keywords"]) if "keywords" in change else None,
-            "questions": Jsonb(change["questions"]) if "questions" in change else None,
             "system_prompt": change.get("system_prompt"),
             "handler": change.get("handler"),
             "sets_handler": "handler" in change,
