@@ -12,8 +12,8 @@ from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
+from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
 from services.conversations.values import Id, Name, no_nul
-from services.experiments.assignment import VariantSettings
 from services.experiments.experiments import Experiment, NewExperiment, Status
 from services.experiments.report import ExperimentReport, report_of
 
@@ -21,12 +21,24 @@ _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100
 
 
+@with_config(ConfigDict(extra="forbid"))
+class VariantSettingsRequest(TypedDict, total=False):
+    """Settings of a variant; those not given are unchanged."""
+
+    parts_off: PartsOff
+    recall_items: Annotated[int, Field(ge=1, le=50, description="Maximum number of episodes in a prompt.")]
+    recall_tokens: Annotated[int, Field(ge=50, le=10_000, description="Tokens of a prompt for episodes.")]
+    context_budget_tokens: Budget
+    model: Model
+    system_prompt: SystemPrompt
+
+
 class VariantRequest(StrictModel):
     """One of the ways that are compared."""
 
     name: Name
     weight: float = Field(1.0, gt=0, le=1_000_000, allow_inf_nan=False, description="Relative to the others'.")
-    settings: VariantSettings = Field(default_factory=VariantSettings)
+    settings: VariantSettingsRequest = Field(default_factory=VariantSettingsRequest)
 
 
 Variants = Annotated[

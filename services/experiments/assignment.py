@@ -9,13 +9,13 @@ other, as parts of their sum. Experiments are independent of each other, as thei
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
+from state.prompt import Feature
 
 
 def _none_is_required(schema: dict[str, Any]) -> None:
@@ -23,19 +23,19 @@ def _none_is_required(schema: dict[str, Any]) -> None:
     schema.pop("required", None)
 
 
-@with_config(ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=_none_is_required))
+@with_config(ConfigDict(use_attribute_docstrings=True, json_schema_extra=_none_is_required))
 class VariantSettings(TypedDict, total=False):
     """What a variant changes in a turn; what is not given stays as it is for everybody."""
 
-    parts_off: PartsOff
+    parts_off: list[Feature]
     """Besides those that the expert goes without."""
-    recall_items: Annotated[int, Field(ge=1, le=50)]
+    recall_items: int
     """Maximum number of episodes in a prompt."""
-    recall_tokens: Annotated[int, Field(ge=50, le=10_000)]
+    recall_tokens: int
     """Tokens of a prompt for episodes."""
-    context_budget_tokens: Budget
-    model: Model
-    system_prompt: SystemPrompt
+    context_budget_tokens: int
+    model: str
+    system_prompt: str
     """In place of the expert's instructions and persona."""
 
 
