@@ -1,6 +1,5 @@
 """Requests and answers about knowledge bases, and their limits."""
 
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -74,22 +73,6 @@ class BaseChangeRequest(TypedDict, total=False):
     questions: Questions
     system_prompt: SystemPrompt
     handler: Handler
-
-
-class BaseView(BaseModel):
-    """A knowledge base."""
-
-    prefix: str
-    description: str
-    keywords: list[str]
-    questions: list[str]
-    system_prompt: str
-    handler: str | None
-    documents: int
-    chunks: int = Field(description="Pieces that its documents were cut into.")
-    waiting: int = Field(description="Number of them that wait to be indexed; they are found by their words.")
-    created_at: datetime
-    updated_at: datetime
 
 
 class KnowledgeQuery(StrictModel):

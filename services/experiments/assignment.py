@@ -9,8 +9,10 @@ other, as parts of their sum. Experiments are independent of each other, as thei
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
+
+from typing_extensions import TypedDict
 
 from state.prompt import Feature
 

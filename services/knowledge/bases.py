@@ -61,8 +61,9 @@ class Base:
     """Time of its last change; documents do not count."""
     documents: int
     chunks: int
+    """Pieces that its documents were cut into."""
     waiting: int
-    """Chunks not yet in the index."""
+    """Number of them that wait to be indexed; they are found by their words."""
 
 
 _BASES = """
