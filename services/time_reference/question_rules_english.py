@@ -24,16 +24,19 @@ _REQUESTED = "".join(
 """Words before something that is still to be said."""
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",
-    "decided?, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?, argu(?:e|ed|ing)",
+    "decided?, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
+    "argu(?:e|ed|ing)",
     "(?:go|went|going) (?:over|through), le(?:ave|ft) (?:it |things )?off, stop(?:ped)?, brainstorm(?:ed|ing)?",
     "c[ao]me up with, figured? out, work(?:ed|ing)? (?:out|through|on), end(?:ed)?, play(?:ed|ing)?, promised?",
     "practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?, look(?:ed|ing)? (?:at|into), reach(?:ed)?",
-    "wrap(?:ped)? (?:up|things up), finish(?:ed)?, pick(?:ed|ing)?, cho[os]se, chosen, compared?, explor(?:e|ed|ing)",
+    "wrap(?:ped)? (?:up|things up), finish(?:ed)?, pick(?:ed|ing)?, cho[os]se, chosen, compared?",
+    "explor(?:e|ed|ing)",
     r"ma[dk]e (?:an? |the )?(?:plan|list|deal|budget|schedule)s?, \w+(?:ed|ing) about, wr[oi]te, draft(?:ed)?",
 )
 _YOU_SAY = one_of(
     "sa(?:id|y|ying), mention(?:ed|ing)?, recommend(?:ed)?, suggest(?:ed|ing)?, explain(?:ed|ing)?, promised?",
-    "advised?, proposed?, described?, list(?:ed)?, quoted?, answer(?:ed)?, repl(?:y|ied), call(?:ed)? it, warn(?:ed)?",
+    "advised?, proposed?, described?, list(?:ed)?, quoted?, answer(?:ed)?, repl(?:y|ied), call(?:ed)? it",
+    "warn(?:ed)?",
     "c[ao]me up with, talk(?:ed|ing)? about, calculated?, estimated?, agreed?, point(?:ed)? out, bring up",
     "brought up, summari[sz]ed?, translated?, wrote, written, shared?, named?, ma[dk]e, buil[td], put together",
     "created?, prepared?, start(?:ed)?, invent(?:ed)?, composed?, t(?:ell|old), telling, found, picked?, chose",
@@ -42,7 +45,8 @@ _YOU_SAY = one_of(
 )
 _I_SAY_TO_YOU = one_of(
     "t(?:ell|old), telling, ask(?:ed|ing)?, show(?:ed|n)?, g[ai]ve, sen[dt], promised?",
-    "(?:talk|chat|vent|complain|mention|explain|describe)(?:t?ed|d|t?ing)? (?:to|with), sp[eo]ak?(?:en)? (?:to|with)",
+    "(?:talk|chat|vent|complain|mention|explain|describe)(?:t?ed|d|t?ing)? (?:to|with)",
+    "sp[eo]ak?(?:en)? (?:to|with)",
     "said to, shared? with",
 )
 _I_SAY = one_of(
@@ -54,7 +58,8 @@ _I_SAY = one_of(
     "(?:complain|whin|rant|rambl|moan|gush|babbl|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
 _NOT_SAID = one_of(
-    "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, want(?:ed)?, need(?:ed)?, thank(?:ed)?",
+    "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, want(?:ed)?, need(?:ed)?",
+    "thank(?:ed)?",
     "mean, meant, think, thought, to, for, with, and, or",
 )
 _DO = rf"(?!{_NOT_SAID}\b)\w+"
@@ -107,7 +112,8 @@ _COUNSEL_OF_YOURS = one_of(
 )
 _THE_TALK = rf"(?:(?:{_OF_TWO})*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))"
 _MEDIA = one_of(
-    "whatsapp, wechat, telegram, slack, discord, teams, zoom, facebook, messenger, reddit, signal, skype, sms, phone",
+    "whatsapp, wechat, telegram, slack, discord, teams, zoom, facebook, messenger, reddit, signal, skype, sms",
+    "phone",
     "group, family, team, staff, class, panel, podcast, board, email",
 )
 """Where others talk."""
