@@ -26,6 +26,7 @@ BEFORE: Sequence[LiteralString] = (
     """,
     "ALTER TABLE episodes DROP CONSTRAINT episodes_episode_type_check",
     "ALTER TABLE users ADD COLUMN sealed_at timestamptz",
+    "ALTER TABLE knowledge_bases ADD COLUMN questions jsonb, ADD COLUMN documents_changed_at timestamptz",
     "ALTER TABLE encryption ADD COLUMN sealed_at timestamptz",
     "ALTER TABLE messages RENAME COLUMN private_note TO inner_voice",
     "ALTER TABLE messages RENAME COLUMN note_made_by TO voice_made_by",
@@ -51,6 +52,7 @@ AFTER: Sequence[LiteralString] = (
     """,
     "DROP TABLE fading_runs",
     "ALTER TABLE users DROP COLUMN sealed_at",
+    "ALTER TABLE knowledge_bases DROP COLUMN questions, DROP COLUMN documents_changed_at",
     "ALTER TABLE encryption DROP COLUMN sealed_at",
     "ALTER TABLE messages RENAME COLUMN inner_voice TO private_note",
     "ALTER TABLE messages RENAME COLUMN voice_made_by TO note_made_by",
@@ -82,6 +84,12 @@ AFTER: Sequence[LiteralString] = (
     """,
     "DELETE FROM episodes WHERE episode_type = 'consolidated'",
     "UPDATE experts SET parts_off = array_remove(parts_off, 'tone')",
+    """
+    UPDATE experiments SET variants = (
+        SELECT jsonb_agg(CASE WHEN v.variant->'settings' ? 'parts_off' THEN jsonb_set(
+            v.variant, '{settings,parts_off}', (v.variant#>'{settings,parts_off}') - 'tone') ELSE v.variant END
+        ORDER BY v.place) FROM jsonb_array_elements(variants) WITH ORDINALITY AS v (variant, place))
+    """,
     """
     ALTER TABLE episodes ADD CONSTRAINT episodes_episode_type_check
         CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome'))
