@@ -109,7 +109,8 @@ class JobQueue:
         self._working = False
         self._stopping = False
         self._pressed: Callable[[], bool] = lambda: False
-        self._turns_run: Callable[[], bool] = lambda: False
+        self.turns_run: Callable[[], bool] = lambda: False
+        """Whether turns run in this process: periodic tasks that can wait are then left out."""
         self.app = procrastinate.App(connector=QueueConnector(database))
         self.app.job_manager = Outcomes(self.app.connector, self.app.tasks)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
@@ -122,10 +123,6 @@ class JobQueue:
     def postpone_while(self, pressed: Callable[[], bool]) -> None:
         """Postpone jobs that can wait while this is true."""
         self._pressed = pressed
-
-    def leave_out_while(self, turns_run: Callable[[], bool]) -> None:
-        """Leave out periodic tasks that can wait while this is true."""
-        self._turns_run = turns_run
 
     def task(
         self, name: str, *, longest_s: float = tasks.LONGEST_S, can_wait: bool = False
@@ -170,7 +167,7 @@ class JobQueue:
 
             async def run(context: procrastinate.JobContext, _: dict[str, Any]) -> None:
                 nonlocal last_run
-                if can_wait and self._turns_run() and monotonic() - last_run < self._timings.left_out_s:
+                if can_wait and self.turns_run() and monotonic() - last_run < self._timings.left_out_s:
                     return
                 last_run = monotonic()
                 await task(context)

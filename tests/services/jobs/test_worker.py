@@ -104,7 +104,7 @@ async def test_under_pressure_a_job_that_can_wait_makes_room_and_others_run(data
 async def test_while_turns_run_a_periodic_task_that_can_wait_is_left_out(database: Database) -> None:
     turns_run, ran = True, 0
     async with hurried_queue(database) as jobs:
-        jobs.leave_out_while(lambda: turns_run)
+        jobs.turns_run = lambda: turns_run
 
         @jobs.periodic("index", "17 4 * * *", can_wait=True)
         async def index(context: procrastinate.JobContext) -> None:
@@ -124,7 +124,7 @@ async def test_while_turns_run_a_periodic_task_that_can_wait_is_left_out(databas
 async def test_a_periodic_task_is_not_left_out_for_ever(database: Database) -> None:
     ran = 0
     async with hurried_queue(database, replace(HURRIED, left_out_s=0)) as jobs:
-        jobs.leave_out_while(lambda: True)
+        jobs.turns_run = lambda: True
 
         @jobs.periodic("index", "17 4 * * *", can_wait=True)
         async def index(context: procrastinate.JobContext) -> None:
