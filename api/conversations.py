@@ -167,25 +167,9 @@ async def topics(
 
 def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:
     if stored is None:
-        return {
-            "summary": None,
-            "summary_version": 0,
-            "covered_through": None,
-            "covered_message_count": 0,
-            "increments_since_full": 0,
-            "updated_at": None,
-        }
-    return {
-        "summary": stored.summary,
-        "summary_version": stored.summary_version,
-        "covered_through": {
-            "message_id": stored.covered_through_message_id,
-            "created_at": stored.covered_through_created_at,
-        },
-        "covered_message_count": stored.covered_message_count,
-        "increments_since_full": stored.increments_since_full,
-        "updated_at": stored.updated_at,
-    }
+        return {}
+    at, message_id = stored.through
+    return {**vars(stored), "covered_through": {"message_id": message_id, "created_at": at}}
 
 
 class ExclusionRequest(StrictModel):

@@ -1,22 +1,21 @@
 """Experiments: variants of settings, assigned to users by a stable hash, and their results."""
 
-from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Body
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from api.access import Admin, ServicesOf
-from api.experts import Budget, Model, PartsOff, SystemPrompt
 from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.schemas import Answer, Page, StrictModel
+from api.schemas import Page, StrictModel, answered
+from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
 from services.conversations.values import Id, Name, no_nul
-from services.experiments.experiments import NewExperiment
-from services.experiments.report import VariantReport
+from services.experiments.experiments import Experiment, NewExperiment, Status
+from services.experiments.report import ExperimentReport, report_of
 
 _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100
@@ -82,39 +81,10 @@ class ExperimentChangeRequest(TypedDict, total=False):
     """A change of an experiment; fields that are not given stay."""
 
     description: Description
-    status: Literal["draft", "running", "stopped"]
+    status: Status
     variants: Variants
     experts: ExpertNames | None
     share: Share
-
-
-class VariantView(BaseModel):
-    """One of the ways that are compared."""
-
-    name: str
-    weight: float
-    settings: dict[str, Any]
-
-
-class ExperimentView(BaseModel):
-    """An experiment."""
-
-    name: str
-    description: str
-    status: Literal["draft", "running", "stopped"]
-    variants: list[VariantView]
-    experts: list[str] | None
-    share: float
-    created_at: datetime
-    started_at: datetime | None
-    stopped_at: datetime | None
-
-
-class ExperimentReportView(Answer):
-    """The results of an experiment."""
-
-    experiment: ExperimentView
-    variants: list[VariantReport]
 
 
 router = json_router("/api/v1/experiments", "experiments")
@@ -123,7 +93,7 @@ _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
-@router.get("", response_model=Page[ExperimentView])
+@router.get("", response_model=Page[Experiment])
 async def experiments(
     services: ServicesOf,
     caller: Admin,
@@ -135,19 +105,19 @@ async def experiments(
     return page_by_name(items, limit)
 
 
-@router.post("", response_model=ExperimentView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+@router.post("", response_model=answered(Experiment), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
 async def create(body: ExperimentRequest, services: ServicesOf, caller: Admin) -> Any:
     """Draft an experiment; 409 when there is one of this name."""
     return await services.experiments.create(caller.tenant_id, NewExperiment(**body.model_dump()))
 
 
-@router.get("/{name}", response_model=ExperimentView, responses=_NOT_FOUND)
+@router.get("/{name}", response_model=answered(Experiment), responses=_NOT_FOUND)
 async def get(name: PathId, services: ServicesOf, caller: Admin) -> Any:
     """One experiment."""
     return await services.experiments.get(caller.tenant_id, name)
 
 
-@router.patch("/{name}", response_model=ExperimentView, responses=_NOT_FOUND | _CONFLICT)
+@router.patch("/{name}", response_model=answered(Experiment), responses=_NOT_FOUND | _CONFLICT)
 async def change(
     name: PathId, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
@@ -161,7 +131,8 @@ async def delete(name: PathId, services: ServicesOf, caller: Admin) -> None:
     await services.experiments.delete(caller.tenant_id, name)
 
 
-@router.get("/{name}/report", response_model=ExperimentReportView, responses=_NOT_FOUND)
+@router.get("/{name}/report", response_model=answered(ExperimentReport), responses=_NOT_FOUND)
 async def report(name: PathId, services: ServicesOf, caller: Admin) -> Any:
     """Results of each variant so far, and differences from the first, with 95 % confidence intervals."""
-    return await services.experiment_reports.report(caller.tenant_id, name)
+    experiment = await services.experiments.get(caller.tenant_id, name)
+    return await report_of(services.database, caller.tenant_id, experiment)

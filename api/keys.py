@@ -1,17 +1,18 @@
 """API keys of the tenant: create, list and revoke them. A key is shown only when it is created."""
 
-from datetime import datetime
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from api.access import Admin, ServicesOf
 from api.json_router import json_router
 from api.problems import documented
-from api.schemas import Page, StrictModel
+from api.schemas import Page, StrictModel, answered
 from services.conversations.values import Id
+from services.identity.api_keys import ApiKey
 from services.identity.caller import Scope
 
 router = json_router("/api/v1/keys", "keys")
@@ -28,32 +29,21 @@ class KeyRequest(StrictModel):
     default_user: Id | None = Field(None, description="User of requests that name none.")
 
 
-class KeyView(BaseModel):
-    """A key's metadata."""
-
-    id: UUID
-    name: str
-    scopes: list[str]
-    acts_for_headers: bool
-    default_user: str | None
-    created_at: datetime
-    last_used_at: datetime | None
-    revoked_at: datetime | None
-
-
-class NewKeyView(KeyView):
+@dataclass(frozen=True, kw_only=True)
+class NewKeyView(ApiKey):
     """A key that was just made."""
 
-    key: str = Field(description="The key itself; it cannot be read again.")
+    key: str
+    """The key itself; it cannot be read again."""
 
 
-@router.get("", response_model=Page[KeyView])
+@router.get("", response_model=Page[ApiKey])
 async def keys(services: ServicesOf, caller: Admin) -> Any:
     """Every key of the tenant, including revoked ones."""
     return {"items": await services.api_keys.list(caller.tenant_id)}
 
 
-@router.post("", response_model=NewKeyView, status_code=HTTPStatus.CREATED)
+@router.post("", response_model=answered(NewKeyView), status_code=HTTPStatus.CREATED)
 async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
     """Create a key. Keys are checked while `ANAMNESIS_AUTH=api_key`."""
     record, key = await services.api_keys.create(
@@ -66,7 +56,7 @@ async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
     return {**vars(record), "key": key}
 
 
-@router.delete("/{key_id}", response_model=KeyView, responses=documented(HTTPStatus.NOT_FOUND))
+@router.delete("/{key_id}", response_model=answered(ApiKey), responses=documented(HTTPStatus.NOT_FOUND))
 async def revoke(key_id: UUID, services: ServicesOf, caller: Admin) -> Any:
     """Revoke a key; repeating it changes nothing."""
     return await services.api_keys.revoke(caller.tenant_id, key_id)

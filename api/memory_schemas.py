@@ -25,15 +25,15 @@ class PlaceView(BaseModel):
     created_at: datetime
 
 
-class SummaryView(BaseModel):
+class SummaryView(Answer):
     """A conversation's rolling summary; all null or 0 if there is none yet."""
 
-    summary: str | None
-    summary_version: int = Field(description="One more with every change.")
-    covered_through: PlaceView | None = Field(description="The last message that the summary covers.")
-    covered_message_count: int
-    increments_since_full: int = Field(description="Changes since it was made from the whole conversation.")
-    updated_at: datetime | None
+    summary: str | None = None
+    summary_version: int = Field(0, description="One more with every change.")
+    covered_through: PlaceView | None = Field(None, description="The last message that the summary covers.")
+    covered_message_count: int = 0
+    increments_since_full: int = Field(0, description="Changes since it was made from the whole conversation.")
+    updated_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

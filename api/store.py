@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Response
 from pydantic import Field
@@ -15,76 +15,10 @@ from services.conversations.values import Id, SpaceName
 from services.store import model
 
 MOST_OPERATIONS = 1_000
-_MOST_FOUND = 1_000
 
 router = json_router("/api/v1/store", "store", HTTPStatus.NOT_FOUND)
 
-Labels = Annotated[list[str], Field(max_length=32)]
-
-
-class GetOperation(StrictModel):
-    """Read one item; the result is the item, or null."""
-
-    op: Literal["get"]
-    namespace: Labels
-    key: str
-    refresh_ttl: bool = True
-
-    def made(self) -> model.Operation:
-        return model.Get(self.namespace, self.key, self.refresh_ttl)
-
-
-class PutOperation(StrictModel):
-    """Store an item in the place of what is there; the result is null."""
-
-    op: Literal["put"]
-    namespace: Labels
-    key: str
-    value: dict[str, Any] | None = Field(description="Null removes the item.")
-    index: Literal[False] | list[str] | None = Field(
-        None, description="Paths of what a search reads, such as `title` or `parts[*].text`; null = every text."
-    )
-    ttl: float | None = Field(None, description="Minutes after the last use; null = it stays.")
-
-    def made(self) -> model.Operation:
-        return model.Put(self.namespace, self.key, self.value, self.index, self.ttl)
-
-
-class SearchOperation(StrictModel):
-    """Find items below a prefix; the result is a list of items, best first, or newest first without a query."""
-
-    op: Literal["search"]
-    namespace_prefix: Labels = Field(default_factory=list)
-    query: str | None = Field(None, max_length=8_000)
-    filter: dict[str, Any] | None = Field(
-        None, description="Equal values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`."
-    )
-    limit: int = Field(10, ge=0, le=_MOST_FOUND)
-    offset: int = Field(0, ge=0, le=1_000_000)
-    refresh_ttl: bool = True
-
-    def made(self) -> model.Operation:
-        values = self.model_dump(exclude={"op"})
-        return model.Search(**values)
-
-
-class ListNamespacesOperation(StrictModel):
-    """List namespaces that have items; the result is a list of lists of labels."""
-
-    op: Literal["list_namespaces"]
-    prefix: Labels | None = Field(None, description="`*` matches any label.")
-    suffix: Labels | None = None
-    max_depth: int | None = Field(None, ge=1, le=32)
-    limit: int = Field(100, ge=0, le=_MOST_FOUND)
-    offset: int = Field(0, ge=0, le=1_000_000)
-
-    def made(self) -> model.Operation:
-        return model.ListNamespaces(**self.model_dump(exclude={"op"}))
-
-
-AnyOperation = Annotated[
-    GetOperation | PutOperation | SearchOperation | ListNamespacesOperation, Field(discriminator="op")
-]
+AnyOperation = Annotated[model.Operation, Field(discriminator="op")]
 
 
 class BatchRequest(StrictModel):
@@ -109,12 +43,12 @@ async def batch(body: BatchRequest, services: ServicesOf, caller: KnownCaller) -
     Values come back as they were given. Every write is in the log of operations and can be undone there; what has
     a time to live is not kept for that. Reading needs the scope `memory:read`, writing `memory:write`.
     """
-    writes = {isinstance(each, PutOperation) for each in body.operations}
+    writes = {isinstance(each, model.Put) for each in body.operations}
     for is_write in sorted(writes):
         caller.require("memory:write" if is_write else "memory:read")
     caller.act_for(body.user_id)
     owner = model.StoreOwner(caller.tenant_id, body.user_id, body.space)
-    results = await services.store.batch(owner, [each.made() for each in body.operations])
+    results = await services.store.batch(owner, body.operations)
     # By the standard library, which keeps every number as it is.
     content = json.dumps({"results": [_shown(each) for each in results]}, separators=(",", ":"), default=_moment)
     return Response(content, media_type="application/json")

@@ -1,99 +1,30 @@
 """Turns: their state, their events, cancelling, replaying, and feedback."""
 
-from dataclasses import asdict
-from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.explanation_schemas import ExplanationView, SectionView, shown_item_view
+from api.explanation_schemas import ExplanationView, shown_item_view
 from api.json_router import NO_CONTENT
 from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
 from api.request_bodies import JsonRoute
-from api.schemas import Page, StrictModel, answered
+from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
 from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnOfAnyView, TurnView
-from graph.turns.replay import Replays
+from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict
 
-_MOST_SECTIONS = 30
-_MOST_LEFT_OUT = 50
-
-
-class ReplayBody(StrictModel):
-    """How a turn is asked again."""
-
-    memory: Literal["then", "now"] = Field(
-        "then", description="The prompt as it was sent (then), or made of what memory holds today (now)."
-    )
-    model: Id | None = Field(None, description="Model to ask; null = the expert's.")
-    expert: Id | None = Field(
-        None, description="Expert to ask; null = the conversation's. Another one always has the memory of today."
-    )
-    without_sections: list[str] = Field(
-        default_factory=list,
-        max_length=_MOST_SECTIONS,
-        description="Names of sections that the prompt as it was goes without.",
-    )
-    without: list[UUID] = Field(
-        default_factory=list,
-        max_length=_MOST_LEFT_OUT,
-        description="Ids of memories and messages that a prompt of today's memory goes without.",
-    )
-    ask: bool = Field(True, description="Ask a model; false = only put the prompt as it was together again.")
-
-    def as_request(self) -> ReplayRequest:
-        """The request as the graph takes it."""
-        return ReplayRequest(**self.model_dump())
-
-
-class ReplayErrorView(BaseModel):
-    """Why there is no answer."""
-
-    code: str
-    message: str
-    retryable: bool
-
-
-class AskedView(BaseModel):
-    """A prompt, and what came of it."""
-
-    answer: str | None = Field(description="null = no model was asked, or it did not answer.")
-    sections: list[SectionView] | None = Field(description="The prompt in order; null = no text of it is kept.")
-    recalled: list[UUID] = Field(description="Memories that the prompt showed.")
-    usage: dict[str, int] | None
-    ms: float | None = Field(
-        description="Milliseconds: of the model for the prompt as it was, of the whole turn with today's memory."
-    )
-    error: ReplayErrorView | None
-
-
-class ReplayView(BaseModel):
-    """A turn as it was, and asked again. Nothing of it is stored."""
-
-    turn_id: UUID
-    user_id: str
-    expert: str
-    message: str
-    finished_at: datetime
-    same_prompt: bool | None = Field(
-        description="Whether the prompt is byte for byte the one that was sent, by its stored digest; null for a "
-        "prompt of today's memory."
-    )
-    overlap: float | None = Field(description="Share of their words that both answers have in common, 0 to 1.")
-    then: AskedView
-    now: AskedView
-
+answered(Asked)
+_Replayed = answered(Replay)
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -143,9 +74,9 @@ async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     return {**explained, "lineage": [shown_item_view(each) for each in lineage]}
 
 
-@router.post("/{turn_id}/replay", response_model=ReplayView, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{turn_id}/replay", response_model=_Replayed, responses=documented(HTTPStatus.CONFLICT))
 async def replay(
-    turn_id: UUID, body: ReplayBody, services: ServicesOf, runner: RunnerOf, caller: MemoryReader
+    turn_id: UUID, body: ReplayRequest, services: ServicesOf, runner: RunnerOf, caller: MemoryReader
 ) -> Any:
     """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
 
@@ -153,21 +84,7 @@ async def replay(
     lost something that it may show.
     """
     caller.require("chat")
-    replayed = await Replays(services, runner).replay(
-        caller.tenant_id, turn_id, body.as_request(), user_id=caller.user_id
-    )
-    turn = replayed.turn
-    return {
-        "turn_id": turn.turn_id,
-        "user_id": turn.user_id,
-        "expert": turn.expert,
-        "message": turn.question,
-        "finished_at": turn.finished_at,
-        "same_prompt": replayed.same_prompt,
-        "overlap": replayed.overlap,
-        "then": asdict(replayed.then),
-        "now": asdict(replayed.now),
-    }
+    return await Replays(services, runner).replay(caller.tenant_id, turn_id, body, user_id=caller.user_id)
 
 
 @router.get(

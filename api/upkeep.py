@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesOf
 from api.json_router import PathId, json_router
@@ -15,35 +15,7 @@ from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
 from services.bootstrap import Services
 from services.identity.caller import Caller
-from services.memory.upkeep.policy import Fading, FadingMemory, Handling, UpkeepPolicy, UpkeepRun
-
-
-class PolicyView(StrictModel):
-    """A tenant's policy of upkeep."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"fading": "archive", "fading_days": 180, "fading_importance": 0.3}]},
-    )
-
-    fading: Fading = Field("never", description="What becomes of memories that are unimportant and unused.")
-    fading_days: int = Field(
-        90, ge=1, le=36_500, description="Days since a memory was last recalled, or learned if it never was."
-    )
-    fading_importance: float = Field(
-        0.3, ge=0, le=1, description="Importance below which a memory is unimportant, 0 (none is) to 1."
-    )
-    proposals: Handling = Field(
-        "propose", description="Whether contradictions found at night wait, or are settled at once."
-    )
-
-    def policy(self) -> UpkeepPolicy:
-        """Return it as the service takes it."""
-        return UpkeepPolicy(**self.model_dump())
-
-    @classmethod
-    def of(cls, policy: UpkeepPolicy) -> Self:
-        """Show a policy."""
-        return cls(**vars(policy))
+from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun
 
 
 class FadingQuery(StrictModel):
@@ -67,7 +39,7 @@ class MergeView(BaseModel):
 class UpkeepPreviewView(Answer):
     """What a run would do at this moment."""
 
-    policy: PolicyView
+    policy: UpkeepPolicy
     merges: list[MergeView]
     total: int = Field(description="Memories that would fade.")
     fading: list[FadingMemory] = Field(description="The first 1000 of them, longest unused first.")
@@ -76,16 +48,16 @@ class UpkeepPreviewView(Answer):
 router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 
 
-@router.get("/upkeep-policy", response_model=PolicyView)
+@router.get("/upkeep-policy", response_model=UpkeepPolicy)
 async def policy(services: ServicesOf, caller: KnownCaller) -> Any:
     """Policy by which memories of the tenant's users fade, and proposals are settled."""
-    return PolicyView.of(await services.upkeep.policies.of(caller.tenant_id))
+    return await services.upkeep.policies.of(caller.tenant_id)
 
 
-@router.put("/upkeep-policy", response_model=PolicyView)
-async def set_policy(body: PolicyView, services: ServicesOf, caller: Admin) -> Any:
+@router.put("/upkeep-policy", response_model=UpkeepPolicy)
+async def set_policy(body: UpkeepPolicy, services: ServicesOf, caller: Admin) -> Any:
     """Set the tenant's policy as a whole; it holds from the next run on."""
-    await services.upkeep.policies.set(caller.tenant_id, body.policy())
+    await services.upkeep.policies.set(caller.tenant_id, body)
     return body
 
 
@@ -96,7 +68,7 @@ async def preview(
     """What a run would merge, archive or remove now, and why; nothing is changed."""
     found = await services.upkeep.preview(caller.tenant_id, user_id, await _policy(services, caller, query))
     return {
-        "policy": PolicyView.of(found.policy),
+        "policy": found.policy,
         "merges": [
             {
                 "id": each.dropped.side.id,

@@ -24,7 +24,6 @@ from services.conversations.turns import Turns
 from services.conversations.users import Users
 from services.engines import Engines
 from services.experiments.experiments import Experiments
-from services.experiments.report import ExperimentReports
 from services.identity.api_keys import ApiKeys
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
@@ -135,7 +134,6 @@ class Services:
         self.visits = Visits(database, self.jobs, visit_schedule(settings))
         self.estimators = TokenEstimators()
         self.experiments = Experiments(database)
-        self.experiment_reports = ExperimentReports(database, self.experiments)
         self.store = Store(database, self.embedder, self.jobs, default_timezone=zone, default_locale=locale)
 
     def _make_work_on_memory(self, rebuilding: RebuildTasks) -> None:

@@ -122,4 +122,4 @@ def revoke(
 
 def _shown(owner: Tenant, key: ApiKey) -> dict[str, Any]:
     """The key's metadata, with its tenant by name."""
-    return {name: value for name, value in vars(key).items() if name != "tenant_id"} | {"tenant": owner.name}
+    return {**vars(key), "tenant": owner.name}

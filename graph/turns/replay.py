@@ -2,11 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
-from typing import Any
+from datetime import datetime
+from typing import cast
 from uuid import UUID
+
+from typing_extensions import TypedDict
 
 from graph.turns.requests import ReplayRequest, TurnRequest
 from graph.turns.runner import TurnRunner
@@ -18,40 +21,58 @@ from services.llm.streams.pieces import Said
 from services.text.tokenizer import terms
 from services.usage.meter import Spender
 from state.conversation import EarlierMessage, TurnInput
-from state.prompt import PromptSection
 
 _MOST_BEFORE = 200
 """Messages of the conversation that a turn with today's memory is given at most."""
+
+
+class ReplaySection(TypedDict):
+    """A section of a prompt."""
+
+    name: str
+    tokens: int
+    text: str
+
+
+class ReplayError(TypedDict):
+    """Why there is no answer."""
+
+    code: str
+    message: str
+    retryable: bool
 
 
 @dataclass(frozen=True)
 class Asked:
     """A prompt, and what came of it."""
 
-    sections: Sequence[PromptSection] | None
-    """None = no text is kept."""
+    sections: Sequence[ReplaySection] | None
+    """The prompt in order; null = no text of it is kept."""
     answer: str | None
-    """None = no model was asked, or it did not answer."""
-    usage: Any
+    """null = no model was asked, or it did not answer."""
+    usage: dict[str, int] | None
     ms: float | None
-    """Milliseconds that the model took for the prompt as it was; that the whole turn took with today's memory."""
-    recalled: Sequence[str] = ()
-    """Ids of the episodes that the prompt showed."""
-    error: Mapping[str, Any] | None = None
-    """Why there is no answer: `code`, `message` and `retryable`."""
+    """Milliseconds: of the model for the prompt as it was, of the whole turn with today's memory."""
+    recalled: Sequence[UUID] = ()
+    """Memories that the prompt showed."""
+    error: ReplayError | None = None
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A turn as it was, and as it is when it is asked again."""
+    """A turn as it was, and asked again. Nothing of it is stored."""
 
-    turn: PastTurn
+    turn_id: UUID
+    user_id: str
+    expert: str
+    message: str
+    finished_at: datetime
     same_prompt: bool | None
-    """Whether the prompt that was put together again is byte for byte the one that was sent; None = it is not."""
+    """Whether the prompt is byte for byte the one that was sent, by its digest; null for one of today's memory."""
+    overlap: float | None
+    """Share of their words that both answers have in common, 0 to 1."""
     then: Asked
     now: Asked
-    overlap: float | None
-    """Share of the words of both answers that they have in common, 0 to 1; None = there are no two answers."""
 
 
 class Replays:
@@ -85,8 +106,9 @@ class Replays:
         turn = await self._prompts.turn(tenant_id, turn_id, user_id=user_id)
         timings = turn.timings or {}
         sections = await self._prompts.sections_of(tenant_id, turn)
+        recalled = [UUID(each) for each in turn.recalled]
         then = Asked(
-            sections, turn.answer, turn.usage, timings.get("total_ms" if today else "generate_ms"), turn.recalled
+            sections, turn.answer, turn.usage, timings.get("total_ms" if today else "generate_ms"), recalled
         )
         same = None
         if today:
@@ -94,7 +116,9 @@ class Replays:
         else:
             prompt = await self._prompts.prompt_of(tenant_id, turn, without=request.without_sections)
             now, same = await self._with_prompt(tenant_id, turn, prompt, request), prompt.same
-        return Replay(turn, same, then, now, overlap_of(turn.answer, now.answer))
+        overlap = overlap_of(turn.answer, now.answer)
+        about = turn.turn_id, turn.user_id, turn.expert, turn.question, turn.finished_at
+        return Replay(*about, same, overlap, then, now)
 
     async def _with_prompt(
         self, tenant_id: UUID, turn: PastTurn, prompt: PastPrompt, request: ReplayRequest
@@ -109,7 +133,7 @@ class Replays:
                     prompt.messages, on_text=said, model=request.model or turn.model
                 )
         except ModelFailed as failed:
-            error = {"code": failed.failure, "message": failed.message, "retryable": failed.can_retry}
+            error = ReplayError(code=failed.failure, message=failed.message, retryable=failed.can_retry)
             return Asked(prompt.sections, None, None, None, error=error)
         ms = round((time.perf_counter() - begun) * 1000, 1)
         return Asked(prompt.sections, said.text, asdict(ModelUsage.of(reply)), ms)
@@ -138,17 +162,13 @@ class Replays:
             async for batch in events:
                 last = batch[-1]
         written = run.written
-        sections = written.get("prompt_sections")
+        sections, usage = written.get("prompt_sections"), cast("dict[str, int] | None", written.get("usage"))
         if last.status == "error":
-            error = {name: last.content[name] for name in ("code", "message", "retryable")}
-            return Asked(sections, None, written.get("usage"), None, error=error)
-        return Asked(
-            sections,
-            last.content["answer"],
-            written.get("usage"),
-            written["timings"]["total_ms"],
-            written["context_report"].get("recall", {}).get("shown", []),
-        )
+            about = last.content
+            error = ReplayError(code=about["code"], message=about["message"], retryable=about["retryable"])
+            return Asked(sections, None, usage, None, error=error)
+        recalled = [UUID(each) for each in written["context_report"].get("recall", {}).get("shown", [])]
+        return Asked(sections, last.content["answer"], usage, written["timings"]["total_ms"], recalled)
 
 
 def overlap_of(one: str | None, other: str | None) -> float | None:

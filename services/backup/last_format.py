@@ -83,6 +83,12 @@ AFTER: Sequence[LiteralString] = (
     "DELETE FROM episodes WHERE episode_type = 'consolidated'",
     "UPDATE experts SET parts_off = array_remove(parts_off, 'tone')",
     """
+    UPDATE experiments SET variants = (
+        SELECT jsonb_agg(CASE WHEN v.variant->'settings' ? 'parts_off' THEN jsonb_set(
+            v.variant, '{settings,parts_off}', (v.variant#>'{settings,parts_off}') - 'tone') ELSE v.variant END
+        ORDER BY v.place) FROM jsonb_array_elements(variants) WITH ORDINALITY AS v (variant, place))
+    """,
+    """
     ALTER TABLE episodes ADD CONSTRAINT episodes_episode_type_check
         CHECK (episode_type IN ('turn', 'preference', 'decision', 'context', 'outcome'))
     """,

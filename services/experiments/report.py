@@ -1,21 +1,14 @@
 """The report of an experiment: what each variant came to, and how it differs from the control."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
-from services.experiments.experiments import Experiment, Experiments
-from services.experiments.statistics import (
-    Cluster,
-    Estimate,
-    mean,
-    mean_difference,
-    share,
-    share_difference,
-)
+from services.experiments.experiments import Experiment
+from services.experiments.statistics import Cluster, Estimate, difference, mean, share
 from services.platform.postgres import Database
 
 # Of turns that ended by themselves: who cancels a turn, or sends another message, says nothing of the variant.
@@ -39,37 +32,15 @@ GROUP BY 1, 2
 """
 
 
-@dataclass(frozen=True)
-class _UserTurns:
-    """The turns of one user with one variant."""
-
-    variant: str
-    user_id: UUID
-    turns: int
-    errors: int
-    degraded: int
-    rated: int
-    up: int
-    timed_first: int
-    first_token_ms: float
-    timed_total: int
-    total_ms: float
-    counted: int
-    tokens: float
-
-
-_Clusters = Callable[[_UserTurns], Cluster]
-
-_SHARES: dict[str, _Clusters] = {
-    "feedback_up": lambda user: Cluster(user.rated, user.up),
-    "errors": lambda user: Cluster(user.turns, user.errors),
-    "degraded": lambda user: Cluster(user.turns, user.degraded),
+_MEASURES: dict[str, tuple[Callable[[Sequence[Cluster]], Estimate], str, str]] = {
+    "feedback_up": (share, "rated", "up"),
+    "errors": (share, "turns", "errors"),
+    "degraded": (share, "turns", "degraded"),
+    "first_token_ms": (mean, "timed_first", "first_token_ms"),
+    "total_ms": (mean, "timed_total", "total_ms"),
+    "tokens": (mean, "counted", "tokens"),
 }
-_MEANS: dict[str, _Clusters] = {
-    "first_token_ms": lambda user: Cluster(user.timed_first, user.first_token_ms),
-    "total_ms": lambda user: Cluster(user.timed_total, user.total_ms),
-    "tokens": lambda user: Cluster(user.counted, user.tokens),
-}
+"""How each is estimated, of which columns: the number of observations of a user, and their sum."""
 
 
 @dataclass(frozen=True)
@@ -98,45 +69,25 @@ class ExperimentReport:
     """In the experiment's order; the first is the control."""
 
 
-class ExperimentReports:
-    """Makes reports."""
-
-    def __init__(self, database: Database, experiments: Experiments) -> None:
-        self._database = database
-        self._experiments = experiments
-
-    async def report(self, tenant_id: UUID, name: str) -> ExperimentReport:
-        """The report of an experiment so far.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-        """
-        experiment = await self._experiments.get(tenant_id, name)
-        values = {"tenant_id": tenant_id, "experiment_id": str(experiment.id)}
-        rows = await self._database.fetch(tenant_id, _BY_USER, values, class_row(_UserTurns))
-        groups = [[row for row in rows if row.variant == each["name"]] for each in experiment.variants]
-        return ExperimentReport(
-            experiment,
-            [
-                _of_variant(variant["name"], group, groups[0] if place else None)
-                for place, (variant, group) in enumerate(zip(experiment.variants, groups, strict=True))
-            ],
-        )
+async def report_of(database: Database, tenant_id: UUID, experiment: Experiment) -> ExperimentReport:
+    """Report what the variants of an experiment came to so far."""
+    values = {"tenant_id": tenant_id, "experiment_id": str(experiment.id)}
+    rows = await database.fetch(tenant_id, _BY_USER, values, dict_row)
+    variants: list[VariantReport] = []
+    for variant in experiment.variants:
+        users = [row for row in rows if row["variant"] == variant["name"]]
+        variants.append(_of_variant(variant["name"], users, variants[0] if variants else None))
+    return ExperimentReport(experiment, variants)
 
 
-def _of_variant(name: str, users: Sequence[_UserTurns], control: Sequence[_UserTurns] | None) -> VariantReport:
-    measures = {key: share([of(user) for user in users]) for key, of in _SHARES.items()}
-    measures |= {key: mean([of(user) for user in users]) for key, of in _MEANS.items()}
-    differences: dict[str, Estimate] = {}
+def _of_variant(name: str, users: Sequence[Mapping[str, Any]], control: VariantReport | None) -> VariantReport:
+    """Report a variant, of rows with the turns of a user each."""
+    measures = {
+        key: estimate([Cluster(user[count], user[total]) for user in users])
+        for key, (estimate, count, total) in _MEASURES.items()
+    }
+    differences = {}
     if control is not None:
-        for difference, ways in ((share_difference, _SHARES), (mean_difference, _MEANS)):
-            for key, of in ways.items():
-                differences[key] = difference([of(user) for user in users], [of(user) for user in control])
-    return VariantReport(
-        name,
-        users=len(users),
-        turns=sum(user.turns for user in users),
-        rated=sum(user.rated for user in users),
-        measures=measures,
-        differences=differences,
-    )
+        differences = {key: difference(each, control.measures[key]) for key, each in measures.items()}
+    turns, rated = (sum(user[count] for user in users) for count in ("turns", "rated"))
+    return VariantReport(name, len(users), turns, rated, measures, differences)

@@ -26,11 +26,11 @@ _REFUSAL = "The API key is not valid: it is mistyped, unknown or revoked."
 _CREATE = """
 INSERT INTO api_keys (id, tenant_id, name, hash, scopes, acts_for_headers, default_user)
 VALUES (%(id)s, %(tenant_id)s, %(name)s, %(hash)s, %(scopes)s, %(acts_for_headers)s, %(default_user)s)
-RETURNING id, tenant_id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
+RETURNING id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
 """
 
 _LIST = """
-SELECT id, tenant_id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
+SELECT id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
 FROM api_keys
 WHERE tenant_id = %(tenant_id)s ORDER BY created_at, id
 """
@@ -38,7 +38,7 @@ WHERE tenant_id = %(tenant_id)s ORDER BY created_at, id
 _REVOKE = """
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s
-RETURNING id, tenant_id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
+RETURNING id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
 """
 
 _USE = "SELECT tenant_id, hash, scopes, acts_for_headers, default_user FROM use_api_key(%(id)s)"
@@ -49,7 +49,6 @@ class ApiKey:
     """A key's metadata, without the key itself."""
 
     id: UUID
-    tenant_id: UUID
     name: str
     scopes: list[str]
     acts_for_headers: bool

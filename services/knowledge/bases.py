@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
 from services.context.sources.knowledge import HANDLERS
+from services.conversations.values import Id, no_nul, not_blank
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
@@ -21,28 +24,69 @@ from services.search.vector_index import FORGET_PASSAGES
 
 PREFIX_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 MAX_SYSTEM_PROMPT_TOKENS = 1000
+_MAX_PROMPT_CHARACTERS = 32_000
+"""Longer texts certainly have too many tokens and are not counted."""
+
+Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
+_Phrase = Annotated[
+    str, StringConstraints(min_length=1, max_length=100), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+_Question = Annotated[
+    str, StringConstraints(min_length=1, max_length=500), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+Description = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2000),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
+    Field(description="What its documents are about, in a sentence or two; messages are routed by it."),
+]
+Keywords = Annotated[
+    list[_Phrase], Field(max_length=200, description="Words and phrases specific to its subject.")
+]
+Questions = Annotated[
+    list[_Question], Field(max_length=200, description="Questions that it answers, as people ask them.")
+]
+SystemPrompt = Annotated[
+    str,
+    StringConstraints(max_length=_MAX_PROMPT_CHARACTERS),
+    AfterValidator(no_nul),
+    Field(
+        description="Instructions for answers from this base, in addition to the expert's system prompt; "
+        f"at most {MAX_SYSTEM_PROMPT_TOKENS} tokens."
+    ),
+]
+Handler = Annotated[
+    Id | None, Field(description="Name of the strategy that answers from it; null = the default one.")
+]
 
 
 @dataclass(frozen=True)
 class NewBase:
     """A knowledge base to create."""
 
-    prefix: str
-    description: str
-    keywords: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    system_prompt: str = ""
-    handler: str | None = None
+    __pydantic_config__ = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"prefix": "handbook", "description": "The handbook of our staff."}]},
+    )
+
+    prefix: Annotated[Prefix, Field(description="Its name, in messages as `kb_prefix`; it cannot be changed.")]
+    description: Description
+    keywords: Keywords = field(default_factory=list)
+    questions: Questions = field(default_factory=list)
+    system_prompt: SystemPrompt = ""
+    handler: Handler = None
 
 
+@with_config(ConfigDict(extra="forbid"))
 class BaseChange(TypedDict, total=False):
-    """A change of a base; the rest stays."""
+    """A change of a knowledge base; fields that are not given stay."""
 
-    description: str
-    keywords: list[str]
-    questions: list[str]
-    system_prompt: str
-    handler: str | None
+    description: Description
+    keywords: Keywords
+    questions: Questions
+    system_prompt: SystemPrompt
+    handler: Handler
 
 
 @dataclass(frozen=True)
@@ -61,8 +105,9 @@ class Base:
     """Time of its last change; documents do not count."""
     documents: int
     chunks: int
+    """Pieces that its documents were cut into."""
     waiting: int
-    """Chunks not yet in the index."""
+    """Number of them that wait to be indexed; they are found by their words."""
 
 
 _BASES = """
@@ -147,8 +192,8 @@ class KnowledgeBases:
         _check_handler(new.handler)
         values = {
             **asdict(new),
-            "keywords": Jsonb(list(new.keywords)),
-            "questions": Jsonb(list(new.questions)),
+            "keywords": Jsonb(new.keywords),
+            "questions": Jsonb(new.questions),
             "id": uuid7(),
             "tenant_id": tenant_id,
         }

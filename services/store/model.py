@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
+
+from pydantic import ConfigDict, Field
 
 from services.encryption.marks import Words
 from services.errors import InvalidInput
@@ -16,8 +18,20 @@ _LONGEST_LABEL, _MOST_LABELS, _LONGEST_KEY = 256, 32, 512
 _SEPARATOR = "."
 LONGEST_VALUE = 1_000_000
 """Characters of an item's JSON."""
+Labels = Annotated[Namespace, Field(max_length=_MOST_LABELS)]
+Limit = Annotated[int, Field(ge=0, le=1_000)]
+Offset = Annotated[int, Field(ge=0, le=1_000_000)]
 LONGEST_TTL = 10 * 366 * 24 * 60
 """Minutes."""
+
+
+def _with_name(schema: dict[str, Any]) -> None:
+    """A request names its operations."""
+    schema["required"] = [*schema.get("required", ()), "op"]
+    del schema["properties"]["op"]["default"]
+
+
+_REQUESTED = ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=_with_name)
 
 
 @dataclass(frozen=True)
@@ -46,47 +60,63 @@ class Item:
 
 @dataclass(frozen=True)
 class Get:
-    """Read one item; `refresh_ttl` = its time to live begins again."""
+    """Read one item; the result is the item, or null."""
 
-    namespace: Namespace
+    __pydantic_config__ = _REQUESTED
+
+    namespace: Labels
     key: str
     refresh_ttl: bool = True
+    """Whether its time to live begins again."""
+    op: Literal["get"] = "get"
 
 
 @dataclass(frozen=True)
 class Put:
-    """Store an item in the place of what is there; `value` None = remove it."""
+    """Store an item in the place of what is there; the result is null."""
 
-    namespace: Namespace
+    __pydantic_config__ = _REQUESTED
+
+    namespace: Labels
     key: str
-    value: Mapping[str, Any] | None
-    index: Literal[False] | Sequence[str] | None = None
-    """Paths of what a search reads; None = every text in the value, False = nothing."""
+    value: dict[str, Any] | None
+    """Null removes the item."""
+    index: Literal[False] | list[str] | None = None
+    """Paths of what a search reads, such as `title` or `parts[*].text`; null = every text, false = nothing."""
     ttl: float | None = None
-    """Minutes after the last use; None = it stays."""
+    """Minutes after the last use; null = it stays."""
+    op: Literal["put"] = "put"
 
 
 @dataclass(frozen=True)
 class Search:
-    """Find items below a prefix."""
+    """Find items below a prefix; the result is a list of items, best first, or newest first without a query."""
 
-    namespace_prefix: Namespace
-    query: str | None = None
-    filter: Mapping[str, Any] | None = None
-    limit: int = 10
-    offset: int = 0
+    __pydantic_config__ = _REQUESTED
+
+    namespace_prefix: Labels = ()
+    query: Annotated[str, Field(max_length=8_000)] | None = None
+    filter: dict[str, Any] | None = None
+    """Equal values by key, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`."""
+    limit: Limit = 10
+    offset: Offset = 0
     refresh_ttl: bool = True
+    op: Literal["search"] = "search"
 
 
 @dataclass(frozen=True)
 class ListNamespaces:
-    """List namespaces that have items; `*` in a pattern matches any label."""
+    """List namespaces that have items; the result is a list of lists of labels."""
 
-    prefix: Namespace | None = None
-    suffix: Namespace | None = None
-    max_depth: int | None = None
-    limit: int = 100
-    offset: int = 0
+    __pydantic_config__ = _REQUESTED
+
+    prefix: Labels | None = None
+    """How it begins; `*` matches any label."""
+    suffix: Labels | None = None
+    max_depth: Annotated[int, Field(ge=1, le=_MOST_LABELS)] | None = None
+    limit: Limit = 100
+    offset: Offset = 0
+    op: Literal["list_namespaces"] = "list_namespaces"
 
 
 Operation = Get | Put | Search | ListNamespaces

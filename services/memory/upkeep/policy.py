@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, LiteralString
+from typing import TYPE_CHECKING, Annotated, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
+from pydantic import ConfigDict, Field
 
 from services.memory.episodes.episode import EpisodeType
 from services.platform.postgres import Database
@@ -33,14 +34,20 @@ ON CONFLICT (tenant_id) DO UPDATE SET fading = excluded.fading, fading_days = ex
 class UpkeepPolicy:
     """What upkeep does with the memory of a tenant's users."""
 
+    __pydantic_config__ = ConfigDict(
+        extra="forbid",
+        use_attribute_docstrings=True,
+        json_schema_extra={"examples": [{"fading": "archive", "fading_days": 180, "fading_importance": 0.3}]},
+    )
+
     fading: Fading = "never"
-    """What becomes of a memory that is unimportant and was not used for long."""
-    fading_days: int = 90
-    """Days since it was last recalled, or learned if it never was."""
-    fading_importance: float = 0.3
-    """Importance below which a memory is unimportant, 0 to 1."""
+    """What becomes of memories that are unimportant and unused."""
+    fading_days: Annotated[int, Field(ge=1, le=36_500)] = 90
+    """Days since a memory was last recalled, or learned if it never was."""
+    fading_importance: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """Importance below which a memory is unimportant, 0 (none is) to 1."""
     proposals: Handling = "propose"
-    """Whether contradictions found at night wait for the user, or are settled at once."""
+    """Whether contradictions found at night wait, or are settled at once."""
 
 
 class UpkeepPolicies:

@@ -2,19 +2,10 @@
 
 import random
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 
-from services.experiments.statistics import (
-    NOTHING,
-    Cluster,
-    mean,
-    mean_difference,
-    share,
-    share_difference,
-    student_t,
-)
+from services.experiments.statistics import NOTHING, Cluster, difference, mean, share, student_t
 
 pytestmark = pytest.mark.untraced
 
@@ -25,15 +16,10 @@ def _single(values: Sequence[float]) -> list[Cluster]:
 
 @pytest.mark.parametrize(
     ("freedom", "quantile"),
-    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (200, 1.972), (1e9, 1.96)],
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (200, 1.972), (10**9, 1.96)],
 )
-def test_quantiles_of_students_t_are_those_of_the_tables(freedom: float, quantile: float) -> None:
+def test_quantiles_of_students_t_are_those_of_the_tables(freedom: int, quantile: float) -> None:
     assert student_t(freedom) == pytest.approx(quantile, rel=0.005)
-
-
-def test_quantiles_fall_as_the_degrees_of_freedom_grow() -> None:
-    found = [student_t(freedom / 10) for freedom in range(10, 200)]
-    assert all(one > other for one, other in pairwise(found))
 
 
 def test_a_share_has_wilsons_interval() -> None:
@@ -42,7 +28,7 @@ def test_a_share_has_wilsons_interval() -> None:
 
 
 def test_the_difference_of_two_shares_has_newcombes_interval() -> None:
-    found = share_difference(_single([1] * 56 + [0] * 14), _single([1] * 48 + [0] * 32))
+    found = difference(share(_single([1] * 56 + [0] * 14)), share(_single([1] * 48 + [0] * 32)))
     assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=2e-3)
 
 
@@ -60,7 +46,7 @@ def test_equal_observations_of_a_user_count_once() -> None:
 
 
 def test_without_observations_there_is_no_estimate_and_of_one_user_no_interval() -> None:
-    assert share([]) == mean([]) == mean_difference([], [Cluster(1, 1)]) == share_difference([], []) == NOTHING
+    assert share([]) == mean([]) == difference(mean([]), mean([Cluster(1, 1)])) == NOTHING
     assert (mean([Cluster(5, 10)]).value, mean([Cluster(5, 10)]).low) == (2, None)
     only = share([Cluster(5, 0)])
     assert only.value == 0 and only.high is not None and only.high > 0.5  # noqa: PT018
@@ -86,8 +72,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say_though_users_differ(users
         for name, found, truth in (
             ("share", share(shares), 0.3),
             ("mean", mean(means), 100),
-            ("share difference", share_difference(shares, control_shares), 0),
-            ("mean difference", mean_difference(means, control_means), 0),
+            ("share difference", difference(share(shares), share(control_shares)), 0),
+            ("mean difference", difference(mean(means), mean(control_means)), 0),
         ):
             assert found.low is not None and found.high is not None  # noqa: PT018
             held[name] += found.low <= truth <= found.high

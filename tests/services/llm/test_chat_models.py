@@ -159,7 +159,7 @@ async def test_cancelled_answer_ends_at_once_and_is_not_asked_for_again(
 
 
 async def test_time_out_is_not_tried_again(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_timeout_s=0.5)
+    models = make(model_server.base_url, api, llm_timeout_s=2)
     model_server.script(Reply(TEXT, delay_s=30))
 
     error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
@@ -171,7 +171,7 @@ async def test_time_out_is_not_tried_again(make: Make, model_server: ModelServer
 async def test_time_out_in_mid_answer_is_told_from_one_before(
     make: Make, model_server: ModelServer, api: str
 ) -> None:
-    models = make(model_server.base_url, api, llm_timeout_s=1, llm_fallback_models="second")
+    models = make(model_server.base_url, api, llm_timeout_s=3, llm_fallback_models="second")
     model_server.script(Reply(TEXT, ending="cut", linger_s=30))
 
     error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))

@@ -25,16 +25,16 @@ async def _fail(breaker: CircuitBreaker, times: int) -> None:
 
 
 async def test_what_fails_three_times_is_left_alone_and_then_tried_again() -> None:
-    breaker = CircuitBreaker("it", rest_s=0.2)
+    breaker = CircuitBreaker("it", rest_s=1.0)
     await _fail(breaker, 3)
     with pytest.raises(Unavailable, match="it does not answer"):
         await _use(breaker)
     assert breaker.failing
-    await asyncio.sleep(0.25)
+    await asyncio.sleep(1.05)
     await _fail(breaker, 1)
     with pytest.raises(Unavailable):
         await _use(breaker)
-    await asyncio.sleep(0.25)
+    await asyncio.sleep(1.05)
     await _use(breaker)
     assert not breaker.failing
     await _fail(breaker, 2)
