@@ -87,8 +87,6 @@ def _show(report: dict[str, Any]) -> None:
                 name = system if category == "all" else f"  {category}"
                 cells = "".join(_cell(figures[each]) for each in _FIGURES)
                 typer.echo(f"{name[:21]:<22}{figures['questions']:>5}{cells}")
-    if day := report["of_the_named_day"]:
-        typer.echo(f"of the first 10 messages, of the day that the question names: {day['mean']:.3f}")
     if latency := report["recall_ms"]:
         typer.echo(f"recall took {latency['p50']} ms (median), {latency['p95']} ms (95th percentile)")
 

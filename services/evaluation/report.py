@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from services.evaluation.dataset import Dataset
-from services.evaluation.evaluation import Evaluated, figure, summarise
+from services.evaluation.evaluation import Evaluated, summarise
 from services.platform.settings import Settings
 
 
@@ -39,7 +39,6 @@ def report_of(settings: Settings, dataset: Dataset, found: Evaluated, left_out: 
         "questions": len(dataset.questions),
         "questions_without_evidence": dataset.skipped,
         "systems": systems,
-        "of_the_named_day": asdict(figure(found.of_the_day)) if found.of_the_day else None,
         "recall_ms": {
             "p50": round(ordered[len(ordered) // 2], 1),
             "p95": round(ordered[int(len(ordered) * 0.95)], 1),
