@@ -140,7 +140,7 @@ def initial_state(
         reflects=turn.reflects,
         unstored=not turn.stored,
         remembers=turn.remembers,
-        knowledge_version=turn.knowledge_version,
+        has_knowledge=turn.has_knowledge,
         core_memory_generation=turn.core_memory_generation,
         memory_generation=turn.memory_generation,
         recall_limits=turn.recall_limits,

@@ -31,21 +31,15 @@ Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
 _Phrase = Annotated[
     str, StringConstraints(min_length=1, max_length=100), AfterValidator(no_nul), AfterValidator(not_blank)
 ]
-_Question = Annotated[
-    str, StringConstraints(min_length=1, max_length=500), AfterValidator(no_nul), AfterValidator(not_blank)
-]
 Description = Annotated[
     str,
     StringConstraints(min_length=1, max_length=2000),
     AfterValidator(no_nul),
     AfterValidator(not_blank),
-    Field(description="What its documents are about, in a sentence or two; messages are routed by it."),
+    Field(description="What its documents are about, in a sentence or two."),
 ]
 Keywords = Annotated[
     list[_Phrase], Field(max_length=200, description="Words and phrases specific to its subject.")
-]
-Questions = Annotated[
-    list[_Question], Field(max_length=200, description="Questions that it answers, as people ask them.")
 ]
 SystemPrompt = Annotated[
     str,
@@ -73,7 +67,6 @@ class NewBase:
     prefix: Annotated[Prefix, Field(description="Its name, in messages as `kb_prefix`; it cannot be changed.")]
     description: Description
     keywords: Keywords = field(default_factory=list)
-    questions: Questions = field(default_factory=list)
     system_prompt: SystemPrompt = ""
     handler: Handler = None
 
@@ -84,7 +77,6 @@ class BaseChange(TypedDict, total=False):
 
     description: Description
     keywords: Keywords
-    questions: Questions
     system_prompt: SystemPrompt
     handler: Handler
 
@@ -97,7 +89,6 @@ class Base:
     prefix: str
     description: str
     keywords: list[str]
-    questions: list[str]
     system_prompt: str
     handler: str | None
     created_at: datetime
@@ -111,7 +102,7 @@ class Base:
 
 
 _BASES = """
-SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,
+SELECT b.id, b.prefix, b.description, b.keywords, b.system_prompt, b.handler, b.created_at,
        b.updated_at, d.documents, d.chunks, w.waiting
 FROM knowledge_bases b
 CROSS JOIN LATERAL (
@@ -129,11 +120,10 @@ ORDER BY b.prefix LIMIT %(limit)s
 """
 
 _CREATE = """
-INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, questions, system_prompt, handler)
-VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(questions)s, %(system_prompt)s,
-        %(handler)s)
+INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, system_prompt, handler)
+VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(system_prompt)s, %(handler)s)
 ON CONFLICT (tenant_id, prefix) DO NOTHING
-RETURNING id, prefix, description, keywords, questions, system_prompt, handler, created_at, updated_at,
+RETURNING id, prefix, description, keywords, system_prompt, handler, created_at, updated_at,
           0 AS documents, 0 AS chunks, 0 AS waiting
 """
 
@@ -142,7 +132,6 @@ _UPDATE = """
 UPDATE knowledge_bases SET
     description = coalesce(%(description)s, description),
     keywords = coalesce(%(keywords)s::jsonb, keywords),
-    questions = coalesce(%(questions)s::jsonb, questions),
     system_prompt = coalesce(%(system_prompt)s, system_prompt),
     handler = CASE WHEN %(sets_handler)s THEN %(handler)s ELSE handler END,
     updated_at = clock_timestamp()
@@ -193,7 +182,6 @@ class KnowledgeBases:
         values = {
             **asdict(new),
             "keywords": Jsonb(new.keywords),
-            "questions": Jsonb(new.questions),
             "id": uuid7(),
             "tenant_id": tenant_id,
         }
@@ -216,7 +204,6 @@ class KnowledgeBases:
             "prefix": prefix,
             "description": change.get("description"),
             "keywords": Jsonb(change["keywords"]) if "keywords" in change else None,
-            "questions": Jsonb(change["questions"]) if "questions" in change else None,
             "system_prompt": change.get("system_prompt"),
             "handler": change.get("handler"),
             "sets_handler": "handler" in change,
