@@ -1,6 +1,7 @@
 """Whole turns: the compiled graph over real stores, and a scripted model server."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,6 +64,21 @@ async def test_a_turn_goes_through_the_graph_and_is_stored(
     assert stored.timings["total_ms"] == done["timings"]["total_ms"]
     assert stored.context_report["tokens"]["message"] > 0
     assert stored.route_decision["worker_name"] == "general"
+
+
+async def test_the_job_queue_knows_whether_turns_run(
+    runner: TurnRunner, services: Services, model_server: ModelServer
+) -> None:
+    goes_on = threading.Event()
+    model_server.script(Reply(["It ", "is ", "late."], held=goes_on))
+    assert not services.jobs.turns_run()
+    turn_id = await runner.start(_request())
+    assert services.jobs.turns_run()
+    goes_on.set()
+    await events_of(runner, turn_id)
+    async with asyncio.timeout(60):
+        while services.jobs.turns_run():  # noqa: ASYNC110 — its task ends just after its last event
+            await asyncio.sleep(0)
 
 
 async def test_a_tool_is_called_and_its_result_answered(runner: TurnRunner, model_server: ModelServer) -> None:
