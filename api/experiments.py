@@ -8,11 +8,11 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_
 from typing_extensions import TypedDict
 
 from api.access import Admin, ServicesOf
-from api.experts import Budget, Model, PartsOff, SystemPrompt
 from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
+from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
 from services.conversations.values import Id, Name, no_nul
 from services.experiments.experiments import Experiment, NewExperiment, Status
 from services.experiments.report import ExperimentReport, report_of

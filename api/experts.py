@@ -4,115 +4,17 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Body, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
-from typing_extensions import TypedDict
+from pydantic import BaseModel, Field
 
 from api.access import Admin, Chatter, ServicesOf
 from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.schemas import Page, StrictModel, answered
-from services.context.features import FEATURES
+from api.schemas import Page, answered
 from services.context.sources.system import prompt_of
-from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS, Expert, NewExpert
-from services.conversations.values import Name, no_nul, not_blank
+from services.conversations.experts import Expert, ExpertChange, NewExpert
 from services.llm.token_estimates import count_tokens
 from services.text.language import Language
-from state.prompt import ContextStrategy, Feature
-
-MAX_PERSONA_CHARACTERS = 4000
-_MAX_PROMPT_CHARACTERS = 32_000
-"""Longer texts certainly have too many tokens and are not counted."""
-
-SystemPrompt = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=_MAX_PROMPT_CHARACTERS),
-    AfterValidator(no_nul),
-    AfterValidator(not_blank),
-    Field(
-        description=f"Instructions that the model reads first; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens, where "
-        "four letters count as a token and four Chinese characters as three."
-    ),
-]
-Persona = Annotated[
-    str,
-    StringConstraints(max_length=MAX_PERSONA_CHARACTERS),
-    AfterValidator(no_nul),
-    Field(description="Who the expert is."),
-]
-Model = Annotated[
-    str, StringConstraints(min_length=1, max_length=200), AfterValidator(no_nul), AfterValidator(not_blank)
-]
-ModelOrOurs = Annotated[Model | None, Field(description="The model that answers; null = the service's default.")]
-Strategy = Annotated[ContextStrategy, Field(description="What happens to messages that do not fit the window.")]
-Window = Annotated[int, Field(ge=1000, le=2_000_000, description="The model's context window, in tokens.")]
-Threshold = Annotated[float, Field(ge=0.1, le=1.0, multiple_of=0.01)]
-MinMessages = Annotated[int, Field(ge=10, le=1000)]
-Reflection = Annotated[bool, Field(description="Whether the expert reflects on its conversations.")]
-
-Budget = Annotated[
-    int,
-    Field(
-        ge=500,
-        le=1_000_000,
-        description="Tokens allowed for its prompts, without the user's message; null = the service's default.",
-    ),
-]
-PartsOff = Annotated[
-    list[Feature],
-    Field(
-        max_length=len(FEATURES),
-        description="Features to switch off for this expert: " + ", ".join(FEATURES) + ".",
-    ),
-    AfterValidator(lambda parts: list(dict.fromkeys(parts))),
-]
-
-_THRESHOLD = "The part of the window from which on older messages are shortened, in hundredths."
-_MESSAGES = "How many messages are shortened at once, at the least."
-
-
-class ExpertRequest(StrictModel):
-    """An expert to create."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "film-critic", "system_prompt": "You are a film critic."}]},
-    )
-
-    name: Name = Field(description="The name that conversations give as `expert`; it cannot be changed.")
-    system_prompt: SystemPrompt
-    persona: Persona = ""
-    model: ModelOrOurs = None
-    context_strategy: Strategy = "summary"
-    context_window: Window = 32_000
-    context_threshold: Threshold | None = Field(
-        None,
-        description=f"{_THRESHOLD} Not given, or null: what is recommended for the window, 0.60 up to 32,000 "
-        "tokens, 0.70 beyond.",
-    )
-    min_archive_messages: MinMessages | None = Field(
-        None,
-        description=f"{_MESSAGES} Not given, or null: what is recommended for the window, 10 up to 32,000 "
-        "tokens, 15 up to 64,000, 20 beyond.",
-    )
-    reflection: Reflection = False
-    context_budget_tokens: Budget | None = None
-    parts_off: PartsOff = Field(default_factory=list)
-
-
-@with_config(ConfigDict(extra="forbid"))
-class ExpertChangeRequest(TypedDict, total=False):
-    """A change of an expert; fields that are not given stay."""
-
-    system_prompt: SystemPrompt
-    persona: Persona
-    model: ModelOrOurs
-    context_strategy: Strategy
-    context_window: Window
-    context_threshold: Annotated[Threshold, Field(description=_THRESHOLD)]
-    min_archive_messages: Annotated[MinMessages, Field(description=_MESSAGES)]
-    reflection: Reflection
-    context_budget_tokens: Budget | None
-    parts_off: PartsOff
 
 
 class ExpertPromptView(BaseModel):
@@ -141,9 +43,9 @@ async def experts(
 
 
 @router.post("", response_model=answered(Expert), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
-async def create(expert: ExpertRequest, services: ServicesOf, caller: Admin) -> Any:
+async def create(new: NewExpert, services: ServicesOf, caller: Admin) -> Any:
     """Create an expert; 409 if the name is taken."""
-    return await services.experts.create(caller.tenant_id, NewExpert(**expert.model_dump()))
+    return await services.experts.create(caller.tenant_id, new)
 
 
 @router.get("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
@@ -166,7 +68,7 @@ async def prompt(
 
 @router.patch("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
 async def change(
-    name: PathId, changed: Annotated[ExpertChangeRequest, Body()], services: ServicesOf, caller: Admin
+    name: PathId, changed: Annotated[ExpertChange, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
     """Change the given fields of an expert, for messages sent afterwards."""
     return await services.experts.update(caller.tenant_id, name, changed)

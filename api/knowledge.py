@@ -13,18 +13,15 @@ from starlette.exceptions import HTTPException
 from api.access import Admin, Chatter, ServicesOf
 from api.json_router import NO_CONTENT, json_router
 from api.knowledge_schemas import (
-    BaseChangeRequest,
-    BaseRequest,
     KnowledgeQuery,
     PassageList,
-    Prefix,
 )
 from api.paging import Limit
 from api.problems import documented
 from api.schemas import Page, answered
 from services.bootstrap import Services
 from services.conversations.values import no_nul
-from services.knowledge.bases import Base, NewBase
+from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
 from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
@@ -66,10 +63,8 @@ async def bases(
 
 
 @router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
-async def create(base: BaseRequest, services: ServicesOf, caller: Admin) -> Any:
+async def create(new: NewBase, services: ServicesOf, caller: Admin) -> Any:
     """Create a knowledge base; 409 if the prefix is taken."""
-    given = base.model_dump()
-    new = NewBase(**given | {"keywords": tuple(base.keywords), "questions": tuple(base.questions)})
     return await services.knowledge.bases.create(caller.tenant_id, new)
 
 
@@ -81,7 +76,7 @@ async def get(prefix: OfBase, services: ServicesOf, caller: Chatter) -> Any:
 
 @router.patch("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
 async def change(
-    prefix: OfBase, changed: Annotated[BaseChangeRequest, Body()], services: ServicesOf, caller: Admin
+    prefix: OfBase, changed: Annotated[BaseChange, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
     """Change the given fields of a knowledge base, for messages sent afterwards."""
     return await services.knowledge.bases.update(caller.tenant_id, prefix, changed)

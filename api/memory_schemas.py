@@ -25,7 +25,7 @@ class PlaceView(BaseModel):
     created_at: datetime
 
 
-class SummaryView(BaseModel):
+class SummaryView(Answer):
     """A conversation's rolling summary; all null or 0 if there is none yet."""
 
     summary: str | None = None

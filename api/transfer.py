@@ -9,15 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import PathId
+from api.json_router import PathId, json_router
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import answered
 from services.bootstrap import Services
 from services.conversations.values import SpaceName
@@ -44,12 +43,7 @@ _ACCEPTED = frozenset(
     {LINES, "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"}
 )
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["import and export"],
-    responses=documented(HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "import and export")
 
 
 @router.post(
@@ -80,7 +74,7 @@ async def import_lines(request: Request, services: ServicesOf, caller: MemoryWri
     response_class=Response,
     responses={
         200: {"description": "JSON Lines.", "content": {LINES: {"schema": {"type": "string"}}}},
-        **documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        **documented(HTTPStatus.NOT_FOUND),
     },
 )
 async def export(
@@ -134,9 +128,7 @@ class ArchiveImportView(BaseModel):
             "description": "JSON Lines, one each half second, each an `ArchiveImportView`.",
             "content": {"application/x-ndjson": {"schema": ArchiveImportView.model_json_schema()}},
         },
-        **documented(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
-        ),
+        **documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     },
     openapi_extra={
         "requestBody": {

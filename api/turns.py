@@ -1,66 +1,30 @@
 """Turns: their state, their events, cancelling, replaying, and feedback."""
 
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
-from pydantic import Field
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.explanation_schemas import ExplanationView, shown_item_view
-from api.json_router import NO_CONTENT
+from api.explanation_schemas import ExplanationView
+from api.json_router import NO_CONTENT, json_router
 from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
-from api.request_bodies import JsonRoute
-from api.schemas import Page, StrictModel, answered
+from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
 from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnOfAnyView, TurnView
-from graph.turns.replay import Replay, Replays
+from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback
 from services.conversations.turn import TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict
 
-_MOST_SECTIONS = 30
-_MOST_LEFT_OUT = 50
+answered(Asked)
+_Replayed = answered(Replay)
 
-
-class ReplayBody(StrictModel):
-    """How a turn is asked again."""
-
-    memory: Literal["then", "now"] = Field(
-        "then", description="The prompt as it was sent (then), or made of what memory holds today (now)."
-    )
-    model: Id | None = Field(None, description="Model to ask; null = the expert's.")
-    expert: Id | None = Field(
-        None, description="Expert to ask; null = the conversation's. Another one always has the memory of today."
-    )
-    without_sections: list[str] = Field(
-        default_factory=list,
-        max_length=_MOST_SECTIONS,
-        description="Names of sections that the prompt as it was goes without.",
-    )
-    without: list[UUID] = Field(
-        default_factory=list,
-        max_length=_MOST_LEFT_OUT,
-        description="Ids of memories and messages that a prompt of today's memory goes without.",
-    )
-    ask: bool = Field(True, description="Ask a model; false = only put the prompt as it was together again.")
-
-    def as_request(self) -> ReplayRequest:
-        """The request as the graph takes it."""
-        return ReplayRequest(**self.model_dump())
-
-
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/turns",
-    tags=["turns"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/turns", "turns", HTTPStatus.NOT_FOUND)
 
 
 @router.get("", response_model=Page[TurnOfAnyView])
@@ -100,12 +64,12 @@ async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """
     explained = await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
     lineage = await services.prompt_lineage.of_turn(caller.tenant_id, explained)
-    return {**explained, "lineage": [shown_item_view(each) for each in lineage]}
+    return {**explained, "lineage": lineage}
 
 
-@router.post("/{turn_id}/replay", response_model=answered(Replay), responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{turn_id}/replay", response_model=_Replayed, responses=documented(HTTPStatus.CONFLICT))
 async def replay(
-    turn_id: UUID, body: ReplayBody, services: ServicesOf, runner: RunnerOf, caller: MemoryReader
+    turn_id: UUID, body: ReplayRequest, services: ServicesOf, runner: RunnerOf, caller: MemoryReader
 ) -> Any:
     """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
 
@@ -113,9 +77,7 @@ async def replay(
     lost something that it may show.
     """
     caller.require("chat")
-    return await Replays(services, runner).replay(
-        caller.tenant_id, turn_id, body.as_request(), user_id=caller.user_id
-    )
+    return await Replays(services, runner).replay(caller.tenant_id, turn_id, body, user_id=caller.user_id)
 
 
 @router.get(

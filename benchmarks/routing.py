@@ -98,7 +98,7 @@ def sections_of(folder: Path) -> dict[str, frozenset[Section]]:
 async def ingest(services: Services, folder: Path) -> None:
     """Make a folder's bases, take their documents in, and index them."""
     for row in rows_of(folder / "bases.jsonl"):
-        new = NewBase(row["prefix"], row["description"], tuple(row["keywords"]))
+        new = NewBase(row["prefix"], row["description"], list(row["keywords"]))
         base = await services.knowledge.bases.create(DEFAULT_TENANT, new)
         for file in sorted((folder / "documents" / row["prefix"]).iterdir()):
             await services.knowledge.documents.ingest(DEFAULT_TENANT, base.id, file.name, file.read_bytes())

@@ -42,14 +42,14 @@ async def history(
     how the user sounds."""
     context = runtime.context
     # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
-    acts = not models.offline and models.takes_tools(state.get("model"))
+    acts = models.takes_tools(state.get("model"))
     planned = [] if acts else await planned_forms(state.get("plain_forms", []), state, context, changes)
     offered = tools.with_features(state["features"], temporary=context.temporary, expert=context.expert)
     turn = _prompt_turn(
         state,
         context,
         tokens=estimators.of(state.get("model") or ""),
-        tools=offered.described if models.takes_tools(state.get("model")) else "",
+        tools=offered.described if acts else "",
         planned=planned,
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)

@@ -54,7 +54,7 @@ async def route(
     is_open = (
         "knowledge" in on and not calls and not (reference and reference["plain"]) and not is_small_talk(message)
     )
-    searches = requested is not None or (is_open and state.get("knowledge_version") != "")
+    searches = requested is not None or (is_open and state.get("has_knowledge") is not False)
     decision = explicit(requested) if requested is not None else general("no knowledge base is asked")
     if not searches:  # otherwise `retrieve` tells it
         runtime.stream_writer({"status": "route_decision", "content": decision})

@@ -180,8 +180,8 @@ class ConversationState(TurnInput, total=False):
     """Generation of the user's recallable memory when the turn was opened; None = not known."""
     recall_limits: RecallLimits | None
     """Recall limits set by an experiment; None = as configured."""
-    knowledge_version: str | None
-    """Version of the tenant's knowledge bases when the turn was opened; empty = none, None = not known."""
+    has_knowledge: bool | None
+    """Whether the tenant, or the conversation, had a knowledge base when the turn was opened; None = not known."""
     features_off: list[Feature]
     """Features that the expert switches off; read only by `route`."""
     now: datetime

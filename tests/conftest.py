@@ -125,6 +125,10 @@ def _no_settings_from_outside(
     shares = not ENCRYPTED and request.node.get_closest_marker("unit") and "tmp_path" not in request.fixturenames
     folder: Path = _empty_folder if shares else request.getfixturevalue("tmp_path")
     _without_settings(monkeypatch, folder)
+    if not request.node.get_closest_marker("soak"):  # which may install packages
+        # Nobody asks over TLS; to read this machine's certificates for each client takes longer than a turn.
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        monkeypatch.setenv("SSL_CERT_DIR", str(_empty_folder))
     with logs_as_before():
         yield
     if os.listdir(_empty_folder):

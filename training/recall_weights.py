@@ -208,7 +208,7 @@ def of_folder(folder: Path, name: str) -> Iterator[Asked]:
     }
     for question in dataset.questions:
         evidence = [places[question.user, each] for each in question.evidence if (question.user, each) in places]
-        if question.day is not None or not evidence:
+        if not evidence:
             continue
         found = ask(
             family, name, stores[question.user], question.text, evidence,

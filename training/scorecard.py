@@ -59,7 +59,7 @@ def _figures(folder: Path) -> Mapping[str, list[float]]:
     figures: dict[str, list[float]] = {}
     for question in dataset.questions:
         evidence = {places[question.user, each] for each in question.evidence if (question.user, each) in places}
-        if not evidence or question.day is not None:
+        if not evidence:
             continue
         for name, shown in _answers(question, units[question.user]).items():
             figures.setdefault(name, []).append(len(evidence & set(shown)) / len(evidence))

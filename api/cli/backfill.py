@@ -1,9 +1,8 @@
 """`anamnesis backfill`: summaries, visits and daily summaries for existing conversations, several at once."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 2
 
+app = shell.command_group("Generate summaries, visits and daily summaries for existing conversations.")
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -32,74 +33,15 @@ class Piece:
     """Make it, and return whether there was anything to do."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A piece that could not be made, and the reason."""
-
-    tenant: str
-    item: str
-    reason: str
-
-
 @dataclass
 class Outcome:
     """Progress so far."""
 
     made: int = 0
     up_to_date: int = 0
-    failed: list[Failure] = field(default_factory=list)
+    failed: list[dict[str, str]] = field(default_factory=list)
+    """Of each piece that could not be made its `tenant`, its name (`item`) and the `reason`."""
 
-
-async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
-    """Make all pieces; failures are recorded, and the others are made.
-
-    Raises:
-        DatabaseUnavailable: the database does not answer; what was made stays.
-    """
-    with shell.progress_bar() as progress:
-        bar = progress.add_task("made", total=len(pieces))
-        waiting = iter(pieces)
-        works = (_one_after_another(waiting, outcome, lambda: progress.advance(bar)) for _ in range(_AT_ONCE))
-        for error in await asyncio.gather(*works):
-            if error is not None:
-                raise error
-
-
-def report(outcome: Outcome, *, as_json: bool) -> None:
-    """Print the outcome.
-
-    Raises:
-        Exit: with code 1, if something failed.
-    """
-    if as_json:
-        typer.echo(json.dumps(asdict(outcome)))
-    else:
-        for failure in outcome.failed:
-            typer.echo(f"{failure.tenant}: {failure.item} failed: {failure.reason}", err=True)
-        typer.echo(f"{outcome.made} made, {outcome.up_to_date} already up to date, {len(outcome.failed)} failed.")
-    if outcome.failed:
-        raise typer.Exit(shell.FAILED)
-
-
-async def _one_after_another(
-    waiting: Iterator[Piece], outcome: Outcome, advance: Callable[[], None]
-) -> DatabaseUnavailable | None:
-    """Make pieces until none is left; return the error that ended it early."""
-    for piece in waiting:
-        try:
-            if await piece.make():
-                outcome.made += 1
-            else:
-                outcome.up_to_date += 1
-        except DatabaseUnavailable as error:
-            return error
-        except AnamnesisError as error:
-            outcome.failed.append(Failure(piece.tenant, piece.name, error.message))
-        advance()
-    return None
-
-
-app = shell.command_group("Generate summaries, visits and daily summaries for existing conversations.")
 
 _Find = Callable[["Services", Tenant], Awaitable[list[Piece]]]
 
@@ -166,6 +108,7 @@ async def _days_to_summarise(services: "Services", tenant: Tenant) -> list[Piece
 
 
 def _run(settings: Settings, tenant: str | None, what: str, find: _Find, *, as_json: bool) -> None:
+    """Make all pieces that are found, and print the outcome; failures are recorded, and the others are made."""
     outcome = Outcome()
     try:
         asyncio.run(_backfill(settings, tenant, find, outcome))
@@ -173,11 +116,40 @@ def _run(settings: Settings, tenant: str | None, what: str, find: _Find, *, as_j
         shell.fail(error.message)
     except KeyboardInterrupt:
         shell.fail(f"stopped; {outcome.made} {what} are done, run the command again for the rest")
-    report(outcome, as_json=as_json)
+    if as_json:
+        shell.print_json(outcome)
+    else:
+        for failure in outcome.failed:
+            typer.echo("{tenant}: {item} failed: {reason}".format(**failure), err=True)
+        typer.echo(f"{outcome.made} made, {outcome.up_to_date} already up to date, {len(outcome.failed)} failed.")
+    if outcome.failed:
+        raise typer.Exit(shell.FAILED)
 
 
 async def _backfill(settings: Settings, tenant: str | None, find: _Find, outcome: Outcome) -> None:
     async with shell.open_services_on_postgres(settings) as services:
         tenants = await named_or_all(Tenants(services.database), tenant)
-        found = [piece for each in tenants for piece in await find(services, each)]
-        await work_through(found, outcome)
+        pieces = [piece for each in tenants for piece in await find(services, each)]
+        with shell.progress_bar() as progress:
+            bar = progress.add_task("made", total=len(pieces))
+            waiting = iter(pieces)
+            works = (_make(waiting, outcome, lambda: progress.advance(bar)) for _ in range(_AT_ONCE))
+            ended = await asyncio.gather(*works, return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
+
+
+async def _make(waiting: Iterator[Piece], outcome: Outcome, advance: Callable[[], None]) -> None:
+    """Make pieces until none is left, or the database does not answer; what was made stays."""
+    for piece in waiting:
+        try:
+            if await piece.make():
+                outcome.made += 1
+            else:
+                outcome.up_to_date += 1
+        except DatabaseUnavailable:
+            raise
+        except AnamnesisError as error:
+            outcome.failed.append({"tenant": piece.tenant, "item": piece.name, "reason": error.message})
+        advance()

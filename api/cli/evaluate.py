@@ -21,15 +21,12 @@ _FIGURES = ("recall@5", "recall@10", "recall@20", "hit@10", "mrr")
 
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="Holds conversations.jsonl and questions.jsonl.")],
-    leave_out: Annotated[
-        list[str] | None, typer.Option(help="A category that does not count in `all`; may be repeated.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure recall on a question set: import it into a temporary tenant, ask every question, print the figures.
 
     Recall is counted in messages shown: the share of a question's evidence among the first 5, 10 and 20.
-    Questions of the category `adversarial`, which ask for what was never said, do not count in `all`.
+    Questions of the category `adversarial`, which ask for what was never said, are left out.
 
     Example: `anamnesis eval benchmarks/questions`
     """
@@ -45,7 +42,7 @@ def evaluate(
         fail(error.message)
     from services.evaluation.report import report_of  # noqa: PLC0415 — loaded by now
 
-    report = report_of(settings, dataset, found, {"adversarial", *(leave_out or ())})
+    report = report_of(settings, dataset, found)
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -87,8 +84,6 @@ def _show(report: dict[str, Any]) -> None:
                 name = system if category == "all" else f"  {category}"
                 cells = "".join(_cell(figures[each]) for each in _FIGURES)
                 typer.echo(f"{name[:21]:<22}{figures['questions']:>5}{cells}")
-    if day := report["of_the_named_day"]:
-        typer.echo(f"of the first 10 messages, of the day that the question names: {day['mean']:.3f}")
     if latency := report["recall_ms"]:
         typer.echo(f"recall took {latency['p50']} ms (median), {latency['p95']} ms (95th percentile)")
 

@@ -26,9 +26,6 @@ def add(
     keyword: Annotated[
         list[str] | None, typer.Option(help="A word typical of its subject; may be repeated.")
     ] = None,
-    question: Annotated[
-        list[str] | None, typer.Option(help="A question that it answers; may be repeated.")
-    ] = None,
     system_prompt: Annotated[
         str, typer.Option(help="Instructions for answers from it, besides the expert's.")
     ] = "",
@@ -39,7 +36,7 @@ def add(
     Example: `anamnesis kb add handbook --description "The handbook of our staff." --keyword leave`
     """
     new = {
-        "prefix": prefix, "description": description, "keywords": keyword or [], "questions": question or [],
+        "prefix": prefix, "description": description, "keywords": keyword or [],
         "system_prompt": system_prompt, "handler": handler,
     }  # fmt: skip
     service.request("POST", "knowledge-bases", json=new)
@@ -137,9 +134,6 @@ def update(
     keyword: Annotated[
         list[str] | None, typer.Option(help="Replaces all keywords; may be repeated. Empty for none.")
     ] = None,
-    question: Annotated[
-        list[str] | None, typer.Option(help="Replaces all questions; may be repeated. Empty for none.")
-    ] = None,
     system_prompt: Annotated[
         str | None, typer.Option(help="Instructions for answers from it, besides the expert's. Empty for none.")
     ] = None,
@@ -155,7 +149,6 @@ def update(
     change: dict[str, Any] = shell.given(
         description=description,
         keywords=None if keyword is None else [each for each in keyword if each],
-        questions=None if question is None else [each for each in question if each],
         system_prompt=system_prompt,
     )
     if handler is not None:

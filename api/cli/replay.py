@@ -86,16 +86,7 @@ def _measure(service: Anamnesis, turn_id: str, body: dict[str, Any], *, alone: b
         if alone:
             raise
         return {"turn_id": turn_id, "skipped": told(refused), "same_prompt": None}
-    then, now = replayed["then"], replayed["now"]
-    return {
-        "turn_id": turn_id,
-        "skipped": None,
-        "message": replayed["message"],
-        "same_prompt": replayed["same_prompt"],
-        "overlap": replayed["overlap"],
-        "then": {key: then[key] for key in ("answer", "usage", "ms")},
-        "now": {key: now[key] for key in ("answer", "usage", "ms", "error")},
-    }
+    return {**replayed, "skipped": None}
 
 
 def _summary(measured: Sequence[Measured]) -> dict[str, Any]:
@@ -129,7 +120,7 @@ def _show_one(one: Measured) -> None:
         fail(f"{error['code']}: {error['message']}")
     if one["now"]["answer"] is not None:
         console.print(f"[bold]now[/]      {escape(one['now']['answer'])}")
-        console.print(f"[dim]{one['overlap']:.0%} of the words in common, {one['now']['total_ms']:.0f} ms[/]")
+        console.print(f"[dim]{one['overlap']:.0%} of the words in common, {_ms(one['now']['ms'])} ms[/]")
 
 
 def _show(measured: Sequence[Measured]) -> None:

@@ -37,14 +37,6 @@ class Reading:
         return sorted({key for each, key in self.sums if each == name})
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of the display."""
-
-    what: str
-    value: str
-
-
 def read(texts: Sequence[str], at: float) -> Reading:
     """Sum the metrics of several processes; of the queue's metrics, which are global, take the largest."""
     sums: dict[tuple[str, str], float] = {}
@@ -59,27 +51,27 @@ def read(texts: Sequence[str], at: float) -> Reading:
     return Reading(at, sums)
 
 
-def rows(now: Reading, before: Reading) -> Iterator[Row]:
+def rows(now: Reading, before: Reading) -> Iterator[tuple[str, str]]:
     """Compute the display: rates since the previous reading, gauges as they are."""
     seconds = max(now.at - before.at, 1e-9)
 
     def rate(name: str, label: str | None = None) -> float:
         return max(0.0, now.of(name, label) - before.of(name, label)) / seconds
 
-    yield Row("turns running", f"{now.of('anamnesis_turns_running'):.0f}")
+    yield ("turns running", f"{now.of('anamnesis_turns_running'):.0f}")
     for status in now.labels("anamnesis_turns_total"):
-        yield Row(f"turns {status}", f"{rate('anamnesis_turns_total', status):.1f}/s")
-    yield Row("turns refused", f"{rate('anamnesis_turns_refused_total'):.1f}/s")
-    yield Row("first token, 95th percentile", _percentile(now, before, 0.95))
+        yield (f"turns {status}", f"{rate('anamnesis_turns_total', status):.1f}/s")
+    yield ("turns refused", f"{rate('anamnesis_turns_refused_total'):.1f}/s")
+    yield ("first token, 95th percentile", _percentile(now, before, 0.95))
     for source in now.labels("anamnesis_degraded_total"):
-        yield Row(f"without {source}", f"{rate('anamnesis_degraded_total', source):.1f}/s")
+        yield (f"without {source}", f"{rate('anamnesis_degraded_total', source):.1f}/s")
     for kind in now.labels("anamnesis_llm_tokens_total"):
-        yield Row(f"tokens {kind}", f"{rate('anamnesis_llm_tokens_total', kind):.0f}/s")
-    yield Row("jobs waiting", f"{now.of('anamnesis_jobs_waiting'):.0f}")
-    yield Row("oldest waiting job", f"{now.of('anamnesis_jobs_oldest_waiting_seconds'):.0f} s")
-    yield Row("jobs failed", f"{now.of('anamnesis_jobs_failed'):.0f}")
-    yield Row("CPU", f"{rate('process_cpu_seconds_total') * 100:.0f} %")
-    yield Row("memory", f"{now.of('process_resident_memory_bytes') / 2**20:.0f} MB")
+        yield (f"tokens {kind}", f"{rate('anamnesis_llm_tokens_total', kind):.0f}/s")
+    yield ("jobs waiting", f"{now.of('anamnesis_jobs_waiting'):.0f}")
+    yield ("oldest waiting job", f"{now.of('anamnesis_jobs_oldest_waiting_seconds'):.0f} s")
+    yield ("jobs failed", f"{now.of('anamnesis_jobs_failed'):.0f}")
+    yield ("CPU", f"{rate('process_cpu_seconds_total') * 100:.0f} %")
+    yield ("memory", f"{now.of('process_resident_memory_bytes') / 2**20:.0f} MB")
 
 
 def top(
@@ -128,7 +120,7 @@ def _look(client: httpx.Client, addresses: Sequence[str]) -> Reading:
 def _table(now: Reading, before: Reading) -> Table:
     table = Table("what", "now", box=None, pad_edge=False)
     for row in rows(now, before):
-        table.add_row(row.what, row.value)
+        table.add_row(*row)
     return table
 
 

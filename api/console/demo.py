@@ -148,9 +148,7 @@ class Demo:
         services, demo = self._services, self._demo
         expert, experiment = demo["expert"], demo["experiment"]
         with suppress(Conflict):
-            new = NewExpert(
-                expert["name"], expert["system_prompt"], "", None, "summary", _WINDOW, None, None, False
-            )
+            new = NewExpert(expert["name"], expert["system_prompt"], context_window=_WINDOW)
             await services.experts.create(tenant_id, new)
         variants = [
             {"name": "five", "weight": 1.0, "settings": {}},

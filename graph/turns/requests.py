@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
+
+from pydantic import ConfigDict, Field
 
 from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, ConflictPolicy, NewTurn, OpenTurn
+from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
 from services.platform.settings import Settings
@@ -49,20 +52,22 @@ class TurnRequest:
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """How to replay a turn."""
+    """How a turn is asked again."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     memory: Literal["then", "now"] = "then"
-    """Whether to use the prompt that was sent, or one made from today's memory."""
-    model: str | None = None
-    """None = the expert's."""
-    expert: str | None = None
-    """None = the conversation's; the prompt of another one is always made from today's memory."""
-    without_sections: Sequence[str] = ()
-    """Sections to leave out; only of the prompt that was sent."""
-    without: Sequence[UUID] = ()
-    """Memories and messages to leave out; only with today's memory."""
+    """The prompt as it was sent (then), or made of what memory holds today (now)."""
+    model: Id | None = None
+    """Model to ask; null = the expert's."""
+    expert: Id | None = None
+    """Expert to ask; null = the conversation's. Another one always has the memory of today."""
+    without_sections: Annotated[list[str], Field(max_length=30)] = field(default_factory=list)
+    """Names of sections that the prompt as it was goes without."""
+    without: Annotated[list[UUID], Field(max_length=50)] = field(default_factory=list)
+    """Ids of memories and messages that a prompt of today's memory goes without."""
     ask: bool = True
-    """Whether to ask a model; otherwise the prompt is only assembled."""
+    """Ask a model; false = only put the prompt as it was together again."""
 
 
 def with_budget(request: TurnRequest, settings: Settings) -> TurnRequest:
@@ -135,7 +140,7 @@ def initial_state(
         reflects=turn.reflects,
         unstored=not turn.stored,
         remembers=turn.remembers,
-        knowledge_version=turn.knowledge_version,
+        has_knowledge=turn.has_knowledge,
         core_memory_generation=turn.core_memory_generation,
         memory_generation=turn.memory_generation,
         recall_limits=turn.recall_limits,

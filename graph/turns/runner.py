@@ -259,6 +259,7 @@ class TurnRunner:
     def open(self) -> None:
         """Start copying events, listening to other processes, and taking care of turns whose process is gone."""
         self._services.jobs.postpone_while(lambda: self.under_pressure)
+        self._services.jobs.turns_run = lambda: self._turns_here > 0
         self._begin(self._writer.run(), "event writer")
         self._begin(self._listen(), "turn signals")
         self._services.mcp_servers.start()

@@ -1,20 +1,73 @@
 """Experts: who answers in a conversation, by which instructions and model."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Annotated, get_args
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
+from services.conversations.values import Name, no_nul, not_blank
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.llm.token_estimates import count_tokens
 from services.platform.postgres import Database, Row
 from state.prompt import ContextStrategy, Feature
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
+_FEATURES = get_args(Feature)
+_MAX_PERSONA_CHARACTERS = 4000
+_MAX_PROMPT_CHARACTERS = 32_000
+"""Longer texts certainly have too many tokens and are not counted."""
+
+SystemPrompt = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=_MAX_PROMPT_CHARACTERS),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
+    Field(
+        description=f"Instructions that the model reads first; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens, where "
+        "four letters count as a token and four Chinese characters as three."
+    ),
+]
+Persona = Annotated[
+    str,
+    StringConstraints(max_length=_MAX_PERSONA_CHARACTERS),
+    AfterValidator(no_nul),
+    Field(description="Who the expert is."),
+]
+Model = Annotated[
+    str, StringConstraints(min_length=1, max_length=200), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+ModelOrOurs = Annotated[Model | None, Field(description="The model that answers; null = the service's default.")]
+Strategy = Annotated[ContextStrategy, Field(description="What happens to messages that do not fit the window.")]
+Window = Annotated[int, Field(ge=1000, le=2_000_000, description="The model's context window, in tokens.")]
+Threshold = Annotated[float, Field(ge=0.1, le=1.0, multiple_of=0.01)]
+MinMessages = Annotated[int, Field(ge=10, le=1000)]
+Reflection = Annotated[bool, Field(description="Whether the expert reflects on its conversations.")]
+
+Budget = Annotated[
+    int,
+    Field(
+        ge=500,
+        le=1_000_000,
+        description="Tokens allowed for its prompts, without the user's message; null = the service's default.",
+    ),
+]
+PartsOff = Annotated[
+    list[Feature],
+    Field(
+        max_length=len(_FEATURES),
+        description="Features to switch off for this expert: " + ", ".join(_FEATURES) + ".",
+    ),
+    AfterValidator(lambda parts: list(dict.fromkeys(parts))),
+]
+
+_THRESHOLD = "The part of the window from which on older messages are shortened, in hundredths."
+_MESSAGES = "How many messages are shortened at once, at the least."
 
 _DEFAULT = "default"
 _NO_NAMES = frozenset({".", ".."})
@@ -98,34 +151,50 @@ class Expert:
 class NewExpert:
     """An expert to create."""
 
-    name: str
-    system_prompt: str
-    persona: str
-    model: str | None
-    context_strategy: ContextStrategy
-    context_window: int
-    context_threshold: float | None
-    """None = what is recommended for the window."""
-    min_archive_messages: int | None
-    """None = what is recommended for the window."""
-    reflection: bool
-    context_budget_tokens: int | None = None
-    parts_off: Sequence[Feature] = ()
+    __pydantic_config__ = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"name": "film-critic", "system_prompt": "You are a film critic."}]},
+    )
+
+    name: Annotated[Name, Field(description="The name that conversations give as `expert`; it cannot be changed.")]
+    system_prompt: SystemPrompt
+    persona: Persona = ""
+    model: ModelOrOurs = None
+    context_strategy: Strategy = "summary"
+    context_window: Window = 32_000
+    context_threshold: Annotated[
+        Threshold | None,
+        Field(
+            description=f"{_THRESHOLD} Not given, or null: what is recommended for the window, 0.60 up to 32,000 "
+            "tokens, 0.70 beyond."
+        ),
+    ] = None
+    min_archive_messages: Annotated[
+        MinMessages | None,
+        Field(
+            description=f"{_MESSAGES} Not given, or null: what is recommended for the window, 10 up to 32,000 "
+            "tokens, 15 up to 64,000, 20 beyond."
+        ),
+    ] = None
+    reflection: Reflection = False
+    context_budget_tokens: Budget | None = None
+    parts_off: PartsOff = field(default_factory=list)
 
 
+@with_config(ConfigDict(extra="forbid"))
 class ExpertChange(TypedDict, total=False):
-    """A change of an expert; the rest stays."""
+    """A change of an expert; fields that are not given stay."""
 
-    persona: str
-    system_prompt: str
-    model: str | None
-    context_strategy: ContextStrategy
-    context_window: int
-    context_threshold: float
-    min_archive_messages: int
-    reflection: bool
-    context_budget_tokens: int | None
-    parts_off: list[Feature]
+    system_prompt: SystemPrompt
+    persona: Persona
+    model: ModelOrOurs
+    context_strategy: Strategy
+    context_window: Window
+    context_threshold: Annotated[Threshold, Field(description=_THRESHOLD)]
+    min_archive_messages: Annotated[MinMessages, Field(description=_MESSAGES)]
+    reflection: Reflection
+    context_budget_tokens: Budget | None
+    parts_off: PartsOff
 
 
 class Experts:
@@ -158,7 +227,7 @@ class Experts:
         if new.name in _NO_NAMES:
             raise InvalidInput("name", "cannot stand in the path of an address")
         _check_system_prompt(new.system_prompt)
-        values = {**asdict(new), "parts_off": list(new.parts_off), "id": uuid7(), "tenant_id": tenant_id}
+        values = {**asdict(new), "id": uuid7(), "tenant_id": tenant_id}
         threshold, messages = _recommended(new.context_window)
         if new.context_threshold is None:
             values["context_threshold"] = threshold

@@ -98,8 +98,8 @@ class OpenTurn:
     """Whether a change of memory may wait for the user's consent."""
     reflects: bool = True
     """Whether its expert reflects on completed turns, so that there may be a private note."""
-    knowledge_version: str | None = None
-    """Version of the tenant's knowledge bases; empty = there are none, None = not known."""
+    has_knowledge: bool | None = None
+    """Whether the tenant, or the conversation, has a knowledge base; None = not known."""
     core_memory_generation: int | None = None
     """Generation of the user's core memory, incremented by every change; 0 = none, None = may still change."""
     memory_generation: int | None = None

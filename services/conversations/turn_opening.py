@@ -46,7 +46,7 @@ class OpeningRow:
     begins: bool
     remembers: bool
     asks: bool
-    knowledge_version: str
+    has_knowledge: bool
     core_memory_generation: int
     memory_generation: int
     experiments: list[dict[str, Any]] | None
@@ -130,7 +130,7 @@ def opened_turn(
         begins=one.begins,
         remembers=one.remembers,
         asks=one.asks or one.status == "waiting",
-        knowledge_version=one.knowledge_version,
+        has_knowledge=one.has_knowledge,
         # The turns before it may still change memory.
         core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
         memory_generation=None if one.status == "waiting" else one.memory_generation,

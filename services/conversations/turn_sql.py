@@ -128,10 +128,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        EXISTS (SELECT FROM memory_operations o
            WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
-       coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
-           + extract(epoch FROM b.documents_changed_at))
-           FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
-               OR b.user_id = person.id AND b.session_key = %(session_key)s)), '') AS knowledge_version,
+       EXISTS (SELECT FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
+           OR b.user_id = person.id AND b.session_key = %(session_key)s)) AS has_knowledge,
        coalesce((SELECT sum(g.generation) FROM core_memory_generations g
            WHERE g.user_id = person.id AND (g.expert_id = expert.id OR %(shares_human)s AND g.expert_id = (
                SELECT id FROM experts h WHERE h.tenant_id = %(tenant_id)s AND h.name = 'default'

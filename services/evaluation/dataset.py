@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ class _Question(BaseModel):
     question: str = Field(min_length=1)
     category: str = "all"
     evidence_turn_ids: list[str] = []
-    evidence_session_ids: list[str] = []
     context: list[str] = []
     question_time: datetime | None = None
     asked_at: datetime | None = None
@@ -57,8 +56,6 @@ class Question:
     category: str
     evidence: frozenset[str]
     """Ids of the messages."""
-    day: str | None
-    """Where no messages are named: the local day of which everything found should be."""
     said: tuple[Utterance, ...]
     """What was said just before."""
     speaker: str
@@ -78,8 +75,6 @@ class Dataset:
     questions: list[Question]
     skipped: int
     """Questions without evidence."""
-    days: dict[str, str] = field(default_factory=dict)
-    """The local day of each message."""
 
 
 def load(folder: Path) -> Dataset:
@@ -106,15 +101,11 @@ def load(folder: Path) -> Dataset:
     last: dict[str, datetime] = {}
     for message, at in zip(messages, times, strict=True):
         last[message.conversation_id] = max(at, last.get(message.conversation_id, at))
-    days = {message.turn_id: at.date().isoformat() for message, at in zip(messages, times, strict=True)}
-    session_days = {message.session_id: at.date().isoformat() for message, at in zip(messages, times, strict=True)}
     questions, skipped = [], 0
     for number, asked in _read(folder / QUESTIONS, _Question):
         if asked.conversation_id not in last:
             raise InvalidInput(f"{QUESTIONS}:{number}", f"there is no conversation {asked.conversation_id!r}")
-        dated = {session_days[each] for each in asked.evidence_session_ids if each in session_days}
-        unanswerable = asked.unanswerable or asked.category == "adversarial"
-        if unanswerable or (not asked.evidence_turn_ids and len(dated) != 1):
+        if asked.unanswerable or asked.category == "adversarial" or not asked.evidence_turn_ids:
             skipped += 1
             continue
         at = (
@@ -131,14 +122,13 @@ def load(folder: Path) -> Dataset:
                 text=asked.question,
                 category=asked.category,
                 evidence=frozenset(asked.evidence_turn_ids),
-                day=None if asked.evidence_turn_ids else dated.pop(),
                 said=tuple(said),
                 speaker=speaker,
                 asked_at=_utc(at),
                 until=_utc(asked.until) if asked.until else None,
             )
         )
-    return Dataset(folder.name, lines, questions, skipped, days)
+    return Dataset(folder.name, lines, questions, skipped)
 
 
 def _times(messages: list[_Message]) -> list[datetime]:

@@ -97,8 +97,6 @@ class Evaluated:
 
     scores: dict[str, list[Scores]]
     """Scores by system, one for each question with evidence."""
-    of_the_day: list[float]
-    """For each question that names a day, the share of its first 10 messages that are of that day."""
     milliseconds: list[float]
     """That each recall took."""
     messages: int
@@ -147,23 +145,17 @@ class Evaluation:
         self, dataset: Dataset, scopes: dict[str, Scope], refused: int, on_step: OnStep
     ) -> Evaluated:
         scores: dict[str, list[Scores]] = {name: [] for name in (OURS, *BASELINES)}
-        of_the_day: list[float] = []
         milliseconds: list[float] = []
         for number, question in enumerate(dataset.questions, start=1):
             scope = scopes[question.user]
             begun = time.perf_counter()
             shown = await self._ours(scope, question)
             milliseconds.append((time.perf_counter() - begun) * 1000)
-            if question.day is not None:
-                first = shown[:10]
-                same = [dataset.days.get(message) == question.day for message in first]
-                of_the_day.append(sum(same) / len(same) if same else 0.0)
-            else:
-                scores[OURS].append(score(question.category, shown, question.evidence))
-                for name, found in zip(BASELINES, await self._baselines(scope, question), strict=True):
-                    scores[name].append(score(question.category, found, question.evidence))
+            scores[OURS].append(score(question.category, shown, question.evidence))
+            for name, found in zip(BASELINES, await self._baselines(scope, question), strict=True):
+                scores[name].append(score(question.category, found, question.evidence))
             on_step("asking", number, len(dataset.questions))
-        return Evaluated(scores, of_the_day, milliseconds, len(dataset.lines), refused)
+        return Evaluated(scores, milliseconds, len(dataset.lines), refused)
 
     async def _ours(self, scope: Scope, question: Question) -> list[str]:
         # The dates of a set are taken for UTC.

@@ -12,20 +12,27 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from state.prompt import Feature
 
 
+def _none_is_required(schema: dict[str, Any]) -> None:
+    """Say so of answers as well, in which all other fields are always there."""
+    schema.pop("required", None)
+
+
+@with_config(ConfigDict(use_attribute_docstrings=True, json_schema_extra=_none_is_required))
 class VariantSettings(TypedDict, total=False):
     """What a variant changes in a turn; what is not given stays as it is for everybody."""
 
     parts_off: list[Feature]
     """Besides those that the expert goes without."""
     recall_items: int
-    """Episodes in a prompt at the most."""
+    """Maximum number of episodes in a prompt."""
     recall_tokens: int
-    """Tokens of a prompt that they may have."""
+    """Tokens of a prompt for episodes."""
     context_budget_tokens: int
     model: str
     system_prompt: str

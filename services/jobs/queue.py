@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -71,6 +71,8 @@ class WorkerTimings:
     """Wait before the first retry; doubled before each further one."""
     postponed_s: float = 5.0
     """Wait until a postponed job is taken up again."""
+    left_out_s: float = 30.0
+    """Longest time for which a periodic task is left out while turns run."""
     poll_s: float = 2.0
     """Interval of polling for due jobs; new ones are announced."""
     heartbeat_s: float = 5.0
@@ -107,6 +109,8 @@ class JobQueue:
         self._working = False
         self._stopping = False
         self._pressed: Callable[[], bool] = lambda: False
+        self.turns_run: Callable[[], bool] = lambda: False
+        """Whether turns run in this process: periodic tasks that can wait are then left out."""
         self.app = procrastinate.App(connector=QueueConnector(database))
         self.app.job_manager = Outcomes(self.app.connector, self.app.tasks)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
@@ -151,12 +155,21 @@ class JobQueue:
         return register
 
     def periodic(
-        self, name: str, cron: str
+        self, name: str, cron: str, *, can_wait: bool = False
     ) -> Callable[[Callable[[procrastinate.JobContext], Awaitable[None]]], None]:
-        """Register a task without a tenant that runs by `cron`, once for all processes."""
+        """Register a task without a tenant that runs by `cron`, once for all processes.
+
+        One that `can_wait` is left out, for at most half a minute, while turns run in the worker's process.
+        """
 
         def register(task: Callable[[procrastinate.JobContext], Awaitable[None]]) -> None:
+            last_run = monotonic()
+
             async def run(context: procrastinate.JobContext, _: dict[str, Any]) -> None:
+                nonlocal last_run
+                if can_wait and self.turns_run() and monotonic() - last_run < self._timings.left_out_s:
+                    return
+                last_run = monotonic()
                 await task(context)
 
             # Not a lock, which a lost job would keep: only one may wait.

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
 from services.context.sources.knowledge import HANDLERS
+from services.conversations.values import Id, no_nul, not_blank
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
@@ -21,28 +24,61 @@ from services.search.vector_index import FORGET_PASSAGES
 
 PREFIX_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 MAX_SYSTEM_PROMPT_TOKENS = 1000
+_MAX_PROMPT_CHARACTERS = 32_000
+"""Longer texts certainly have too many tokens and are not counted."""
+
+Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
+_Phrase = Annotated[
+    str, StringConstraints(min_length=1, max_length=100), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+Description = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2000),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
+    Field(description="What its documents are about, in a sentence or two."),
+]
+Keywords = Annotated[
+    list[_Phrase], Field(max_length=200, description="Words and phrases specific to its subject.")
+]
+SystemPrompt = Annotated[
+    str,
+    StringConstraints(max_length=_MAX_PROMPT_CHARACTERS),
+    AfterValidator(no_nul),
+    Field(
+        description="Instructions for answers from this base, in addition to the expert's system prompt; "
+        f"at most {MAX_SYSTEM_PROMPT_TOKENS} tokens."
+    ),
+]
+Handler = Annotated[
+    Id | None, Field(description="Name of the strategy that answers from it; null = the default one.")
+]
 
 
 @dataclass(frozen=True)
 class NewBase:
     """A knowledge base to create."""
 
-    prefix: str
-    description: str
-    keywords: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    system_prompt: str = ""
-    handler: str | None = None
+    __pydantic_config__ = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"prefix": "handbook", "description": "The handbook of our staff."}]},
+    )
+
+    prefix: Annotated[Prefix, Field(description="Its name, in messages as `kb_prefix`; it cannot be changed.")]
+    description: Description
+    keywords: Keywords = field(default_factory=list)
+    system_prompt: SystemPrompt = ""
+    handler: Handler = None
 
 
+@with_config(ConfigDict(extra="forbid"))
 class BaseChange(TypedDict, total=False):
-    """A change of a base; the rest stays."""
+    """A change of a knowledge base; fields that are not given stay."""
 
-    description: str
-    keywords: list[str]
-    questions: list[str]
-    system_prompt: str
-    handler: str | None
+    description: Description
+    keywords: Keywords
+    system_prompt: SystemPrompt
+    handler: Handler
 
 
 @dataclass(frozen=True)
@@ -53,7 +89,6 @@ class Base:
     prefix: str
     description: str
     keywords: list[str]
-    questions: list[str]
     system_prompt: str
     handler: str | None
     created_at: datetime
@@ -67,7 +102,7 @@ class Base:
 
 
 _BASES = """
-SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,
+SELECT b.id, b.prefix, b.description, b.keywords, b.system_prompt, b.handler, b.created_at,
        b.updated_at, d.documents, d.chunks, w.waiting
 FROM knowledge_bases b
 CROSS JOIN LATERAL (
@@ -85,11 +120,10 @@ ORDER BY b.prefix LIMIT %(limit)s
 """
 
 _CREATE = """
-INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, questions, system_prompt, handler)
-VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(questions)s, %(system_prompt)s,
-        %(handler)s)
+INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, system_prompt, handler)
+VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(system_prompt)s, %(handler)s)
 ON CONFLICT (tenant_id, prefix) DO NOTHING
-RETURNING id, prefix, description, keywords, questions, system_prompt, handler, created_at, updated_at,
+RETURNING id, prefix, description, keywords, system_prompt, handler, created_at, updated_at,
           0 AS documents, 0 AS chunks, 0 AS waiting
 """
 
@@ -98,7 +132,6 @@ _UPDATE = """
 UPDATE knowledge_bases SET
     description = coalesce(%(description)s, description),
     keywords = coalesce(%(keywords)s::jsonb, keywords),
-    questions = coalesce(%(questions)s::jsonb, questions),
     system_prompt = coalesce(%(system_prompt)s, system_prompt),
     handler = CASE WHEN %(sets_handler)s THEN %(handler)s ELSE handler END,
     updated_at = clock_timestamp()
@@ -148,8 +181,7 @@ class KnowledgeBases:
         _check_handler(new.handler)
         values = {
             **asdict(new),
-            "keywords": Jsonb(list(new.keywords)),
-            "questions": Jsonb(list(new.questions)),
+            "keywords": Jsonb(new.keywords),
             "id": uuid7(),
             "tenant_id": tenant_id,
         }
@@ -172,7 +204,6 @@ class KnowledgeBases:
             "prefix": prefix,
             "description": change.get("description"),
             "keywords": Jsonb(change["keywords"]) if "keywords" in change else None,
-            "questions": Jsonb(change["questions"]) if "questions" in change else None,
             "system_prompt": change.get("system_prompt"),
             "handler": change.get("handler"),
             "sets_handler": "handler" in change,

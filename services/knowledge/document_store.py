@@ -41,10 +41,8 @@ _OF_SOURCE = f"{_DOCUMENTS} AND d.source = %(source)s"
 _SOURCES = "SELECT source FROM kb_documents WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s"
 
 # Wait for a removal of the base, after which it is gone; changes of its documents wait for each other.
-# Routing reads profiles again when documents have changed.
-_CHANGE_BASE = """
-UPDATE knowledge_bases SET documents_changed_at = clock_timestamp()
-WHERE tenant_id = %(tenant_id)s AND id = %(base_id)s RETURNING 1
+_LOCK_BASE = """
+SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND id = %(base_id)s FOR NO KEY UPDATE
 """
 
 _PUT = """
@@ -123,7 +121,7 @@ class DocumentStore:
         """
         values = {"tenant_id": tenant_id, "base_id": base_id, "id": uuid7(), "chunk_count": len(chunks)}
         async with self._database.tenant(tenant_id) as connection:
-            only(base_id, await (await connection.execute(_CHANGE_BASE, values)).fetchall())
+            only(base_id, await (await connection.execute(_LOCK_BASE, values)).fetchall())
             row = await (await connection.execute(_PUT, {**values, **document})).fetchone()
             assert row is not None  # noqa: S101 — the statement returns one
             values |= {"document_id": row[0], "version": row[1]}
@@ -144,7 +142,7 @@ class DocumentStore:
         values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id}
         async with self._database.tenant(tenant_id) as connection:
             # In the same order as `put`, so that the two cannot deadlock.
-            await connection.execute(_CHANGE_BASE, values)
+            await connection.execute(_LOCK_BASE, values)
             if not (await connection.execute(_DELETE, values)).rowcount:
                 raise NotFound(f"There is no document {document_id} in the knowledge base.")
             await self._forget(connection, tenant_id, base_id, document_id)

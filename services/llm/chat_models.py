@@ -123,13 +123,9 @@ class ChatModels:
 
     def takes_tools(self, model: str | None = None) -> bool:
         """Whether tools are sent to a model: as ANAMNESIS_LLM_TOOLS says, unless it refused them recently."""
-        match self._settings.llm_tools:
-            case "off":
-                return self.offline
-            case "on":
-                return True
-            case "auto":
-                return not self._refusals.refuses(model or self.default_model, "tools")
+        if self.offline or self._settings.llm_tools == "off":
+            return False
+        return self._settings.llm_tools == "on" or not self._refusals.refuses(model or self.default_model, "tools")
 
     async def answer(
         self,
@@ -323,7 +319,7 @@ class ChatModels:
 
     def _leaves_out(self, name: str, option: Option) -> bool:
         if option == "tools":
-            return not self.takes_tools(name)
+            return not self.offline and not self.takes_tools(name)
         return self._refusals.refuses(name, option)
 
     def _may_leave_out(self, option: Option) -> bool:

@@ -88,6 +88,8 @@ async def _check(models: ChatModels, check: ModelCheck) -> ModelCheck:
     if form is None:
         return check
     check.answers, check.streams, check.messages = True, len(pieces) > 1, form
+    if models.offline:
+        return check
     check.tools = await _check_tools(models, check, form)
     check.json_schema = await _check_schema(models, check, form)
     return check

@@ -18,12 +18,20 @@ _LONGEST_LABEL, _MOST_LABELS, _LONGEST_KEY = 256, 32, 512
 _SEPARATOR = "."
 LONGEST_VALUE = 1_000_000
 """Characters of an item's JSON."""
-_REQUESTED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 Labels = Annotated[Namespace, Field(max_length=_MOST_LABELS)]
 Limit = Annotated[int, Field(ge=0, le=1_000)]
 Offset = Annotated[int, Field(ge=0, le=1_000_000)]
 LONGEST_TTL = 10 * 366 * 24 * 60
 """Minutes."""
+
+
+def _with_name(schema: dict[str, Any]) -> None:
+    """A request names its operations."""
+    schema["required"] = [*schema.get("required", ()), "op"]
+    del schema["properties"]["op"]["default"]
+
+
+_REQUESTED = ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=_with_name)
 
 
 @dataclass(frozen=True)

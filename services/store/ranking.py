@@ -106,15 +106,6 @@ def packed(vectors: Sequence[Sequence[float]]) -> str:
     return base64.b64encode(np.asarray(vectors, _STORED).tobytes()).decode()
 
 
-def nearness(packed_vectors: Sequence[str], sought: Sequence[float]) -> list[float]:
-    """Return, for each item, the greatest cosine of its vectors with one that is sought; all are of length 1."""
-    if not packed_vectors:
-        return []
-    rows, starts = unpacked(packed_vectors, len(sought))
-    best = np.maximum.reduceat(rows @ np.asarray(sought, np.float32), starts)
-    return [float(each) for each in best]
-
-
 def unpacked(packed_vectors: Sequence[str], dimension: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     """Return the vectors of items, one a row, and the row at which those of each item begin."""
     contents = [base64.b64decode(each) for each in packed_vectors]

@@ -42,7 +42,7 @@ from services.store.model import (
     joined,
     parted,
 )
-from services.store.ranking import check_filter, checked_paths, fits, nearness, packed, shared_terms, texts_of
+from services.store.ranking import check_filter, checked_paths, fits, packed, shared_terms, texts_of
 
 MOST_SEARCHED = 20_000
 """Items that a search with a query or a filter looks at: the newest."""
@@ -89,7 +89,6 @@ class _Candidate:
     vector: str | None
     value: str | None
     texts: Sequence[str] = ()
-    score: float | None = None
 
 
 class Store:
@@ -156,28 +155,40 @@ class Store:
     async def _search(self, owner: StoreOwner, wanted: Search) -> list[Item]:
         prefix = joined(wanted.namespace_prefix, may_be_empty=True)
         values = {**vars(owner), "prefix": prefix}
-        if not (wanted.query and wanted.query.strip()) and not wanted.filter:
+        query, model = (wanted.query or "").strip(), self._embedder.model
+        if not query and not wanted.filter:
             page = {**values, "limit": wanted.limit, "offset": wanted.offset}
             newest = await self._database.fetch(owner.tenant_id, sql.PAGE, page, class_row(_Row))
             await self._refresh(owner, newest if wanted.refresh_ttl else [])
             return [row.item for row in newest]
-        if wanted.query and not wanted.filter:
-            ranked = await self._ranked(owner, wanted, values)
-            if ranked is not None:
-                return await self._shown(owner, wanted, ranked)
-        model = self._embedder.model
         looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
         looked["most_bytes"] = self._most_bytes
-        found = await self._database.fetch(owner.tenant_id, sql.CANDIDATES, looked, args_row(_Candidate))
-        if wanted.filter:
-            filtered = partial(_filtered, found, wanted.filter)
-            size = sum(len(each.value or "") for each in found)
-            found = await beside_the_loop(filtered, characters=size, most=_LONG_TEXT)
-        if wanted.query and found:
-            await self._score(owner, found, wanted.query, model)
-            found.sort(key=lambda each: -2.0 if each.score is None else each.score, reverse=True)
-        shown = found[wanted.offset : wanted.offset + wanted.limit]
-        return await self._shown(owner, wanted, [(each.id, each.score) for each in shown])
+        candidates = Query(sql.CANDIDATES, looked, args_row(_Candidate))
+        stamp = Query(sql.STAMP, values, tuple_row)
+        held, found, key = None, None, (owner, prefix, model)
+        if not wanted.filter:
+            stamps = await self._database.read(owner.tenant_id, stamp)
+            if not stamps:
+                return []
+            held = self._held.get(key, stamps[0][1:])
+        if held is None:
+            stamps, found = await self._database.fetch_each(owner.tenant_id, stamp, candidates)
+            if wanted.filter:
+                filtered = partial(_filtered, found, wanted.filter)
+                size = sum(len(each.value or "") for each in found)
+                found = await beside_the_loop(filtered, characters=size, most=_LONG_TEXT)
+            if not query or not found:
+                shown = found[wanted.offset : wanted.offset + wanted.limit]
+                return await self._shown(owner, wanted, [(each.id, None) for each in shown])
+            held = await self._hold(owner, stamps[0], found)
+            if held is not None and len(found) == min(held.stamp[0], MOST_SEARCHED):  # none is filtered out
+                self._held.put(key, held)
+        ranked = await self._nearest(held, query, wanted) if held is not None else None
+        if ranked is None:
+            if found is None:
+                _, found = await self._database.fetch_each(owner.tenant_id, stamp, candidates)
+            ranked = await self._by_words(owner, found, query, wanted)
+        return await self._shown(owner, wanted, ranked)
 
     async def _shown(
         self, owner: StoreOwner, wanted: Search, page: Sequence[tuple[UUID, float | None]]
@@ -187,91 +198,59 @@ class Store:
         # What is not there was removed at this moment.
         return [replace(rows[each].item, score=score) for each, score in page if each in rows]
 
-    async def _ranked(
-        self, owner: StoreOwner, wanted: Search, values: Mapping[str, Any]
-    ) -> list[tuple[UUID, float | None]] | None:
-        """Return a page of ids by the vectors that are held; None = some must be made first, or none can be."""
-        held = await self._held_of(owner, wanted, values)
-        if held is None:
-            return None
-        try:
-            sought = await self._embedder.embed_query(wanted.query or "")
-        except Unavailable:
-            return None
-        rank = partial(held.ranked, sought, wanted.offset, wanted.limit)
-        return await beside_the_loop(rank, characters=len(held.ids), most=_LONG_HELD)
-
-    async def _held_of(self, owner: StoreOwner, wanted: Search, values: Mapping[str, Any]) -> Held | None:
-        """Return the vectors of what a search looks at, held or read; None = some have to be made first."""
+    async def _hold(self, owner: StoreOwner, stamp: Sequence[Any], found: Sequence[_Candidate]) -> Held | None:
+        """Return the vectors of what is indexed; missing ones are made and kept. None = no encoder answers."""
         if self._embedder.by_words_alone:
             return None
-        model = self._embedder.model
-        key = (owner, tuple(wanted.namespace_prefix), model)
-        asked = Query(sql.STAMP, values, tuple_row)
-        stamps = await self._database.read(owner.tenant_id, asked)
-        if not stamps:
-            return None
-        if (held := self._held.get(key, (stamps[0][1], stamps[0][2]))) is not None:
-            return held
-        looked = {**values, "embedded_by": model, "filtered": False, "most": MOST_SEARCHED}
-        looked["most_bytes"] = self._most_bytes
-        read = Query(sql.CANDIDATES, looked, args_row(_Candidate))
-        stamps, found = await self._database.fetch_each(owner.tenant_id, asked, read)
         new = [each for each in found if each.vector is None and each.value and each.index_paths != []]
         size = sum(len(each.value or "") for each in new)
         await beside_the_loop(partial(_read_texts, new), characters=size, most=_LONG_TEXT)
-        if not stamps or any(each.texts for each in new):
-            return None
-        stamp = (stamps[0][1], stamps[0][2])
+        if new := [each for each in new if each.texts]:
+            try:
+                made = iter(await self._embedder.embed_documents([text for each in new for text in each.texts]))
+            except Unavailable as error:
+                log.warning("the store is searched by words", reason=type(error).__name__)
+                return None
+            for each in new:
+                each.vector = packed([next(made) for _ in each.texts])
+            await self._keep_vectors(owner, new)
         ids, vectors = [each.id for each in found], [each.vector for each in found]
-        made = partial(Held.of, stamp, stamps[0][0], ids, vectors, self._embedder.dimension)
-        held = await beside_the_loop(made, characters=len(found), most=_LONG)
-        self._held.put(key, held)
-        return held
+        user_id, *of_items = stamp
+        make = partial(Held.of, tuple(of_items), user_id, ids, vectors, self._embedder.dimension)
+        return await beside_the_loop(make, characters=len(found), most=_LONG)
+
+    async def _nearest(self, held: Held, query: str, wanted: Search) -> list[tuple[UUID, float | None]] | None:
+        """Return a page of ids, the nearest first; None = no encoder answers."""
+        try:
+            sought = await self._embedder.embed_query(query)
+        except Unavailable as error:
+            log.warning("the store is searched by words", reason=type(error).__name__)
+            return None
+        rank = partial(held.ranked, sought, wanted.offset, wanted.limit)
+        return await beside_the_loop(rank, characters=len(held.ids), most=_LONG_HELD)
 
     def forget(self, user_id: UUID) -> None:
         """Drop what this process holds of a user."""
         self._held.forget(user_id)
 
-    async def _score(self, owner: StoreOwner, found: Sequence[_Candidate], query: str, model: str) -> None:
-        """Score what is indexed; vectors that are missing are made and kept."""
-        new = [each for each in found if each.vector is None and each.value and each.index_paths != []]
-        size = sum(len(each.value or "") for each in new)
-        await beside_the_loop(partial(_read_texts, new), characters=size, most=_LONG_TEXT)
-        new = [each for each in new if each.texts]
-        if self._embedder.by_words_alone:
-            await self._score_by_words(owner, found, query)
-            return
-        try:
-            texts = [text for each in new for text in each.texts]
-            made = iter(await self._embedder.embed_documents(texts) if texts else [])
-            sought = await self._embedder.embed_query(query)
-        except Unavailable as error:
-            log.warning("the store is searched by words", reason=type(error).__name__)
-            await self._score_by_words(owner, found, query)
-            return
-        for each in new:
-            each.vector = packed([next(made) for _ in each.texts])
-        if new:
-            await self._keep_vectors(owner, new, model)
-        indexed = [each for each in found if each.vector]
-        compute = partial(nearness, [each.vector or "" for each in indexed], sought)
-        scores = await beside_the_loop(compute, characters=len(indexed), most=_LONG)
-        for each, score in zip(indexed, scores, strict=True):
-            each.score = score
-
-    async def _score_by_words(self, owner: StoreOwner, found: Sequence[_Candidate], query: str) -> None:
+    async def _by_words(
+        self, owner: StoreOwner, found: Sequence[_Candidate], query: str, wanted: Search
+    ) -> list[tuple[UUID, float | None]]:
+        """Return a page of ids by the words that are shared with a query."""
         rows = await self._rows(owner, [each.id for each in found if each.value is None])
+        ranked: list[tuple[UUID, float | None]] = []
         for each in found:
             value = each.value or (rows[each.id].value if each.id in rows else "{}")
             texts = texts_of(json.loads(value), each.index_paths)
-            each.score = shared_terms(" ".join(texts), query) if texts else None
+            ranked.append((each.id, shared_terms(" ".join(texts), query) if texts else None))
+        ranked.sort(key=lambda each: -2.0 if each[1] is None else each[1], reverse=True)
+        return ranked[wanted.offset : wanted.offset + wanted.limit]
 
-    async def _keep_vectors(self, owner: StoreOwner, new: Sequence[_Candidate], model: str) -> None:
+    async def _keep_vectors(self, owner: StoreOwner, new: Sequence[_Candidate]) -> None:
         values = {
             "tenant_id": owner.tenant_id,
             "user": owner.user,
-            "embedded_by": model,
+            "embedded_by": self._embedder.model,
             "ids": [each.id for each in new],
             "operation_ids": [each.operation_id for each in new],
             "vectors": [Words(each.vector or "") for each in new],

@@ -29,11 +29,9 @@ class Entry(NamedTuple):
     """0 for a beginning that is no word."""
     weight: float
     """Logarithm of its probability."""
-    kind: str
-    """Part of speech in the notation of ICTCLAS, such as `n` or `ns`; empty for a beginning."""
 
 
-_BEGINNING = Entry(0, 0.0, "")
+_BEGINNING = Entry(0, 0.0)
 _NOTHING: Mapping[str, Entry] = {}
 
 
@@ -75,11 +73,6 @@ class Dictionary:
             found[at] = best or (after - _LOG_TOTAL, at)
             after = found[at][0]
 
-    def kind(self, word: str) -> str:
-        """A word's part of speech; empty for what is no word."""
-        entry = self._beginning_with(word[:_PAIR]).get(word)
-        return entry.kind if entry else ""
-
     def _read(self, start: str) -> Mapping[str, Entry]:
         """Words and prefixes that begin with these two characters; or the single character."""
         begin, end = self._with_first(start[0]) if start else (0, 0)
@@ -94,10 +87,10 @@ class Dictionary:
             stop = self._lines.find(b"\n", stop) + 1
         found: dict[str, Entry] = {}
         for line in self._lines[place : stop or len(self._lines)].decode().splitlines() if place else ():
-            word, frequency, kind = line.split()
+            word, frequency, _ = line.split()
             for length in range(_PAIR, len(word)):
                 found.setdefault(word[:length], _BEGINNING)
-            found[word] = _entry(frequency, kind)
+            found[word] = _entry(frequency)
         return found or _NOTHING
 
     def _find_block(self, first: str) -> tuple[int, int]:
@@ -123,12 +116,12 @@ class Dictionary:
 
 
 def _entry_of(line: bytes) -> Entry:
-    _, frequency, kind = line.decode().split()
-    return _entry(frequency, kind)
+    _, frequency, _ = line.decode().split()
+    return _entry(frequency)
 
 
-def _entry(frequency: str, kind: str) -> Entry:
-    return Entry(int(frequency), log(int(frequency)) - _LOG_TOTAL, kind)
+def _entry(frequency: str) -> Entry:
+    return Entry(int(frequency), log(int(frequency)) - _LOG_TOTAL)
 
 
 @lru_cache(maxsize=1)

@@ -1,10 +1,7 @@
-"""Names of places, and the time zones of well-known cities, without asking a server."""
+"""The time zones of well-known cities, by their names, without asking a server."""
 
-import re
 from functools import lru_cache
 from importlib import resources
-
-from services.text.dictionary import dictionary
 
 _AREAS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 _NO_CITIES = """
@@ -12,10 +9,6 @@ act acre center chatham christmas easter johnston knox midway north nsw queensla
 wake west yap
 """
 """Names of zones that are also other words, or not cities."""
-
-_KINDS_OF_NAMES = frozenset({"ns", "nr", "nrt", "nz"})
-"""Parts of speech of names; the dictionary lists most towns under the last three."""
-_OF_A_KIND = re.compile("[\u3400-\u9fff]{2,8}(?:市|县|区|镇|州|岛|旗)")
 
 _CHINA = """
 北京 上海 天津 重庆 广州 深圳 成都 杭州 武汉 西安 南京 苏州 郑州 长沙 东莞 沈阳 青岛 合肥 佛山 宁波 昆明 福州
@@ -77,13 +70,6 @@ def zone_of(place: str) -> str | None:
     """The IANA time zone of a well-known city, by its name in English or simplified Chinese."""
     name = " ".join(place.lower().split())
     return _zones().get(name) or _zones().get(name.removesuffix("市"))
-
-
-def may_be_chinese_place(name: str) -> bool:
-    """Whether a Chinese word is a name and no other word."""
-    if zone_of(name) or _OF_A_KIND.fullmatch(name):
-        return True
-    return len(name) > 1 and dictionary().kind(name) in _KINDS_OF_NAMES
 
 
 def load_cities() -> None:

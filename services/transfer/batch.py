@@ -24,7 +24,7 @@ from services.transfer.lines import (
     UserLine,
     instant,
 )
-from services.transfer.memory_store import ImportedEpisode, ImportedExclusion, ImportedMemory, ImportedSection
+from services.transfer.memory_store import ImportedMemory, Owned
 from services.transfer.message_store import ImportedMessages
 from services.transfer.messages import ImportedMessage, exchanges_of
 from services.transfer.owners import (
@@ -42,6 +42,7 @@ from services.transfer.report import ImportReport
 Numbered = tuple[int, Line]
 """A line with its number."""
 _L = TypeVar("_L", bound=Line)
+_OF_CONVERSATION = MessageLine | SessionLine | EpisodeLine
 _LONG = 20_000
 """Characters of messages from which they are computed in a thread."""
 
@@ -80,7 +81,6 @@ class Batch:
         self._count_made()
         await self._store_messages(times, episodes=episodes)
         await self._store_memory()
-        await self._store_items()
         await self._store_exclusions()
         return self._report
 
@@ -98,7 +98,7 @@ class Batch:
         known = [
             (self._users[line.user_id].id, line)
             for _, line in self._lines
-            if isinstance(line, MessageLine | EpisodeLine | CoreMemoryLine | SessionLine)
+            if isinstance(line, _OF_CONVERSATION | CoreMemoryLine)
         ]
         self._forgotten = await self._forgotten_words.among(known)
         if self._forgotten.digests:
@@ -132,7 +132,7 @@ class Batch:
         named = {
             (self._users[line.user_id].id, line.space)
             for _, line in self._lines
-            if not isinstance(line, UserLine | ExclusionLine) and line.space is not None
+            if isinstance(line, _OF_CONVERSATION | CoreMemoryLine | StoreItemLine) and line.space is not None
         }
         if named:
             self._spaces = await self._owners.spaces(named)
@@ -142,7 +142,7 @@ class Batch:
         self._keep(
             (number, "space: the conversation belongs to another space, or to none")
             for number, line in self._lines
-            if not isinstance(line, UserLine | CoreMemoryLine | StoreItemLine | ExclusionLine)
+            if isinstance(line, _OF_CONVERSATION)
             and line.space is not None
             and line.session_id is not None
             and self._conversations[self._session(line.user_id, line.session_id)].space_id != self._space(line)
@@ -167,7 +167,7 @@ class Batch:
         spaces = {
             self._session(line.user_id, line.session_id): space_id
             for _, line in reversed(self._lines)
-            if not isinstance(line, UserLine | CoreMemoryLine | StoreItemLine | ExclusionLine)
+            if isinstance(line, _OF_CONVERSATION)
             and line.session_id is not None
             and (space_id := self._space(line)) is not None
         }
@@ -241,39 +241,16 @@ class Batch:
                 self.touched[message.conversation_id] = first, message.at
 
     async def _store_memory(self) -> None:
-        sections = [
-            ImportedSection(self._users[line.user_id].id, self._expert(line), self._space(line), line)
-            for _, line in self._only(CoreMemoryLine)
-        ]
-        written = [
-            ImportedEpisode(
-                number,
-                self._users[line.user_id].id,
-                self._expert(line),
-                self._space_of_episode(line),
-                self._conversation(line.user_id, line.session_id) if line.session_id is not None else None,
-                line,
-            )
-            for number, line in self._only(EpisodeLine)
-        ]
+        sections, episodes = self._owned(CoreMemoryLine), self._owned(EpisodeLine)
+        items = self._owned(StoreItemLine)
         made = await self._memory.add_sections(sections) if sections else 0
-        made += await self._memory.add_episodes(written) if written else 0
+        made += await self._memory.add_episodes(episodes) if episodes else 0
+        made += await self._memory.add_items(items) if items else 0
         self._report.imported += made
-        self._report.skipped += len(sections) + len(written) - made
-
-    async def _store_items(self) -> None:
-        items = [line for _, line in self._only(StoreItemLine)]
-        made = await self._memory.add_items(
-            [(self._users[each.user_id].id, self._space(each), each) for each in items]
-        )
-        self._report.imported += made
-        self._report.skipped += len(items) - made
+        self._report.skipped += len(sections) + len(episodes) + len(items) - made
 
     async def _store_exclusions(self) -> None:
-        excluded = [
-            ImportedExclusion(number, self._users[line.user_id].id, line)
-            for number, line in self._only(ExclusionLine)
-        ]
+        excluded = self._owned(ExclusionLine)
         stored = await self._memory.add_exclusions(excluded) if excluded else {}
         self._report.imported += sum(stored.values())
         self._report.skipped += len(stored) - sum(stored.values())
@@ -293,19 +270,31 @@ class Batch:
     def _only(self, kind: type[_L]) -> list[tuple[int, _L]]:
         return [(number, line) for number, line in self._lines if isinstance(line, kind)]
 
-    def _expert(self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine) -> UUID:
-        return self._experts[line.expert or DEFAULT_EXPERT]
+    def _owned(self, kind: type[_L]) -> list[Owned[_L]]:
+        """The lines of a kind with whose they are."""
+        return [
+            Owned(
+                number,
+                line,
+                self._users[line.user_id].id,
+                self._expert(line),
+                *self._place(line),
+            )
+            for number, line in self._only(kind)
+        ]
 
-    def _space(
-        self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine | StoreItemLine
-    ) -> UUID | None:
+    def _expert(self, line: Line) -> UUID:
+        return self._experts[_expert_of(line) or DEFAULT_EXPERT]
+
+    def _space(self, line: _OF_CONVERSATION | CoreMemoryLine | StoreItemLine) -> UUID | None:
         return self._spaces[self._users[line.user_id].id, line.space] if line.space is not None else None
 
-    def _space_of_episode(self, line: EpisodeLine) -> UUID | None:
-        """Session of its conversation, if it has one."""
-        if line.session_id is None:
-            return self._space(line)
-        return self._conversations[self._session(line.user_id, line.session_id)].space_id
+    def _place(self, line: Line) -> tuple[UUID | None, UUID | None]:
+        """Space and conversation of a line; one of a conversation is in that one's space."""
+        if isinstance(line, EpisodeLine) and line.session_id is not None:
+            known = self._conversations[self._session(line.user_id, line.session_id)]
+            return known.space_id, known.id
+        return (None if isinstance(line, UserLine | ExclusionLine) else self._space(line)), None
 
     def _session(self, user_id: str, session_id: str) -> Session:
         return self._users[user_id].id, session_id
@@ -315,7 +304,7 @@ class Batch:
 
 
 def _expert_of(line: Line) -> str | None:
-    return None if isinstance(line, UserLine | StoreItemLine | ExclusionLine) else line.expert
+    return line.expert if isinstance(line, _OF_CONVERSATION | CoreMemoryLine) else None
 
 
 def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:

@@ -18,7 +18,7 @@ from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, Summar
 from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line
-from services.transfer.message_store import ConversationWork, ImportedMessages
+from services.transfer.message_store import ImportedMessages
 from services.transfer.report import ImportReport
 from services.visits.grouping import VisitGrouping
 from services.visits.visit import VisitSchedule, visit_schedule
@@ -153,21 +153,12 @@ class Importer:
     async def _defer(self, connection: Connection, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:
         """Defer the jobs that keep the conversations bounded, as turns do: no first turn has to wait for them."""
         schedule = self._schedule
-        enough = max(schedule.min_messages, schedule.window_size + max(1, schedule.update_delta))
+        enough = max(schedule.min_messages, schedule.window_size + 1)
         store = ImportedMessages(connection, tenant_id)
-        for work in await store.work_behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):
-            task = self._task(work)
-            if task is not None:
-                of = work.conversation_id
+        for of, strategy in await store.behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):
+            if strategy == "topics" or schedule.on:
+                task = ARCHIVE if strategy == "topics" else SUMMARISE
                 await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
-
-    def _task(self, work: ConversationWork) -> str | None:
-        if work.full_of_topics:
-            return ARCHIVE
-        if work.strategy != "summary" or not self._schedule.on:
-            return None
-        due = work.late or self._schedule.is_due(covered=work.covered, behind=work.behind)
-        return SUMMARISE if due else None
 
 
 def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:

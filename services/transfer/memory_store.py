@@ -1,8 +1,8 @@
 """Imported core memory and written episodes, within the caller's transaction, which holds their users."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, LiteralString
+from dataclasses import dataclass
+from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -12,7 +12,7 @@ from services.encryption.marks import Words, WordsDigest, WordsJson
 from services.memory.pinned_values import digest_of_value
 from services.store import sql as store_sql
 from services.store.model import content_of, joined
-from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine, StoreItemLine
+from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, Line, SourceLine, StoreItemLine
 from services.transfer.messages import digest_of, import_key, stored_key
 from services.transfer.owners import BatchStatements
 
@@ -132,44 +132,26 @@ SELECT number, id IN (SELECT id FROM added) FROM given
 """
 
 
-@dataclass(frozen=True)
-class ImportedSection:
-    """A section of core memory to store."""
-
-    user_id: UUID
-    expert_id: UUID
-    space_id: UUID | None
-    line: CoreMemoryLine
+L = TypeVar("L", bound=Line)
 
 
 @dataclass(frozen=True)
-class ImportedEpisode:
-    """A written episode to store."""
+class Owned(Generic[L]):
+    """A line with whose it is."""
 
     number: int
-    """Number of its line."""
+    """From 1."""
+    line: L
     user_id: UUID
     expert_id: UUID
     space_id: UUID | None
     conversation_id: UUID | None
-    line: EpisodeLine
-    id: UUID = field(default_factory=uuid7)
-
-
-@dataclass(frozen=True)
-class ImportedExclusion:
-    """An exclusion of a conversation."""
-
-    number: int
-    """Number of its line."""
-    user_id: UUID
-    line: ExclusionLine
 
 
 class ImportedMemory(BatchStatements):
     """Stores core memory and episodes of one tenant."""
 
-    async def add_sections(self, sections: Sequence[ImportedSection]) -> int:
+    async def add_sections(self, sections: Sequence[Owned[CoreMemoryLine]]) -> int:
         """Store the sections that are new, with their pins; return how many."""
         ids = [uuid7() for _ in sections]
         values = {
@@ -194,7 +176,7 @@ class ImportedMemory(BatchStatements):
             await self._run(_ADD_PINS, {**pinned, "digests": [WordsDigest(each) for each in digests]})
         return len(added)
 
-    async def add_episodes(self, episodes: Sequence[ImportedEpisode]) -> int:
+    async def add_episodes(self, episodes: Sequence[Owned[EpisodeLine]]) -> int:
         """Store the episodes that are new; return how many.
 
         A source that is not stored is left out.
@@ -213,7 +195,7 @@ class ImportedMemory(BatchStatements):
             "pinned": [each.line.pinned for each in new],
             "run_ids": [runs[each.user_id] if each.line.archived else None for each in new],
             "contents": [Words(each.line.content) for each in new],
-            "ids": [each.id for each in new],
+            "ids": [uuid7() for _ in new],
             "importances": [each.line.importance for each in new],
             "origins": [each.line.origin for each in new],
             "sources": ["{" + ",".join(map(str, sources.get(each.number, []))) + "}" for each in new],
@@ -223,25 +205,23 @@ class ImportedMemory(BatchStatements):
         await self._run(_ADD_EPISODES, values)
         return len(new)
 
-    async def add_items(self, items: Sequence[tuple[UUID, UUID | None, StoreItemLine]]) -> int:
-        """Store the items that are new, each with its user and its space; return how many."""
-        if not items:
-            return 0
+    async def add_items(self, items: Sequence[Owned[StoreItemLine]]) -> int:
+        """Store the items that are new; return how many."""
         values = {
             "ids": [uuid7() for _ in items],
-            "user_ids": [user_id for user_id, _, _ in items],
-            "space_ids": [space_id for _, space_id, _ in items],
-            "namespaces": [joined(line.namespace) for *_, line in items],
-            "keys": [line.key for *_, line in items],
-            "contents": [content_of(line.value) for *_, line in items],
-            "paths": [Jsonb(line.index) for *_, line in items],
-            "ttls": [line.ttl for *_, line in items],
-            "created": [line.created_at for *_, line in items],
-            "updated": [line.updated_at for *_, line in items],
+            "user_ids": [each.user_id for each in items],
+            "space_ids": [each.space_id for each in items],
+            "namespaces": [joined(each.line.namespace) for each in items],
+            "keys": [each.line.key for each in items],
+            "contents": [content_of(each.line.value) for each in items],
+            "paths": [Jsonb(each.line.index) for each in items],
+            "ttls": [each.line.ttl for each in items],
+            "created": [each.line.created_at for each in items],
+            "updated": [each.line.updated_at for each in items],
         }
         return len(await self._rows(store_sql.IMPORT, values))
 
-    async def add_exclusions(self, exclusions: Sequence[ImportedExclusion]) -> dict[int, bool]:
+    async def add_exclusions(self, exclusions: Sequence[Owned[ExclusionLine]]) -> dict[int, bool]:
         """Store exclusions of conversations.
 
         Returns:
@@ -295,7 +275,7 @@ class ImportedMemory(BatchStatements):
         return of_line
 
 
-def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
+def _values(episodes: Sequence[Owned[EpisodeLine]]) -> dict[str, Any]:
     return {
         "numbers": [each.number for each in episodes],
         "user_ids": [each.user_id for each in episodes],
@@ -307,7 +287,7 @@ def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
     }
 
 
-def _identity(episode: ImportedEpisode) -> tuple[Any, ...]:
+def _identity(episode: Owned[EpisodeLine]) -> tuple[Any, ...]:
     line = episode.line
     owner = episode.user_id, episode.expert_id, episode.space_id, episode.conversation_id
     return *owner, line.episode_type, line.content, line.created_at

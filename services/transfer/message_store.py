@@ -1,7 +1,6 @@
 """Imported messages and the episodes of their exchanges, within the caller's transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
@@ -110,50 +109,22 @@ ON CONFLICT (id, tenant_id) DO UPDATE SET
     pinned_at = coalesce(e.pinned_at, EXCLUDED.pinned_at)
 """
 
-# `enough` messages are counted at the most, and `many` are weighed: to know that a job is due takes no more.
+# Conversations that may be behind: the job finds out what of it is due.
 _WORK: LiteralString = """
-WITH touched AS MATERIALIZED (
-    SELECT c.id, e.context_strategy, e.context_window, e.context_threshold, e.min_archive_messages,
-           s.conversation_id IS NOT NULL AS covered,
-           coalesce(s.covered_through_created_at, '-infinity') AS at,
-           coalesce(s.covered_through_message_id, '00000000-0000-0000-0000-000000000000') AS message_id
-    FROM conversations c JOIN experts e ON e.id = c.expert_id
-    LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
-    WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(conversation_ids)s)
-)
-SELECT t.id, t.context_strategy, t.covered,
-       EXISTS (SELECT FROM remembered_messages m
-               WHERE m.conversation_id = t.id AND m.uncovered AND m.completed) AS late,
-       CASE WHEN t.context_strategy = 'summary' THEN (SELECT count(*) FROM (
-           SELECT FROM messages m
-           WHERE m.conversation_id = t.id AND m.completed AND (m.created_at, m.id) > (t.at, t.message_id)
-           LIMIT %(enough)s
-       ) AS counted) ELSE 0 END AS behind,
-       t.context_strategy = 'topics' AND (
-           SELECT count(*) >= t.min_archive_messages
-              AND sum(token_count) >= %(soon)s * t.context_threshold * t.context_window
-           FROM (SELECT m.token_count FROM messages m
-                 WHERE m.conversation_id = t.id AND m.completed AND m.topic_id IS NULL
-                 ORDER BY m.created_at, m.id LIMIT %(many)s) AS oldest
-       ) AS full_of_topics
-FROM touched t ORDER BY t.id
+SELECT c.id, e.context_strategy FROM conversations c JOIN experts e ON e.id = c.expert_id
+WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(conversation_ids)s) AND CASE e.context_strategy
+    WHEN 'summary' THEN (SELECT count(*) >= %(enough)s FROM (
+        SELECT FROM messages m WHERE m.conversation_id = c.id AND m.completed LIMIT %(enough)s
+    ) AS counted)
+    WHEN 'topics' THEN (SELECT sum(token_count) >= %(soon)s * e.context_threshold * e.context_window FROM (
+        SELECT m.token_count FROM messages m
+        WHERE m.conversation_id = c.id AND m.completed AND m.topic_id IS NULL
+        ORDER BY m.created_at, m.id LIMIT %(many)s
+    ) AS oldest)
+    ELSE false END
+ORDER BY c.id
 """
 _WEIGHED = 2000
-
-
-@dataclass(frozen=True)
-class ConversationWork:
-    """Background work for a conversation that messages were imported into."""
-
-    conversation_id: UUID
-    strategy: str
-    covered: bool
-    """Whether it has a summary."""
-    late: bool
-    """Whether messages came before the summary's point."""
-    behind: int
-    """Completed messages after that point, up to the number counted."""
-    full_of_topics: bool
 
 
 class ImportedMessages(BatchStatements):
@@ -200,12 +171,18 @@ class ImportedMessages(BatchStatements):
         if episodes:
             await self._add_episodes([each for each in exchanges if each.complete])
 
-    async def work_behind(
+    async def behind(
         self, conversation_ids: Sequence[UUID], *, enough: int, soon: float
-    ) -> list[ConversationWork]:
-        """The background work that is due; counts at most `enough` messages. `soon` = share of a full prompt."""
+    ) -> list[tuple[UUID, str]]:
+        """Conversations for which there may be work, each with its strategy.
+
+        Args:
+            conversation_ids: those that messages were added to.
+            enough: messages with which a conversation has a summary.
+            soon: share of a full prompt from which topics are archived.
+        """
         values = {"conversation_ids": list(conversation_ids), "enough": enough, "soon": soon, "many": _WEIGHED}
-        return [ConversationWork(*row) for row in await self._rows(_WORK, values)]
+        return [(conversation_id, strategy) for conversation_id, strategy in await self._rows(_WORK, values)]
 
     async def _find_answered(self, exchanges: Sequence[Exchange]) -> None:
         if not exchanges:

@@ -61,6 +61,7 @@ async def test_a_sample_is_compared_and_summed_up(
 async def test_one_turn_is_shown_whole(replay: Replay, client: httpx.AsyncClient) -> None:
     turn_id = await _ask(client, "What is a rose?")
     done = await replay(turn_id)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "byte for byte as it was sent" in done.stdout
     assert done.stdout.count("Certainly, here is the answer.") == 2
     only = await replay(turn_id, "--prompt-only")

@@ -49,7 +49,6 @@ async def test_a_base_is_made_filled_searched_and_removed(client: httpx.AsyncCli
     assert made.json() | {"id": "", "created_at": 0, "updated_at": 0} == {
         "id": "",
         **HANDBOOK,
-        "questions": [],
         "system_prompt": "",
         "handler": None,
         "documents": 0,
@@ -118,15 +117,15 @@ async def test_what_cannot_be_taken_in_is_told(client: httpx.AsyncClient, servic
 
 async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
     made = (await client.post(BASES, json=HANDBOOK)).json()
-    changed = await client.patch(f"{BASES}/handbook", json={"questions": ["When?"], "handler": "cited"})
+    changed = await client.patch(f"{BASES}/handbook", json={"description": "Leave.", "handler": "cited"})
     assert changed.json() | {"updated_at": 0} == made | {
-        "questions": ["When?"],
+        "description": "Leave.",
         "handler": "cited",
         "updated_at": 0,
     }
     assert changed.json()["updated_at"] > made["updated_at"] == made["created_at"]
     again = await client.patch(f"{BASES}/handbook", json={"keywords": [], "handler": None})
-    assert (again.json()["keywords"], again.json()["questions"], again.json()["handler"]) == ([], ["When?"], None)
+    assert (again.json()["keywords"], again.json()["description"], again.json()["handler"]) == ([], "Leave.", None)
     _assert_problem(await client.patch(f"{BASES}/handbook", json={"prefix": "other"}), 422, "prefix")
     _assert_problem(await client.patch(f"{BASES}/other", json={}), 404)
     _assert_problem(await client.post(BASES, json=HANDBOOK), 409, "handbook")

@@ -109,6 +109,11 @@ WRONG: dict[tuple[str, str], list[Wrong]] = {
         ({"question": "x" * 1001}, "question: "),
         ({"top": 1}, "top: is not known here; accepted: question"),
     ],
+    ("POST", "/api/v1/users/u-1/memory/forget"): [
+        ({}, "what: "),
+        ({"what": " "}, "what: "),
+        ({"what": "x", "more": 1}, "more: "),
+    ],
     ("PATCH", "/api/v1/users/u-1"): [
         ({"timezone": "Mars/Olympus"}, "timezone: "),
         ({"timezone": None}, "body: timezone: a user always has one"),
@@ -143,7 +148,6 @@ WRONG: dict[tuple[str, str], list[Wrong]] = {
         ({"prefix": "Handbook"}, "prefix: "),
         ({"description": " "}, "description: "),
         ({"keywords": ["a\x00"]}, "keywords.0: "),
-        ({"questions": ["x" * 501]}, "questions.0: "),
         ({"system_prompt": "word " * 2000}, "system_prompt: has some 2501 tokens; at most 1000"),
         ({"more": 1}, "more: "),
     ],

@@ -23,7 +23,7 @@ async def _route(
 
 async def test_without_a_knowledge_base_the_route_is_general() -> None:
     written: Written = []
-    update = await _route(state(requested_kb_prefix=None, knowledge_version=""), written)
+    update = await _route(state(requested_kb_prefix=None, has_knowledge=False), written)
     assert set(update) == {
         "route_decision",
         "kb_prefix",
@@ -55,19 +55,19 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
 
 async def test_where_there_are_bases_they_are_searched_and_nothing_is_told_yet() -> None:
     written: Written = []
-    update = await _route(state(message="Is the machine any good?", knowledge_version="1"), written)
+    update = await _route(state(message="Is the machine any good?", has_knowledge=True), written)
     assert (update["use_retrieval"], update["kb_prefix"]) == (True, None)
     assert written == []
 
 
 async def test_small_talk_needs_no_knowledge_base() -> None:
-    update = await _route(state(message="Thanks a lot!", knowledge_version="1"), [])
+    update = await _route(state(message="Thanks a lot!", has_knowledge=True), [])
     assert update["use_retrieval"] is False
 
 
 async def test_what_tools_or_records_answer_belongs_to_no_knowledge_base() -> None:
     for message in ("What time is it in Berlin?", "What did we talk about yesterday?"):
-        update = await _route(state(message=message, knowledge_version="1"), [])
+        update = await _route(state(message=message, has_knowledge=True), [])
         assert update["use_retrieval"] is False
         assert update["kb_prefix"] is None
 

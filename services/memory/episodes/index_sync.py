@@ -74,7 +74,8 @@ class EpisodeIndexSync:
         self._index = index
         self._embedder = embedder
         self._jobs = jobs
-        jobs.periodic(INDEX, _EVERY)(self._index_waiting)
+        # Turns do not need it: working sets hold what waits.
+        jobs.periodic(INDEX, _EVERY, can_wait=True)(self._index_waiting)
         jobs.task(FORGET)(self._forget)
 
     async def index_waiting(self) -> int:

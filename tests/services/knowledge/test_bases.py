@@ -20,29 +20,10 @@ async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_nam
     assert changed.handler == "cited"
 
 
-async def test_a_turn_knows_when_documents_have_changed(services: Services) -> None:
-    base = await a_base(services)
-    before = await services.turns.open(new_turn("Hi"))
-    await put(services, base, "a.md", "# Leave\n\n## Sick leave\n\nCall before nine.")
-    after = await services.turns.open(new_turn("Hi", session_key="s-2"))
-    assert before.knowledge_version != after.knowledge_version
-
-
-async def test_a_change_that_began_before_another_and_ended_after_it_is_noticed(services: Services) -> None:
+async def test_a_turn_knows_whether_there_is_a_base(services: Services) -> None:
+    assert (await services.turns.open(new_turn("Hi"))).has_knowledge is False
     await a_base(services)
-    await a_base(services, "cellar")
-    async with services.database.tenant(DEFAULT_TENANT) as slow:
-        await slow.execute(
-            "UPDATE knowledge_bases SET documents_changed_at = clock_timestamp() WHERE prefix = 'handbook'"
-        )
-        await services.knowledge.bases.update(DEFAULT_TENANT, "cellar", {"description": "Wine."})
-        before = await services.turns.open(new_turn("Hi"))
-    after = await services.turns.open(new_turn("Hi", session_key="s-2"))
-    assert before.knowledge_version != after.knowledge_version
-
-
-async def test_a_turn_knows_that_there_is_no_base(services: Services) -> None:
-    assert (await services.turns.open(new_turn("Hi"))).knowledge_version == ""
+    assert (await services.turns.open(new_turn("Hi", session_key="s-2"))).has_knowledge is True
 
 
 async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(services: Services) -> None:

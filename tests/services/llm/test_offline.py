@@ -11,8 +11,6 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.tools import tool
-from pydantic import BaseModel
 
 from services.context.sources.days import days_text
 from services.llm.offline import OfflineChatModel
@@ -22,18 +20,6 @@ from state.prompt import AskedDays, DaySummary, SaidThenLine
 pytestmark = pytest.mark.anyio
 
 EXPERT = SystemMessage("You are a cook. The secret ingredient of every dish is nutmeg. 秘密配料是肉豆蔻。")
-
-
-@tool
-def current_time(zone: str) -> str:
-    """Tell the current time in a time zone."""
-    return f"12:30 in {zone}"
-
-
-@tool
-def search_documents(query: str, limit: int, newest: bool, kind: str | None = None) -> str:
-    """Search the documents of the library."""
-    return query
 
 
 def ask(*messages: BaseMessage | str) -> AIMessage:
@@ -199,85 +185,18 @@ def test_usage_counts_the_prompt_and_the_answer() -> None:
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
 
 
-@pytest.mark.parametrize("choice", [None, "auto"])
-async def test_tool_whose_description_fits_is_called(choice: str | None) -> None:
-    model = OfflineChatModel().bind_tools([search_documents, current_time], tool_choice=choice)
-    question = HumanMessage("Please tell me the current time")
+def test_the_answer_after_a_tool_quotes_its_result() -> None:
+    call = AIMessage("", tool_calls=[{"name": "current_time", "args": {"zone": "UTC"}, "id": "c"}])
+    answer = ask("What is the current time?", call, ToolMessage("12:30 in UTC", tool_call_id="c")).text
 
-    answer = await model.ainvoke([question])
-    _, merged = await streamed(model, [question])
-
-    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [
-        ("current_time", {"zone": question.text})
-    ]
-    assert answer.text == ""
-    assert merged.tool_calls == answer.tool_calls
+    assert "“12:30 in UTC”" in answer
 
 
-async def test_answer_after_a_tool_quotes_its_result() -> None:
-    model = OfflineChatModel().bind_tools([current_time])
-    question = HumanMessage("What is the current time?")
-    call = await model.ainvoke([question])
-    result = await current_time.ainvoke(call.tool_calls[0])
+def test_the_result_of_an_earlier_turn_does_not_answer_the_next_question() -> None:
+    call = AIMessage("", tool_calls=[{"name": "current_time", "args": {"zone": "UTC"}, "id": "c"}])
+    result = ToolMessage("12:30", tool_call_id="c")
 
-    answer = await model.ainvoke([question, call, result])
-
-    assert answer.tool_calls == []
-    assert f"“{result.text}”" in answer.text
-
-
-async def test_result_of_an_earlier_turn_does_not_answer_the_next_question() -> None:
-    model = OfflineChatModel().bind_tools([current_time])
-    history = [HumanMessage("What is the time?"), AIMessage(""), ToolMessage("12:30", tool_call_id="c")]
-
-    answer = await model.ainvoke([*history, HumanMessage("What is the current time now?")])
-
-    assert answer.tool_calls
-
-
-@pytest.mark.parametrize(("choice", "question"), [("none", "What is the current time?"), (None, "Do I like tea?")])
-async def test_tool_that_is_not_wanted_is_not_called(choice: str | None, question: str) -> None:
-    model = OfflineChatModel().bind_tools([current_time, search_documents], tool_choice=choice)
-
-    answer = await model.ainvoke(question)
-
-    assert answer.tool_calls == []
-    assert answer.text
-
-
-@pytest.mark.parametrize(("choice", "name"), [("any", "current_time"), ("search_documents", "search_documents")])
-async def test_demanded_tool_is_called(choice: str, name: str) -> None:
-    model = OfflineChatModel().bind_tools([current_time, search_documents], tool_choice=choice)
-
-    answer = await model.ainvoke("Hello")
-
-    assert [call["name"] for call in answer.tool_calls] == [name]
-
-
-async def test_required_arguments_are_filled_according_to_their_kind() -> None:
-    model = OfflineChatModel().bind_tools([search_documents], tool_choice="any")
-
-    answer = await model.ainvoke("Tea")
-
-    assert answer.tool_calls[0]["args"] == {"query": "Tea", "limit": 0, "newest": False}
-    assert await search_documents.ainvoke(answer.tool_calls[0]["args"]) == "Tea"
-
-
-class Person(BaseModel):
-    """Somebody."""
-
-    name: str
-    age: int = 0
-
-
-async def test_structured_output_holds_the_closest_sentence() -> None:
-    model = OfflineChatModel().with_structured_output(Person)
-
-    person = await model.ainvoke(
-        [HumanMessage("My brother is called Tom."), HumanMessage("What is my brother called?")]
-    )
-
-    assert person == Person(name="My brother is called Tom.")
+    assert "12:30" not in ask("What is the time?", call, result, AIMessage("12:30."), "Where is my bicycle?").text
 
 
 @pytest.mark.parametrize(
@@ -343,15 +262,6 @@ def test_so_it_is_in_chinese(question: str) -> None:
     assert "住处：杭州滨江" in answer
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["Do you know about me and Anna's trip date?", "你知道我什么时候去北京吗？", "你记得我的生日吗？",
-     "What do you know about medicine?"],
-)  # fmt: skip
-def test_a_question_about_one_thing_is_not_answered_with_everything(question: str) -> None:
-    assert "称呼：小林" not in ask(EXPERT, ZH_MEMORY, question).text
-
-
 def test_a_stranger_is_told_that_nothing_is_known_yet() -> None:
     assert "nothing about you yet" in ask(EXPERT, "What do you know about me?").text
     assert "还不知道" in ask(EXPERT, "你知道我什么？").text
@@ -382,6 +292,11 @@ def test_a_plain_question_is_answered_from_the_memory_block(
     assert quote in ask(EXPERT, memory, question).text
 
 
+def test_a_question_about_the_user_that_nothing_is_close_to_is_answered_with_what_is_known() -> None:
+    assert "- allergies: walnuts" in ask(EXPERT, MEMORY, "When is my birthday?").text
+    assert "found nothing" in ask(EXPERT, MEMORY, "When is Easter?").text
+
+
 def test_memory_is_read_in_the_compatible_form_too() -> None:
     first = SystemMessage(f"{EXPERT.text}\n\n{MEMORY.text}")
     asked = HumanMessage(f"<context>\n{RECALLED.text}\n</context>\n\nWhat do you know about me?")
@@ -394,22 +309,15 @@ def test_memory_is_read_in_the_compatible_form_too() -> None:
 @pytest.mark.parametrize(
     ("message", "answer"),
     [
-        ("hello", "Hello"),
-        ("Good morning, friend!", "Hello"),
-        ("你好！", "你好"),
-        ("早上好呀", "你好"),
-        ("thanks", "welcome"),
-        ("Thank you so much!", "welcome"),
-        ("谢谢你", "不客气"),
-        ("好的，多谢！", "不客气"),
-        ("bye", "Goodbye"),
-        ("晚安", "再见"),
-        ("Write me a poem about the sea.", "cannot do that"),
-        ("could you translate this into German", "cannot do that"),
-        ("Help me plan my weekend.", "cannot do that"),
-        ("帮我写一首诗", "做不了"),
-        ("翻译成英文", "做不了"),
-        ("给我推荐一家餐厅", "做不了"),
+        ("hello", "I am the built-in offline model"),
+        ("Good morning!", "I am the built-in offline model"),
+        ("你好！", "我是内置离线模型"),
+        ("thanks", "I am the built-in offline model"),
+        ("谢谢", "我是内置离线模型"),
+        ("Write me a poem about the sea.", "set ANAMNESIS_LLM_MODEL"),
+        ("could you translate this into German", "set ANAMNESIS_LLM_MODEL"),
+        ("帮我写一首诗", "请设置 ANAMNESIS_LLM_MODEL"),
+        ("翻译成英文", "请设置 ANAMNESIS_LLM_MODEL"),
         ("My bicycle is green.", "Noted"),
         ("I wrote a poem yesterday.", "Noted"),
         ("我昨天写了一首诗。", "收到"),
@@ -420,21 +328,9 @@ def test_each_kind_of_message_has_its_answer(message: str, answer: str) -> None:
     assert answer in ask(EXPERT, message).text
 
 
-def test_a_greeting_calls_the_user_by_name() -> None:
-    assert ask(EXPERT, MEMORY, "Hello!").text.startswith("Hello, Ada!")
-
-
-def test_a_request_that_it_cannot_fulfil_is_answered_with_what_it_has_on_it() -> None:
-    answer = ask(EXPERT, "The budget for the boat is 900 euros.", "Draft the budget for the boat.").text
-    assert "cannot do that" in answer
-    assert "“The budget for the boat is 900 euros.”" in answer
-
-
 def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
     changed = SystemMessage("<memory_changes>\nRemoved from memory: the dentist.\n</memory_changes>")
-    model = OfflineChatModel().bind_tools([forget])
-    answer = model.invoke([EXPERT, changed, HumanMessage("Forget the dentist.")])
-    assert answer.tool_calls == []
+    answer = ask(EXPERT, changed, "Forget the dentist.")
     assert answer.text == "(Built-in offline model.) Removed from memory: the dentist."
 
 
@@ -454,49 +350,3 @@ def test_a_question_beside_a_command_is_not_answered_with_the_note_on_the_change
     asked = HumanMessage("Forget what I asked about walnuts. What else does the message say in short?")
     answer = OfflineChatModel().invoke([EXPERT, notes, asked])
     assert answer.text == "(Built-in offline model.) Removed from memory: walnuts."
-
-
-@tool
-def remember(fact: str, replaces: str | None = None) -> str:
-    """Save or correct a lasting fact, preference or standing wish."""
-    return fact
-
-
-@tool
-def forget(what: str | None = None) -> str:
-    """Delete what matches from memory and from recall."""
-    return what or ""
-
-
-@tool
-def search_memory(query: str, days: str = "") -> str:
-    """Search earlier conversations."""
-    return query
-
-
-@pytest.mark.parametrize(
-    ("message", "called"),
-    [
-        ("Please remember that my bus is the 42.", ("remember", {"fact": "my bus is the 42."})),
-        ("记住：我的车位是B12", ("remember", {"fact": "我的车位是B12"})),
-        ("請幫我記住我坐42路公交", ("remember", {"fact": "我坐42路公交"})),
-        ("Forget what I said about the dentist", ("forget", {"what": "the dentist"})),
-        ("请忘掉我的牙医", ("forget", {"what": "我的牙医"})),
-        ("Search your memory for the dentist", ("search_memory", {"query": "Search your memory for the dentist"})),
-        ("帮我查一下聊天记录里的牙医", ("search_memory", {"query": "帮我查一下聊天记录里的牙医"})),
-        ("I forgot my umbrella", None),
-        ("Do you remember my bus?", None),
-        ("Remember when we were young?", None),
-        ("别忘了带伞", None),
-        ("Don't remember this.", None),
-        ("Forget it.", None),
-        ("I never forget a lasting fact or preference", None),
-        ("我忘了带伞", None),
-    ],
-)
-def test_the_tools_of_memory_are_called_when_plainly_asked(
-    message: str, called: tuple[str, dict[str, str]] | None
-) -> None:
-    model = OfflineChatModel().bind_tools([current_time, forget, remember, search_memory])
-    answer = model.invoke([EXPERT, HumanMessage(message)])
-    assert [(call["name"], call["args"]) for call in answer.tool_calls] == ([called] if called else [])

@@ -39,21 +39,12 @@ def test_words_beginnings_and_frequencies_are_those_of_jieba(jieba_tokenizer: An
 def test_what_no_word_begins_with_is_absent(absent: str) -> None:
     known = dictionary()
     assert known.get(absent) == 0
-    assert known.kind(absent) == ""
 
 
 def test_the_first_and_the_last_line_are_found() -> None:
     known = dictionary()
     assert known.get("一") == 217_830
     assert known.get("龢") == 732
-    assert known.kind("龢") == "zg"
-
-
-def test_kinds_are_parts_of_speech() -> None:
-    known = dictionary()
-    assert known.kind("北京") == "ns"
-    assert known.kind("昨天") == "t"
-    assert known.kind("高富") == ""  # the beginning of 高富帅
 
 
 def test_texts_are_cut_as_with_jieba_itself(jieba_tokenizer: Any) -> None:

@@ -27,16 +27,15 @@ function Bases({ may }) {
 }
 
 function Edit({ base, onClose, onDone }) {
-  const [form, set] = useForm({ prefix: '', description: '', keywords: '', questions: '', system_prompt: '', ...base, ...(base ? { keywords: base.keywords.join('\n'), questions: base.questions.join('\n') } : {}), handler: base?.handler ?? '' })
+  const [form, set] = useForm({ prefix: '', description: '', keywords: '', system_prompt: '', ...base, ...(base ? { keywords: base.keywords.join('\n') } : {}), handler: base?.handler ?? '' })
   const save = async () => {
-    const body = { description: form.description, keywords: lines(form.keywords), questions: lines(form.questions), system_prompt: form.system_prompt, handler: form.handler || null }
+    const body = { description: form.description, keywords: lines(form.keywords), system_prompt: form.system_prompt, handler: form.handler || null }
     onDone(base ? await patch(path(base.prefix), body) : await post('/api/v1/knowledge-bases', { ...body, prefix: form.prefix }))
   }
   return html`<${Confirm} title=${base ? base.prefix : t('knowledge.new')} action=${t('save')} kind="primary" ready=${(base || NAME.test(form.prefix)) && form.description.trim()} onConfirm=${save} onClose=${onClose}>
     ${!base && html`<${Field} required label=${t('knowledge.prefix')} hint=${t('knowledge.prefix_hint')}><input autofocus value=${form.prefix} onInput=${set('prefix')} /><//>`}
     <${Field} required label=${t('knowledge.about')}><textarea rows="2" value=${form.description} onInput=${set('description')}></textarea><//>
     <${Field} label=${t('knowledge.keywords')} hint=${t('core.one_per_line')}><textarea rows="2" value=${form.keywords} onInput=${set('keywords')}></textarea><//>
-    <${Field} label=${t('knowledge.questions')} hint=${t('core.one_per_line')}><textarea rows="2" value=${form.questions} onInput=${set('questions')}></textarea><//>
     <label class="check"><input type="checkbox" checked=${form.handler === 'cited'} onChange=${(event) => set('handler')(event.target.checked ? 'cited' : '')} />${t('knowledge.cited')}</label>
   <//>`
 }
