@@ -18,7 +18,7 @@ from services.memory.recall.working_set import WorkingSet
 from services.search.heads import Heads
 from services.search.queries import make_query
 from services.search.ranking import Mask, Values, kind_of, score
-from services.search.selection import CLOSE, Floor
+from services.search.selection import Floor
 from services.text.tokenizer import terms
 from training.recall_weights import encode, stores_of, working_set
 
@@ -79,9 +79,9 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
     fused = np.zeros(len(mask))
     for order in (by_words, by_meaning):
         fused[order] += 1 / (_RRF + np.arange(1, len(order) + 1))
-    least = Floor.of(query, kind=kind_of(vectors, _HEADS)).likelihood
     likely = ours.probability[:_SHOWN]
-    admitted = likely >= max(least, CLOSE * float(likely.max(initial=0.0)))
+    floor = Floor.of(query, kind=kind_of(vectors, _HEADS))
+    admitted = likely >= floor.of_each(float(likely.max(initial=0.0)))
     return {
         "recall": ours.places[:_FIRST].tolist(),
         "BM25": by_words[:_FIRST].tolist(),

@@ -1,5 +1,6 @@
 """Select the ranked units to show: by episode, and for a prompt only those that are likely, new and fit in."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -16,16 +17,15 @@ BELOW_FLOOR = "not likely enough"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-LIKELY, _LIKELY_FOR_WORK, _LIKELY_FOR_NOTHING = 0.03, 0.2, 0.35
-"""Probability from which a unit is shown, where the message orders work and says nothing of its user, and
-where it needs nothing of memory. A model
-copes with a line too many, not with a missing one."""
+LIKELY = 0.01
+"""The least probability of anything shown: a model copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
-_LIKELY_OF_THE_PAST, _LIKELY_OF_ONESELF, _LIKELY_FOR_A_CHOICE = 0.01, 0.025, 0.01
-"""The floor where the message refers to what was said before, where it asks about the user's own affairs or about
-what the assistant said, and where it leaves a choice on which a preference may bear."""
-_IS_CHOICE, _IS_NOTHING = 0.5, 0.65
+_BEST, _STEEPNESS, _HIGHEST = 0.035, 3, 0.6
+"""The probability that the best must have where it is even whether the message needs memory, the power of the odds
+that it needs nothing with which that grows, and its most."""
+_LIKELY_FOR_WORK = 0.2
+"""The same where no head tells what the message needs, and its words order work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,12 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The probability from which units are shown; where none reaches it, those of the time referred to are."""
+    """The probability that the best must have for anything to be shown.
 
-    likelihood: float = LIKELY
+    Where nothing has it, what was said at the time referred to is shown.
+    """
+
+    likelihood: float = _BEST
     then: tuple[datetime, datetime] | None = None
 
     @classmethod
@@ -61,16 +64,17 @@ class Floor:
             kind: what it is like, if anything tells.
             then: from when until when something was said that it refers to.
         """
+        kind = kind or MessageKind()
         if about_past:
-            return cls(_LIKELY_OF_THE_PAST, then)
-        if kind and kind.choice >= _IS_CHOICE:
-            return cls(_LIKELY_FOR_A_CHOICE, then)
-        if kind and kind.nothing >= _IS_NOTHING:
-            return cls(_LIKELY_FOR_NOTHING, then)
-        if query.wants_work:
+            return cls(LIKELY, then)
+        if kind == MessageKind() and query.wants_work:
             return cls(_LIKELY_FOR_WORK, then)
-        of_both = query.of_oneself or query.of_assistant
-        return cls(_LIKELY_OF_ONESELF if query.asks and of_both else LIKELY, then)
+        needed = _BEST * (kind.nothing / max(1 - kind.nothing, 1e-9)) ** _STEEPNESS
+        return cls(min(max(needed, LIKELY), _HIGHEST), then)
+
+    def of_each(self, best: float) -> float:
+        """Return the probability that each must have, by that of the best; infinite where nothing is likely."""
+        return max(LIKELY, CLOSE * best) if best >= self.likelihood else math.inf
 
     def admits_by_time(self, ranked: Ranked) -> bool:
         """Whether the unit was said in the time that the message refers to."""
@@ -128,19 +132,14 @@ def select(
     excluded: list[Excluded] = []
     fit: list[Ranked] = []
     best = ranking.results[:depth]
-    covered = {
-        source: ranked
-        for ranked in best
-        if ranked.likelihood >= floor.likelihood
-        for source in ranked.unit.sources
-    }
     unfit = [_unfit(ranked.unit, shown) for ranked in best]
     highest = max((each.likelihood for each, reason in zip(best, unfit, strict=True) if not reason), default=0.0)
-    least = max(floor.likelihood, CLOSE * highest)
+    least = floor.of_each(highest)
+    covered = {source: ranked for ranked in best if ranked.likelihood >= least for source in ranked.unit.sources}
     better: dict[str, str] = {}
     for ranked, about in zip(best, unfit, strict=True):
         unit = ranked.unit
-        admitted = ranked.likelihood >= least if highest >= floor.likelihood else floor.admits_by_time(ranked)
+        admitted = ranked.likelihood >= least or (math.isinf(least) and floor.admits_by_time(ranked))
         reason = about or (None if admitted else BELOW_FLOOR)
         if reason is None and (same := better.get(folded(unit.text))) is not None:
             reason = f"repeats {same}"

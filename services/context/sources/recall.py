@@ -158,9 +158,10 @@ class RecallSource(Source[RecallResult]):
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
         asked = terms(found.query.text)
         floor = found.floor
+        least = floor.of_each(max((ranked.likelihood for ranked in usable), default=0.0))
         short = [
             _shortened(ranked, asked, tokens)
-            if ranked.likelihood >= floor.likelihood or floor.admits_by_time(ranked)
+            if ranked.likelihood >= least or floor.admits_by_time(ranked)
             else ranked  # it will not be shown
             for ranked in usable
         ]

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from services.search.heads import MessageKind
 from services.search.hits import Ranked, Ranking, Unit
 from services.search.queries import make_query
 from services.search.selection import Floor, Recalled, by_episode, newest_first, select
@@ -92,9 +93,21 @@ def test_what_the_message_refers_to_needs_less() -> None:
     found = result("a", likelihood=0.025)
     assert chosen(found)[0] == []
     assert chosen(found, floor=_floor("It rains in Porto today.", about_past=True))[0] == [["a"]]
-    assert chosen(result("b", likelihood=0.035), floor=_floor("Where do I live?"))[0] == [["b"]]
     assert chosen(result("b", likelihood=0.06))[0] == [["b"]]
-    assert chosen(result("b", likelihood=0.06), floor=_floor("Write a poem about rain."))[0] == []
+
+
+def test_where_nothing_tells_what_a_message_needs_the_words_of_an_order_do() -> None:
+    found = result("b", likelihood=0.06)
+    poem = "Write a poem about rain."
+    assert chosen(found, floor=_floor(poem))[0] == []
+    assert chosen(found, floor=_floor(poem, kind=MessageKind(nothing=0.45)))[0] == [["b"]]
+
+
+def test_beside_one_that_is_likely_others_need_less() -> None:
+    found = (result("best", likelihood=0.2), result("next", likelihood=0.011), result("last", likelihood=0.009))
+    assert chosen(*found)[0] == [["best"], ["next"]]
+    assert chosen(*found[1:])[0] == []
+    assert chosen(result("shown", likelihood=0.2), *found[1:])[0] == []
 
 
 def test_items_and_tokens_are_limited_and_a_shorter_one_may_still_fit() -> None:
