@@ -22,7 +22,7 @@ from services.bootstrap import Services
 from services.conversations.values import SpaceName
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.caller import Caller
-from services.transfer.export_store import ExportedUser
+from services.transfer.exporter import Row
 from services.transfer.lines import MessageLine
 from services.transfer.report import ImportReport
 from services.transfer.vendors.conversion import Conversion, Vendor, VendorExport, in_chunks
@@ -86,13 +86,11 @@ async def export(
     ] = None,
 ) -> Response:
     """Everything stored for a user, or for one space, as lines that the import accepts."""
-    user = await services.exporter.user(caller.tenant_id, user_id)
-    if space is not None:
-        await services.exporter.check_space(caller.tenant_id, user, space)
+    user = await services.exporter.user(caller.tenant_id, user_id, space)
     return StreamingResponse(_lines(services, caller, user, space), media_type=LINES)
 
 
-async def _lines(services: Services, caller: Caller, user: ExportedUser, space: str | None) -> AsyncIterator[str]:
+async def _lines(services: Services, caller: Caller, user: Row, space: str | None) -> AsyncIterator[str]:
     async for lines in services.exporter.lines(caller.tenant_id, user, space):
         if lines:
             yield "".join(lines)
