@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from api.chat_schemas import MemoryChangeView, SourceView
 from services.conversations.turn import TurnStatus
 from services.memory.episodes.episode import Source
-from services.memory.lineage.prompt import ShownItem
-from services.memory.lineage.tracing import Item, ItemValue, Kind, Origin
+from services.memory.lineage.tracing import ItemValue, Kind, Origin
 
 
 class SectionView(BaseModel):
@@ -130,19 +129,3 @@ class ExplanationView(BaseModel):
     memory_changes: list[MemoryChangeView]
     operations: list[TurnOperationView]
     finished_at: datetime | None
-
-
-def shown_item_view(shown: ShownItem) -> dict[str, Any]:
-    """Return an item that a prompt showed, in the form of `ShownItemView`."""
-    return {
-        **_view(shown.item),
-        "section": shown.section,
-        "values": shown.item.values,
-        "sources": [_view(source) for source in shown.sources],
-        "source_count": shown.source_count,
-    }
-
-
-def _view(item: Item) -> dict[str, Any]:
-    names = ("kind", "id", "text", "at", "origin", "made_by")
-    return {name: getattr(item, name) for name in names}

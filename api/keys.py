@@ -46,13 +46,7 @@ async def keys(services: ServicesOf, caller: Admin) -> Any:
 @router.post("", response_model=answered(NewKeyView), status_code=HTTPStatus.CREATED)
 async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
     """Create a key. Keys are checked while `ANAMNESIS_AUTH=api_key`."""
-    record, key = await services.api_keys.create(
-        caller.tenant_id,
-        body.name,
-        body.scopes,
-        acts_for_headers=body.acts_for_headers,
-        default_user=body.default_user,
-    )
+    record, key = await services.api_keys.create(caller.tenant_id, **body.model_dump())
     return {**vars(record), "key": key}
 
 

@@ -9,21 +9,20 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import PathId
+from api.json_router import PathId, json_router
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import answered
 from services.bootstrap import Services
 from services.conversations.values import SpaceName
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.caller import Caller
-from services.transfer.export_store import ExportedUser
+from services.transfer.exporter import Row
 from services.transfer.lines import MessageLine
 from services.transfer.report import ImportReport
 from services.transfer.vendors.conversion import Conversion, Vendor, VendorExport, in_chunks
@@ -44,12 +43,7 @@ _ACCEPTED = frozenset(
     {LINES, "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"}
 )
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1",
-    tags=["import and export"],
-    responses=documented(HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1", "import and export")
 
 
 @router.post(
@@ -80,7 +74,7 @@ async def import_lines(request: Request, services: ServicesOf, caller: MemoryWri
     response_class=Response,
     responses={
         200: {"description": "JSON Lines.", "content": {LINES: {"schema": {"type": "string"}}}},
-        **documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        **documented(HTTPStatus.NOT_FOUND),
     },
 )
 async def export(
@@ -92,13 +86,11 @@ async def export(
     ] = None,
 ) -> Response:
     """Everything stored for a user, or for one space, as lines that the import accepts."""
-    user = await services.exporter.user(caller.tenant_id, user_id)
-    if space is not None:
-        await services.exporter.check_space(caller.tenant_id, user, space)
+    user = await services.exporter.user(caller.tenant_id, user_id, space)
     return StreamingResponse(_lines(services, caller, user, space), media_type=LINES)
 
 
-async def _lines(services: Services, caller: Caller, user: ExportedUser, space: str | None) -> AsyncIterator[str]:
+async def _lines(services: Services, caller: Caller, user: Row, space: str | None) -> AsyncIterator[str]:
     async for lines in services.exporter.lines(caller.tenant_id, user, space):
         if lines:
             yield "".join(lines)
@@ -134,9 +126,7 @@ class ArchiveImportView(BaseModel):
             "description": "JSON Lines, one each half second, each an `ArchiveImportView`.",
             "content": {"application/x-ndjson": {"schema": ArchiveImportView.model_json_schema()}},
         },
-        **documented(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
-        ),
+        **documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     },
     openapi_extra={
         "requestBody": {

@@ -4,37 +4,30 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.explanation_schemas import ExplanationView, shown_item_view
-from api.json_router import NO_CONTENT
+from api.explanation_schemas import ExplanationView
+from api.json_router import NO_CONTENT, json_router
 from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
-from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnOfAnyView, TurnView
+from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnView
 from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback
-from services.conversations.turn import TurnStatus
+from services.conversations.turn import TurnOfAny, TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict
 
 answered(Asked)
 _Replayed = answered(Replay)
 
-router = APIRouter(
-    route_class=JsonRoute,
-    prefix="/api/v1/turns",
-    tags=["turns"],
-    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+router = json_router("/api/v1/turns", "turns", HTTPStatus.NOT_FOUND)
 
 
-@router.get("", response_model=Page[TurnOfAnyView])
+@router.get("", response_model=Page[TurnOfAny])
 async def turns(
     services: ServicesOf,
     caller: MemoryReader,
@@ -71,7 +64,7 @@ async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """
     explained = await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
     lineage = await services.prompt_lineage.of_turn(caller.tenant_id, explained)
-    return {**explained, "lineage": [shown_item_view(each) for each in lineage]}
+    return {**explained, "lineage": lineage}
 
 
 @router.post("/{turn_id}/replay", response_model=_Replayed, responses=documented(HTTPStatus.CONFLICT))

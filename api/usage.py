@@ -1,23 +1,19 @@
 """Model calls and tokens."""
 
 from datetime import date, timedelta
-from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from api.access import KnownCaller, ServicesOf
+from api.json_router import json_router
 from api.paging import Limit
-from api.problems import documented
-from api.request_bodies import JsonRoute
 from api.schemas import Answer
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.usage.ledger import Dimension, UsageSum, today
 
-_PROBLEMS = documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
-
-router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["usage"], responses=_PROBLEMS)
+router = json_router("/api/v1", "usage")
 
 _USUAL_DAYS = 30
 

@@ -33,7 +33,7 @@ from services.memory.episodes.scope import Scope
 from services.memory.recall.recall import TurnQuery
 from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings
-from services.transfer.importer import make_importer
+from services.transfer.importer import Importer
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _TURNS_OF_A_SESSION = 20
@@ -101,7 +101,7 @@ async def run(sizes: list[int], searches: int, messages: Messages, milvus: str |
         async with open_engines(settings) as engines:
             await migrate_if_owner(engines)
             async with open_services(settings, engines) as services:
-                importer = make_importer(settings, services.database, services.jobs)
+                importer = Importer(settings, services.database, services.jobs)
                 for units, language in itertools.product(sorted(sizes), get_args(Language)):
                     user = f"{language}-{units}"
                     await importer.run(DEFAULT_TENANT, _lines(user, messages.past(language, 1, units // 2)))

@@ -46,9 +46,8 @@ from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.wiring import Summaries
 from services.text.secrets import Secrets
 from services.tools.wiring import Tools
-from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
-from services.transfer.importer import make_importer
+from services.transfer.importer import Importer
 from services.usage.budgets import Budgets
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
@@ -87,8 +86,8 @@ class Services:
         )
         self.conversation = make_conversation(settings, self.database)
         self.sources = make_sources(settings, self.database, memory, self.user_activity, self.past_days)
-        self.importer = make_importer(settings, self.database, self.jobs)
-        self.exporter = Exporter(ExportStore(self.database))
+        self.importer = Importer(settings, self.database, self.jobs)
+        self.exporter = Exporter(self.database)
 
     def with_others(self, **others: Any) -> Self:
         """Return these services with others in the place of some, by their names."""

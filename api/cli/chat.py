@@ -15,10 +15,10 @@ from api.cli.chat_why import show_why
 from api.cli.memory import forget_text
 from api.cli.service import AtUrl, Refused, WithKey, connected, told
 from api.cli.shell import WRONG_USE, InSpace, fail
+from services.names import RULE, is_id
 from state.budget import WRITTEN, RequestBudget, parse_budget
 
 _SHOWN_ON_RETURN = 6
-_LONGEST_NAME = 128
 _MOST_EARLIER = 200
 _COMMANDS = {
     "/new [NAME]": "start a new conversation",
@@ -73,8 +73,8 @@ def chat(
     """
     name = user or getpass.getuser()
     for option, value in (("--user", name), ("--session", session), ("--expert", expert)):
-        if value is not None and (problem := _problem_of_name(value)):
-            fail(f"{option}: {problem}", WRONG_USE)
+        if value is not None and not is_id(value):
+            fail(f"{option} {RULE}", WRONG_USE)
     try:
         limits = parse_budget(budget) if budget else RequestBudget()
     except ValueError as error:
@@ -203,8 +203,8 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
 
 
 def _go_to(talk: _Talk, session: str, *, expert: str | None, space: str | None) -> None:
-    if problem := _problem_of_name(session):
-        raise Refused(problem)
+    if not is_id(session):
+        raise Refused(f"The name of a conversation {RULE}.")
     there = _Talk(talk.service, talk.user, session, expert, space, budget=talk.budget)
     _enter(there)
     talk.session, talk.expert, talk.space, talk.turn_id = there.session, there.expert, there.space, None
@@ -222,15 +222,3 @@ def _show_help() -> None:
     for command, what in _COMMANDS.items():
         console.print(f"  [bold]{escape(command):<14}[/] {what}")
     console.print("[dim]  A message that begins with a slash is sent with two: //home is a folder.[/]")
-
-
-def _problem_of_name(name: str) -> str | None:
-    """Say what is wrong with the name of a user, conversation or expert."""
-    allowed = "use 1 to 128 letters without accents, digits and . _ : @ -"
-    if not 1 <= len(name) <= _LONGEST_NAME:
-        return f"a name of {len(name)} characters is not accepted; {allowed}"
-    for character in name:
-        if not (character.isascii() and (character.isalnum() or character in "._:@-")):
-            what = "a space" if character == " " else f"the character {character!r}"
-            return f"the name {name!r} has {what}; {allowed}"
-    return None

@@ -21,7 +21,6 @@ _SECTIONS = {
     "system": "instructions and tools",
     "instructions": "instructions of the application",
     "attached": "attached by the application",
-    "core_memory": "core memory",
     "core_memory_changes": "core memory, added since",
     "summary": "summary of the conversation",
     "topics": "archived topics",
@@ -30,17 +29,11 @@ _SECTIONS = {
     "recall": "recalled from earlier",
     "knowledge": "knowledge base",
     "memory_changes": "changes of memory",
-    "private_note": "private note",
     "open_question": "a change that waits for you",
     "time": "date and time",
     "message": "your message",
 }
-_KINDS = {
-    "core_memory": "core memory",
-    "persona_card": "the user in brief",
-    "private_note": "private note",
-    "day": "summary of a day",
-}
+_KINDS = {"persona_card": "the user in brief", "day": "summary of a day"}
 _ORIGINS = {
     "user": "your own words",
     "assistant": "words of the assistant",
@@ -97,7 +90,7 @@ def _show_lineage(console: Console, items: Sequence[Mapping[str, Any]]) -> None:
         return
     console.print("Where that comes from:")
     for each in items:
-        name = _KINDS.get(each["kind"], each["kind"])
+        name = _kind(each["kind"])
         text = f": {one_line(each['text'])}" if each["text"] and each["kind"] != "private_note" else ""
         console.print(f"  [bold]{escape(name)}[/]{escape(text)}")
         console.print(f"    [dim]{escape(_made(each))}[/]")
@@ -128,7 +121,7 @@ def _show_recall(console: Console, why: Mapping[str, Any]) -> None:
 def _show_sources(console: Console, item: Mapping[str, Any]) -> None:
     for source in item["sources"][:_SOURCES]:
         who = _MAKERS.get(source["made_by"].get("actor", ""), source["kind"])
-        text = one_line(source["text"] or "", _LONGEST_SOURCE) or _KINDS.get(source["kind"], source["kind"])
+        text = one_line(source["text"] or "", _LONGEST_SOURCE) or _kind(source["kind"])
         console.print(f"    [dim]from {_day(source['at'])}, {escape(who)}: {escape(text)}[/]")
     _count(console, item["source_count"] - _SOURCES, "more sources")
 
@@ -174,6 +167,10 @@ def _recalled(item: Mapping[str, Any]) -> str:
 
 def _section(name: str) -> str:
     return _SECTIONS.get(name, name.replace("_", " "))
+
+
+def _kind(name: str) -> str:
+    return _KINDS.get(name, name.replace("_", " "))
 
 
 def one_line(text: str, most: int = _LONGEST_LINE) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from api.cli.service import AtUrl, WithKey
-from api.cli.shell import FAILED, AsJson, fail, open_services_on, settings_or_exit
+from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
@@ -63,7 +62,7 @@ def doctor(
         except AnamnesisError as error:
             fail(error.message)
     if as_json:
-        typer.echo(json.dumps(findings, ensure_ascii=False))
+        print_json(findings)
     else:
         _show(findings)
     is_down = any(found["state"] == "down" for found in findings["dependencies"])

@@ -1,6 +1,7 @@
 """`anamnesis erase`: remove a user."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -38,34 +39,28 @@ def erase(
     """
     what = f"the user {user}" if space is None else f"the space {space} of the user {user}"
     shell.confirm(f"Permanently erase {what}?", yes=yes)
+    path = ("users", user) if space is None else ("users", user, "spaces", space)
     if scrub:
         try:
-            erased = asyncio.run(_erase_and_scrub(shell.quiet_settings(), service, user, space))
+            erased = asyncio.run(_erase_and_scrub(shell.quiet_settings(), service, path))
         except AnamnesisError as error:
             shell.fail(error.message)
     else:
-        erased = remove_user(service, user, space)
+        erased = service.request("DELETE", *path)
     if as_json:
         shell.print_json({**erased, "scrubbed": scrub})
     else:
-        show_erased(erased, scrubbed=scrub)
+        _show(erased, scrubbed=scrub)
 
 
-def remove_user(service: Anamnesis, user: str, space: str | None = None) -> dict[str, Any]:
-    """Remove a user, or a space; return the service's report."""
-    path = ("users", user) if space is None else ("users", user, "spaces", space)
-    erased: dict[str, Any] = service.request("DELETE", *path)
-    return erased
-
-
-async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, space: str | None) -> dict[str, Any]:
+async def _erase_and_scrub(settings: Settings, service: Anamnesis, path: Sequence[str]) -> dict[str, Any]:
     async with open_engines(settings) as engines:
         if engines.owner_url is None:
             shell.fail(
                 "--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", shell.WRONG_USE
             )
         async with shell.open_services_on(settings, engines) as services:
-            erased = await asyncio.to_thread(remove_user, service, user, space)
+            erased: dict[str, Any] = await asyncio.to_thread(service.request, "DELETE", *path)
             await scrub_tables(engines.owner_url)
             await shell.wait_for_milvus(services)
             try:
@@ -77,7 +72,7 @@ async def _erase_and_scrub(settings: Settings, service: Anamnesis, user: str, sp
             return erased
 
 
-def show_erased(erased: dict[str, Any], *, scrubbed: bool) -> None:
+def _show(erased: dict[str, Any], *, scrubbed: bool) -> None:
     """Say what was removed."""
     removed = {kind: count for kinds in erased["removed"].values() for kind, count in kinds.items()}
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}

@@ -1,15 +1,11 @@
 """`anamnesis eval`: how well memory finds what answers a question."""
 
-import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, open_services_on, progress_bar, quiet_settings, told
-from services.engines import migrate_if_owner, open_engines
-from services.errors import AnamnesisError, InvalidInput
+from api.cli.shell import FAILED, AsJson, open_all_services, print_json, progress_bar, run
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,57 +17,46 @@ _FIGURES = ("recall@5", "recall@10", "recall@20", "hit@10", "mrr")
 
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="Holds conversations.jsonl and questions.jsonl.")],
-    leave_out: Annotated[
-        list[str] | None, typer.Option(help="A category that does not count in `all`; may be repeated.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure recall on a question set: import it into a temporary tenant, ask every question, print the figures.
 
     Recall is counted in messages shown: the share of a question's evidence among the first 5, 10 and 20.
-    Questions of the category `adversarial`, which ask for what was never said, do not count in `all`.
+    Questions of the category `adversarial`, which ask for what was never said, are left out.
 
     Example: `anamnesis eval benchmarks/questions`
     """
-    settings = quiet_settings()
-    from services.evaluation.dataset import load  # noqa: PLC0415 — it imports numpy, for this command alone
 
-    try:
+    async def work(settings: Settings) -> dict[str, Any]:
+        from services.evaluation.dataset import load  # noqa: PLC0415 — it imports numpy, for this command alone
+        from services.evaluation.report import report_of  # noqa: PLC0415 — the same
+
         dataset = load(folder)
-        found = asyncio.run(_evaluate(settings, dataset))
-    except InvalidInput as error:
-        fail(told(error), WRONG_USE)
-    except AnamnesisError as error:
-        fail(error.message)
-    from services.evaluation.report import report_of  # noqa: PLC0415 — loaded by now
+        return report_of(settings, dataset, await _evaluate(settings, dataset))
 
-    report = report_of(settings, dataset, found, {"adversarial", *(leave_out or ())})
+    report = run(work)
     if as_json:
-        typer.echo(json.dumps(report, ensure_ascii=False))
+        print_json(report)
     else:
         _show(report)
-    if found.refused:
+    if report["refused"]:
         raise typer.Exit(FAILED)
 
 
 async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
-    from services.evaluation.evaluation import make_evaluation  # noqa: PLC0415 — half a second, for this command
+    from services.evaluation.evaluation import Evaluation  # noqa: PLC0415 — half a second, for this command
 
-    async with open_engines(settings) as engines:
-        await migrate_if_owner(engines)
-        async with open_services_on(settings, engines) as services:
-            evaluation = make_evaluation(
-                settings, services.database, services.jobs, services.memory, services.embedder
-            )
-            with progress_bar() as progress:
-                bars: dict[str, Any] = {}
+    async with open_all_services(settings) as services:
+        evaluation = Evaluation(settings, services.database, services.jobs, services.memory, services.embedder)
+        with progress_bar() as progress:
+            bars: dict[str, Any] = {}
 
-                def on_step(step: str, done: int, total: int) -> None:
-                    if step not in bars:
-                        bars[step] = progress.add_task(step, total=total)
-                    progress.update(bars[step], completed=done)
+            def on_step(step: str, done: int, total: int) -> None:
+                if step not in bars:
+                    bars[step] = progress.add_task(step, total=total)
+                progress.update(bars[step], completed=done)
 
-                return await evaluation.run(dataset, on_step)
+            return await evaluation.run(dataset, on_step)
 
 
 def _show(report: dict[str, Any]) -> None:

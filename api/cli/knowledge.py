@@ -1,7 +1,5 @@
 """`anamnesis kb`: knowledge bases and their documents."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,7 +75,7 @@ def ingest(
         name = "".join(character if character.isprintable() else "?" for character in failure["file"])
         typer.echo(f"{name}: {failure['reason']}", err=True)
     if as_json:
-        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+        shell.print_json(report)
     else:
         typer.echo(
             f"{report.created} new, {report.replaced} replaced, {report.unchanged} unchanged, "

@@ -115,8 +115,6 @@ class ClientRequest:
     attached: list[str]
     instructions: str
     earlier: list[EarlierMessage] = field(default_factory=list)
-    raw_message: str = ""
-    """The newest message with what the client put around it."""
 
 
 def read_messages(messages: Sequence[ClientMessage], where: str = "messages") -> ClientRequest:
@@ -151,7 +149,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
         if (content := _said(role, text)) or shown:
             earlier.append(EarlierMessage(role=role, content=content or _ONLY_IMAGES, images=shown))
     text = last.said if last.said.strip() else _ONLY_IMAGES
-    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier, raw)
+    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier)
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:

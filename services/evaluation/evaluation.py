@@ -18,7 +18,7 @@ from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.text.tokenizer import terms
-from services.transfer.importer import Importer, make_importer
+from services.transfer.importer import Importer
 
 CUTS = (5, 10, 20)
 _RESAMPLES = 1000
@@ -107,9 +107,13 @@ class Evaluated:
 class Evaluation:
     """Runs question sets through the recall that a turn uses."""
 
-    def __init__(self, tenants: Tenants, importer: Importer, memory: Memory, embedder: Embedder) -> None:
-        self._tenants = tenants
-        self._importer = importer
+    def __init__(
+        self, settings: Settings, database: Database, jobs: JobQueue, memory: Memory, embedder: Embedder
+    ) -> None:
+        """Take what it works with; the set is not summarised."""
+        quiet = settings.model_copy(update={"memory_summaries": False, "memory_topics": False})
+        self._tenants = Tenants(database)
+        self._importer = Importer(quiet, database, jobs)
         self._memory = memory
         self._embedder = embedder
 
@@ -124,22 +128,15 @@ class Evaluation:
         scopes: dict[str, Scope] = {}
         try:
             report = await self._importer.run(tenant.id, _chunks(dataset, on_step))
-            await self._index(on_step)
-            scopes = {user: await self._scope(tenant.id, user) for user in users}
+            on_step("indexing", 0, 1)
+            await self._memory.indexing.index_waiting()
+            on_step("indexing", 1, 1)
+            scopes = {user: Scope.of(await self._memory.core.owner(tenant.id, user, "default")) for user in users}
             return await self._ask_all(dataset, scopes, report.refused, on_step)
         finally:
             for scope in scopes.values():
                 await self._memory.index.forget(scope.user_id)
             await self._tenants.remove(tenant.id)
-
-    async def _index(self, on_step: OnStep) -> None:
-        on_step("indexing", 0, 1)
-        await self._memory.indexing.index_waiting()
-        on_step("indexing", 1, 1)
-
-    async def _scope(self, tenant_id: UUID, user: str) -> Scope:
-        owner = await self._memory.core.owner(tenant_id, user, "default")
-        return Scope.of(owner)
 
     async def _ask_all(
         self, dataset: Dataset, scopes: dict[str, Scope], refused: int, on_step: OnStep
@@ -198,12 +195,3 @@ async def _chunks(dataset: Dataset, on_step: OnStep) -> AsyncIterator[bytes]:
     for number, line in enumerate(dataset.lines, start=1):
         yield orjson.dumps(line) + b"\n"
         on_step("importing", number, len(dataset.lines))
-
-
-def make_evaluation(
-    settings: Settings, database: Database, jobs: JobQueue, memory: Memory, embedder: Embedder
-) -> Evaluation:
-    """Wire it."""
-    # The set must not be summarised.
-    quiet = settings.model_copy(update={"memory_summaries": False, "memory_topics": False})
-    return Evaluation(Tenants(database), make_importer(quiet, database, jobs), memory, embedder)

@@ -8,21 +8,13 @@ from services.evaluation.evaluation import Evaluated, summarise
 from services.platform.settings import Settings
 
 
-def report_of(settings: Settings, dataset: Dataset, found: Evaluated, left_out: set[str]) -> dict[str, Any]:
-    """Compute the figures of each system, by category.
-
-    Args:
-        left_out: categories that do not count in `all`.
-    """
+def report_of(settings: Settings, dataset: Dataset, found: Evaluated) -> dict[str, Any]:
+    """Compute the figures of each system, by category."""
     systems: dict[str, Any] = {}
     for system, scores in found.scores.items():
         if scores:
             categories = sorted({each.category for each in scores})
-            counted = [each for each in scores if each.category not in left_out]
-            groups = {
-                "all": counted or scores,
-                **{name: [s for s in scores if s.category == name] for name in categories},
-            }
+            groups = {"all": scores, **{name: [s for s in scores if s.category == name] for name in categories}}
             systems[system] = {
                 name: {
                     "questions": len(group),

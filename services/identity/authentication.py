@@ -22,22 +22,12 @@ _REFUSAL = "The token is not valid."
 class Tokens:
     """Checks the signature, issuer, audience and expiry of tokens, and identifies the caller."""
 
-    def __init__(
-        self,
-        keys: SigningKeys,
-        tenants: Tenants,
-        *,
-        issuer: str,
-        audience: str,
-        tenant_claim: str | None,
-        scope_claim: str,
-    ) -> None:
+    def __init__(self, settings: Settings, keys: SigningKeys, tenants: Tenants) -> None:
+        """Take who issues the tokens, for whom, and what claims say."""
         self._keys = keys
         self._tenants = tenants
-        self._issuer = issuer
-        self._audience = audience
-        self._tenant_claim = tenant_claim
-        self._scope_claim = scope_claim
+        self._issuer, self._audience = str(settings.jwt_issuer), str(settings.jwt_audience)
+        self._tenant_claim, self._scope_claim = settings.jwt_tenant_claim, settings.jwt_scope_claim
 
     async def caller_of(self, token: str) -> Caller:
         """Return the caller: the user in `sub` or, with the scope `admin`, the whole tenant.
@@ -116,7 +106,10 @@ class Authenticator:
         if settings.auth == "api_key":
             self._api_keys = ApiKeys(database)
         elif settings.auth == "jwt":
-            self._signing_keys, self._tokens = _make_tokens(settings, database)
+            jwks = str(settings.jwt_jwks)
+            is_address = jwks.startswith(("http://", "https://"))
+            self._signing_keys = KeyAddress(jwks) if is_address else KeyFile(Path(jwks))
+            self._tokens = Tokens(settings, self._signing_keys, Tenants(database))
 
     async def check(self) -> None:
         """Check that the configured key file is usable; an address is not fetched before it is needed.
@@ -151,18 +144,3 @@ class Authenticator:
         if self._tokens is not None:
             return await self._tokens.caller_of(credential)
         raise Unauthenticated
-
-
-def _make_tokens(settings: Settings, database: Database) -> tuple[SigningKeys, Tokens]:
-    jwks = str(settings.jwt_jwks)
-    is_address = jwks.startswith(("http://", "https://"))
-    keys: SigningKeys = KeyAddress(jwks) if is_address else KeyFile(Path(jwks))
-    tokens = Tokens(
-        keys,
-        Tenants(database),
-        issuer=str(settings.jwt_issuer),
-        audience=str(settings.jwt_audience),
-        tenant_claim=settings.jwt_tenant_claim,
-        scope_claim=settings.jwt_scope_claim,
-    )
-    return keys, tokens

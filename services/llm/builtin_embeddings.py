@@ -2,18 +2,19 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from timeit import repeat
 from typing import Any
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from services.text.caches import Found
+from services.llm.builtin_network import Network
+from services.text.caches import Found, text_cache
 
 NAME = "builtin: universal sentence encoder, multilingual 3"
 DIMENSIONS = 512
@@ -21,9 +22,10 @@ _KEPT = 2_000
 """Texts whose vectors of two kilobytes are kept."""
 MOST_CHARACTERS = 600
 """Characters of a text that are embedded; what a text is about stands at its beginning."""
-_COLUMNS, _ROWS = 32, 24
-"""Of matrices that are small: up to a million products of two numbers at a height of 1,280."""
-_FASTER = 0.8
+_SPACE = "\u2581"
+"""Before each word, where its text is cut into tokens."""
+_WORDS, _LONGEST_WORD = 8_192, 20
+"""Words whose tokens are kept, and their characters: a longer one is a sentence of Chinese."""
 _DIGESTS = {
     "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
@@ -57,35 +59,17 @@ def _encoded(texts: list[str]) -> list[NDArray[np.float32]]:
 _kept = Found(_KEPT, _encoded)
 
 
-class _ColumnBlocks:
-    """A matrix in blocks of columns, for products with few rows.
+def _words_cut(viterbi: Callable[[str], list[int]]) -> Callable[[str], list[int]]:
+    """Return the same cutting of a text into tokens, none of which reaches from one word into the next."""
+    kept = text_cache(_WORDS)(lambda word: tuple(viterbi(word)))
 
-    With AVX-512 the library of linear algebra multiplies small matrices as they are; larger ones it copies first,
-    which takes as long as such a product.
-    """
+    def cut(text: str) -> list[int]:
+        tokens: list[int] = []
+        for word in text.split(_SPACE)[1:]:
+            tokens += (kept if len(word) <= _LONGEST_WORD else viterbi)(_SPACE + word)
+        return tokens
 
-    __array_ufunc__ = None  # so that `rows @ self` comes here
-
-    def __init__(self, matrix: NDArray[np.float32]) -> None:
-        height, self._width = matrix.shape
-        self._blocks = np.ascontiguousarray(matrix.reshape(height, -1, _COLUMNS).transpose(1, 0, 2))
-
-    def __rmatmul__(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        found = np.empty((len(rows), self._width), dtype=np.float32)
-        in_blocks = found.reshape(len(rows), -1, _COLUMNS).transpose(1, 0, 2)
-        for begin in range(0, len(rows), _ROWS):
-            part = slice(begin, begin + _ROWS)
-            np.matmul(rows[part], self._blocks, out=in_blocks[:, part])
-        return found
-
-
-def _speed_up(backend: Any) -> None:
-    """Let the products with the large matrices go by blocks, if that is faster on this machine."""
-    largest = backend.w1[-1]
-    blocks, rows = _ColumnBlocks(largest), np.ones((_ROWS, len(largest)), dtype=np.float32)
-    if min(repeat(lambda: rows @ blocks, number=1)) < _FASTER * min(repeat(lambda: rows @ largest, number=1)):
-        backend.proj_W = _ColumnBlocks(backend.proj_W)
-        backend.w1, backend.w2 = (list(map(_ColumnBlocks, each)) for each in (backend.w1, backend.w2))
+    return cut
 
 
 class BuiltinEncoder:
@@ -112,7 +96,8 @@ class BuiltinEncoder:
                 model = USE(threads=1)
                 model.encode("ready")
                 self._share(model._model)
-                _speed_up(model._model)
+                model._model._encode_batch = Network(model._model)
+                model._tokenizer._viterbi = _words_cut(model._tokenizer._viterbi)
                 BuiltinEncoder._model = model
 
     def encode(self, texts: list[str]) -> list[list[float]]:
@@ -139,6 +124,6 @@ class BuiltinEncoder:
                 with (written := path.with_suffix(f".{os.getpid()}")).open("wb") as file:
                     np.save(file, backend.table)
                 written.replace(path)
-            backend.table = np.load(path, mmap_mode="r")
+            backend.table = np.asarray(np.load(path, mmap_mode="r"))
         except (OSError, ValueError) as error:
             log.info("the encoder's table is not shared with other processes", reason=str(error))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
-from services.text.sentences import SEMICOLONS, sentences
+from services.text.sentences import SEMICOLONS, Sentence, sentences
 from services.text.speech import asks_for_work
 from services.text.tokenizer import embedded_text, indexed_text, informative_terms, is_informative, simplified_text
 
@@ -41,6 +41,7 @@ class Query:
         recent: What was said before it, one by one; empty where the message stands for itself.
         context_share: How much these count, 0 to 1.
         parts: Its sentences, where it has several that say something.
+        asking: Which of them ask something; all where none does. What is sought stands there.
         asks: Whether it is a question.
         of_oneself: Whether it speaks of the user's own affairs.
         wants_work: Whether it orders something done or explained, and says nothing of its user.
@@ -51,6 +52,7 @@ class Query:
     recent: tuple[str, ...]
     context_share: float
     parts: tuple[str, ...]
+    asking: tuple[bool, ...]
     asks: bool
     of_oneself: bool
     wants_work: bool
@@ -99,18 +101,28 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         embedded_text(each.role, each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]
     ]
     share = _context_share(said, question=question) if recent else 0.0
-    every = sentences(said, SEMICOLONS)
-    parts = [part for each in every if is_informative(part := each.text.strip())] if len(every) > 1 else []
+    parts = _parts(said)
     return Query(
         text=indexed_text(speaker, said),
         recent=tuple(each for each in last if each) if share else (),
         context_share=share,
-        parts=tuple(parts[:_MOST_PARTS]) if len(parts) > 1 else (),
+        parts=tuple(each.text.strip() for each in parts),
+        asking=tuple(each.asks or not any(part.asks for part in parts) for each in parts),
         asks=question,
         of_oneself=(own := is_about_oneself(said, language) and not asks_in_general(said)),
         wants_work=not own and (asks_in_general(said) or asks_for_work(simplified_text(said).replace("’", "'"))),
         of_assistant=is_about_the_assistant(said, language),
     )
+
+
+def _parts(message: str) -> list[Sentence]:
+    """Return the sentences that say something, if there are several; of many those that ask, and the first."""
+    every = sentences(message, SEMICOLONS)
+    parts = [each for each in every if is_informative(each.text)] if len(every) > 1 else []
+    if len(parts) > _MOST_PARTS:
+        first = sorted(range(len(parts)), key=lambda at: (not parts[at].asks, at))[:_MOST_PARTS]
+        parts = [parts[at] for at in sorted(first)]
+    return parts if len(parts) > 1 else []
 
 
 def _context_share(message: str, *, question: bool) -> float:

@@ -32,6 +32,8 @@ _AROUND = 0.25
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
 _ECHO = 0.1
+_TOLD = 0.5
+"""How much a sentence that tells something counts beside one that asks."""
 _OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
 """Unrelated units supposed beside a user's, and their cosines, so that small memories are judged alike."""
 _FEW, _MANY = 8, 50
@@ -273,7 +275,7 @@ def _by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -
         )
     if query.parts:
         parts = possible[1:]
-        counts = full / parts * np.minimum(1.0, 2 * parts / parts.max())
+        counts = full / parts * np.minimum(1.0, 2 * parts / parts.max()) * np.where(query.asking, 1.0, _TOLD)
         words = np.maximum(words, (found[1:] * counts[:, np.newaxis]).max(axis=0))
     return words, full
 
@@ -340,15 +342,26 @@ def _by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, hea
     both -= averages[:, np.newaxis]
     squares = np.einsum("ij,ij->i", both, both) + _OTHERS * _USUAL_SPREAD**2
     (average, usual), (spread, deviation) = averages.tolist(), ((squares / size) ** 0.5).tolist()
+    if not all(query.asking):
+        told = 1 + np.flatnonzero(~np.array(query.asking))
+        found[told] = average + _TOLD * (found[told] - average)
     return _Near(found[:-1].max(axis=0), known, average, spread, found[-1], (usual, deviation))
 
 
 def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
-    """Return what units are compared with: the message with the talk before it, and its parts, of length 1."""
+    """Return what units are compared with: the message with the talk before it, and its parts, of length 1.
+
+    A message of several sentences lies amid them; what it asks counts at least half.
+    """
     every = _of_length_1(np.asarray(vectors, dtype=np.float32))
+    said = 1 + len(query.recent)
+    if not all(query.asking):
+        asking = sum(query.asking)
+        told = min(1.0, asking / (len(query.asking) - asking))
+        every[0] = np.where(query.asking, 1.0, told) @ every[said:]
+        every[:1] = _of_length_1(every[:1])
     if not query.recent:
         return every
-    said = 1 + len(query.recent)
     before = _of_length_1(every[1:said].mean(axis=0, keepdims=True))
     blended = (1 - query.context_share) * every[:1] + query.context_share * before
     return np.concatenate([_of_length_1(blended), every[said:]])

@@ -14,14 +14,14 @@ from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.settings import Settings
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule, summary_schedule
+from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, summary_schedule
 from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line
 from services.transfer.message_store import ImportedMessages
 from services.transfer.report import ImportReport
 from services.visits.grouping import VisitGrouping
-from services.visits.visit import VisitSchedule, visit_schedule
+from services.visits.visit import visit_schedule
 
 LONGEST_LINE = 72 * 1024 * 1024
 """Bytes. A message may carry images of 70 MiB, and the line some text beside them."""
@@ -69,28 +69,16 @@ class Importer:
     """Imports lines for a tenant."""
 
     def __init__(
-        self,
-        database: Database,
-        jobs: JobQueue,
-        schedule: SummarySchedule,
-        visits: VisitSchedule,
-        *,
-        episodes: bool,
-        default_timezone: str = "UTC",
-        longest_line: int = LONGEST_LINE,
-        secrets: Secrets | None = None,
+        self, settings: Settings, database: Database, jobs: JobQueue, *, longest_line: int = LONGEST_LINE
     ) -> None:
-        """Take when summaries are due and visits end, whether exchanges become episodes, the time zone of users
-        who have none, and the longest line in bytes.
-        """
+        """Take what it works with, and the longest line in bytes."""
+        self._settings = settings
         self._database = database
         self._jobs = jobs
-        self._schedule = schedule
-        self._visits = visits
-        self._episodes = episodes
-        self._default_timezone = default_timezone
+        self._schedule = summary_schedule(settings)
+        self._visits = visit_schedule(settings)
         self._longest_line = longest_line
-        self._secrets = secrets or Secrets()
+        self._secrets = Secrets(settings.memory_keep_secrets)
 
     async def run(
         self,
@@ -141,8 +129,8 @@ class Importer:
     @again_if_contended
     async def _store(self, tenant_id: UUID, lines: Sequence[Numbered]) -> ImportReport:
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-            batch = Batch(connection, tenant_id, lines, default_timezone=self._default_timezone)
-            report = await batch.store(episodes=self._episodes)
+            batch = Batch(connection, tenant_id, lines, default_timezone=self._settings.default_timezone)
+            report = await batch.store(episodes=self._settings.memory_episodes)
             if batch.touched:
                 grouping = VisitGrouping(connection, tenant_id, self._visits)
                 for conversation_id, (first, last) in batch.touched.items():
@@ -159,16 +147,3 @@ class Importer:
             if strategy == "topics" or schedule.on:
                 task = ARCHIVE if strategy == "topics" else SUMMARISE
                 await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
-
-
-def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
-    """Make the importer of lines; a command needs nothing else."""
-    return Importer(
-        database,
-        jobs,
-        summary_schedule(settings),
-        visit_schedule(settings),
-        episodes=settings.memory_episodes,
-        default_timezone=settings.default_timezone,
-        secrets=Secrets(settings.memory_keep_secrets),
-    )

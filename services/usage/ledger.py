@@ -5,14 +5,13 @@ written is kept and written later; a process that is killed loses the counts of 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 import structlog
-from psycopg import sql
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
@@ -52,23 +51,22 @@ SET calls = kept.calls + excluded.calls, input_tokens = kept.input_tokens + excl
     cached_tokens = kept.cached_tokens + excluded.cached_tokens
 """
 
-_COLUMNS: Mapping[Dimension, LiteralString] = {
-    "day": "s.day",
-    "user": "u.external_id",
-    "expert": "e.name",
-    "purpose": "s.purpose",
-    "model": "s.model",
-}
-
+# Only what it is split by is read of each row; the rest is NULL, and all rows are alike in it.
 _READ: LiteralString = """
-SELECT {columns}, sum(s.calls)::bigint AS calls, sum(s.input_tokens)::bigint AS input_tokens,
+SELECT CASE WHEN 'day' = ANY(%(by)s) THEN s.day END AS day,
+       CASE WHEN 'user' = ANY(%(by)s) THEN u.external_id END AS user,
+       CASE WHEN 'expert' = ANY(%(by)s) THEN e.name END AS expert,
+       CASE WHEN 'purpose' = ANY(%(by)s) THEN s.purpose END AS purpose,
+       CASE WHEN 'model' = ANY(%(by)s) THEN s.model END AS model,
+       sum(s.calls)::bigint AS calls, sum(s.input_tokens)::bigint AS input_tokens,
        sum(s.output_tokens)::bigint AS output_tokens, sum(s.cached_tokens)::bigint AS cached_tokens
 FROM usage s
 LEFT JOIN users u ON u.id = s.user_id
 LEFT JOIN experts e ON e.id = s.expert_id
 WHERE s.tenant_id = %(tenant_id)s AND s.day BETWEEN %(first)s AND %(last)s
   AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
-{grouping}
+GROUP BY 1, 2, 3, 4, 5
+ORDER BY sum(s.input_tokens + s.output_tokens) DESC, 1, 2, 3, 4, 5
 LIMIT %(limit)s
 """
 
@@ -162,20 +160,15 @@ class UsageLedger:
             by: what it is split by; empty = one sum.
             user: external id of the only user who counts; None = all.
         """
-        chosen = [sql.SQL("{} AS {}").format(sql.SQL(_COLUMNS[each]), sql.Identifier(each)) for each in by]
-        if by:
-            places = sql.SQL(", ").join(sql.Literal(number) for number in range(1, len(by) + 1))
-            order = sql.SQL("GROUP BY {} ORDER BY sum(s.input_tokens + s.output_tokens) DESC, {}")
-            grouped: sql.Composable = order.format(places, places)
-        else:
-            grouped = sql.SQL("")
-        columns = sql.SQL(", ").join(chosen) if chosen else sql.SQL("NULL::date AS day")
-        values = {"tenant_id": tenant_id, "first": first, "last": last, "user": user, "limit": limit}
-        async with self._database.tenant(tenant_id) as connection:
-            statement = sql.SQL(_READ).format(columns=columns, grouping=grouped)
-            async with connection.cursor(row_factory=class_row(UsageSum)) as cursor:
-                found = await (await cursor.execute(statement, values)).fetchall()
-        return [each for each in found if each.calls is not None]
+        values = {
+            "tenant_id": tenant_id,
+            "first": first,
+            "last": last,
+            "user": user,
+            "limit": limit,
+            "by": list(by),
+        }
+        return await self._database.fetch(tenant_id, _READ, values, class_row(UsageSum))
 
     async def spent_on(self, day: date, tenant_id: UUID, user: str) -> tuple[int, int]:
         """Tokens, in and out, of a day: the tenant's and the user's."""

@@ -44,13 +44,13 @@ async def test_a_key_given_twice_is_named(shared_client: httpx.AsyncClient, path
     assert "more than once" in response.text
 
 
-async def test_a_key_given_twice_in_a_tool_call_is_named(client: httpx.AsyncClient) -> None:
+async def test_a_key_given_twice_in_a_tool_call_is_named(shared_client: httpx.AsyncClient) -> None:
     call = (
         b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": '
         b'{"name": "recall", "arguments": {"query": "a", "query": "b"}}}'
     )
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    response = await client.post("/mcp", content=call, headers={**headers, "X-User-Id": "u-1"})
+    response = await shared_client.post("/mcp", content=call, headers={**headers, "X-User-Id": "u-1"})
     assert response.status_code == 400
     assert response.json()["error"] == {
         "code": -32600,
@@ -63,17 +63,17 @@ async def test_a_key_given_twice_in_a_tool_call_is_named(client: httpx.AsyncClie
 )
 @pytest.mark.parametrize("field", ["asked_at", "since", "until", "as_of"])
 async def test_a_moment_that_has_no_day_everywhere_is_named(
-    client: httpx.AsyncClient, field: str, moment: str
+    shared_client: httpx.AsyncClient, field: str, moment: str
 ) -> None:
     body = {"query": "What did I say yesterday?", field: moment}
-    response = await client.post("/api/v1/users/u-1/episodes/search", json=body)
+    response = await shared_client.post("/api/v1/users/u-1/episodes/search", json=body)
     assert assert_problem(response, 422, "invalid_input").startswith(f"{field}: must be in one of the years")
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "seed"])
-async def test_a_number_that_no_endpoint_takes_is_named(client: httpx.AsyncClient, field: str) -> None:
+async def test_a_number_that_no_endpoint_takes_is_named(shared_client: httpx.AsyncClient, field: str) -> None:
     body = {"model": "default", "messages": [{"role": "user", "content": "Hello"}], field: 10**30}
-    response = await client.post("/v1/chat/completions", json=body)
+    response = await shared_client.post("/v1/chat/completions", json=body)
     assert (response.status_code, response.json()["error"]["param"]) == (400, field)
 
 
@@ -129,6 +129,7 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
     ("path", "status", "code", "named"),
     [
         ("/api/v1/turns/0190a000-0000-7000-8000-000000000001", 404, "not_found", "turn"),
+        ("/api/v1/turns/0190a000-0000-7000-8000-000000000001/why", 404, "not_found", "turn"),
         ("/api/v1/turns/nonsense", 422, "invalid_input", "turn_id"),
         ("/api/v1/conversations/0190a000-0000-7000-8000-000000000001", 404, "not_found", "conversation"),
         (

@@ -55,18 +55,6 @@ async def test_a_stream_has_its_headers_its_order_and_one_end(client: httpx.Asyn
     }
 
 
-async def test_tokens_arrive_while_the_model_still_speaks(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["one ", "two"], gap_s=20))
-    async with client.stream("POST", "/api/v1/chat/stream", json=ASK) as response:
-        async for line in response.aiter_lines():
-            if "one " in line:
-                break
-        else:
-            pytest.fail("no token before the end")
-
-
 @pytest.mark.parametrize(
     ("reply", "status", "code"),
     [

@@ -15,6 +15,7 @@ from tests.support.service_process import Event, events_of
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
+_NAMED = {"metadata": {"session_id": "s-1"}}
 ENDLESS = Reply(["It ", "is ", "late"], gap_s=30)
 
 
@@ -43,13 +44,16 @@ async def _messages(client: httpx.AsyncClient) -> list[tuple[str, str]]:
     return [(item["role"], item["content"]) for item in found]
 
 
-async def test_a_key_with_another_message_is_refused(client: httpx.AsyncClient) -> None:
+async def test_a_key_with_another_message_is_refused(url: str, client: httpx.AsyncClient) -> None:
     key = {"Idempotency-Key": "a-key"}
     (await client.post("/api/v1/chat", json=ASK, headers=key)).raise_for_status()
     for path in ("/api/v1/chat", "/api/v1/chat/stream"):
         refused = await client.post(path, json={**ASK, "message": "Something else"}, headers=key)
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
         assert "belongs to another message" in refused.json()["detail"]
+    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
+        await socket.send(json.dumps({**ASK, "message": "Something else", "idempotency_key": "a-key"}))
+        assert "belongs to another message" in str(await socket.recv())
     assert len(await _messages(client)) == 2
     again = await client.post("/api/v1/chat", json={**ASK, "message": f" {ASK['message']} "}, headers=key)
     assert again.status_code == 200
@@ -60,6 +64,8 @@ async def test_a_key_with_another_message_is_refused(client: httpx.AsyncClient) 
     [
         ("/v1/chat/completions", lambda said: {"messages": [{"role": "user", "content": said}]}),
         ("/v1/responses", lambda said: {"input": said}),
+        ("/v1/chat/completions", lambda said: {"messages": [{"role": "user", "content": said}], **_NAMED}),
+        ("/v1/responses", lambda said: {"input": said, **_NAMED}),
         (
             "/api/v1/ui/chat",
             lambda said: {"id": "s-1", "messages": [{"role": "user", "parts": [{"type": "text", "text": said}]}]},
@@ -78,14 +84,13 @@ async def test_a_key_with_another_message_is_refused(client: httpx.AsyncClient) 
         ),
     ],
 )
-@pytest.mark.parametrize("named", [False, True])
 async def test_every_protocol_refuses_a_key_with_another_message(
-    client: httpx.AsyncClient, path: str, body: Callable[[str], dict[str, Any]], named: bool
+    client: httpx.AsyncClient, path: str, body: Callable[[str], dict[str, Any]]
 ) -> None:
     async def send(said: str) -> httpx.Response:
         more: dict[str, Any] = {"user": "u-1"} if "ag-ui" not in path else {}
         if path.startswith("/v1"):
-            more |= {"model": "default"} | ({"metadata": {"session_id": "s-1"}} if named else {})
+            more |= {"model": "default"}
         return await client.post(path, json={**body(said), **more}, headers={"Idempotency-Key": "a-key"})
 
     first = await send("Hello")
@@ -93,16 +98,6 @@ async def test_every_protocol_refuses_a_key_with_another_message(
     assert (await send("Hello")).status_code == 200
     refused = await send("Something else")
     assert (refused.status_code, "belongs to another message" in refused.text) == (422, True)
-    assert len(await _messages(client)) == 2
-
-
-async def test_a_socket_refuses_a_key_with_another_message(url: str, client: httpx.AsyncClient) -> None:
-    key = {"Idempotency-Key": "a-key"}
-    (await client.post("/api/v1/chat", json=ASK, headers=key)).raise_for_status()
-    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
-        await socket.send(json.dumps({**ASK, "message": "Something else", "idempotency_key": "a-key"}))
-        told = json.loads(await socket.recv())
-    assert "belongs to another message" in json.dumps(told)
     assert len(await _messages(client)) == 2
 
 

@@ -10,9 +10,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.summaries.schedule import SummarySchedule
 from services.transfer.importer import Importer
-from services.visits.visit import VisitSchedule
 from tests.support.model_server import ModelServer, Reply
 from tests.support.transfer import message, ndjson, send
 
@@ -133,9 +131,7 @@ async def test_the_zone_of_a_time_without_offset_is_the_lines_or_the_users(clien
 
 
 async def test_a_line_may_be_long_but_not_endless(client: httpx.AsyncClient, services: Services) -> None:
-    wide = Importer(
-        services.database, services.jobs, SummarySchedule(), VisitSchedule(), episodes=True, longest_line=10_000
-    )
+    wide = Importer(services.settings, services.database, services.jobs, longest_line=10_000)
     body = ndjson(message(1), message(2, content="x" * 9_000), message(3, content="x" * 10_000), message(4))
 
     async def chunks(size: int) -> AsyncIterator[bytes]:
@@ -153,7 +149,8 @@ async def test_without_episodes_only_messages_are_stored(client: httpx.AsyncClie
     async def chunks() -> AsyncIterator[bytes]:
         yield ndjson(message(1), message(2))
 
-    plain = Importer(services.database, services.jobs, SummarySchedule(on=False), VisitSchedule(), episodes=False)
+    settings = services.settings.model_copy(update={"memory_summaries": False, "memory_episodes": False})
+    plain = Importer(settings, services.database, services.jobs)
     assert (await plain.run(DEFAULT_TENANT, chunks())).imported == 2
     assert await episodes(services) == []
     assert len(await stored(client)) == 2

@@ -121,31 +121,7 @@ async def test_leaving_a_message_out_is_no_tools_work_and_is_done_in_any_case(
     assert change["operation_id"], change
 
 
-@pytest.mark.parametrize(
-    ("told", "said_last", "order", "gone", "kept"),
-    [
-        (
-            "The code for our bike shed is 5520.",
-            "I painted the fence green on Sunday.",
-            "Forget the code for the bike shed.",
-            "5520",
-            "fence",
-        ),
-        ("我前室友叫冯璐。", "我周日刷了篱笆。", "忘掉我说过的前室友。", "冯璐", "篱笆"),
-    ],
-)
-async def test_what_is_named_goes_and_not_what_was_said_last(
-    told: str, said_last: str, order: str, gone: str, kept: str, client: httpx.AsyncClient
-) -> None:
-    await say(client, told, "s-1")
-    await say(client, said_last, "s-2")
-    (change,) = (await say(client, order, "s-2"))["memory_changes"]
-    assert change["kind"] == "forget"
-    assert gone not in await _found(client, gone)
-    assert kept in await _found(client, kept)
-
-
-async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: httpx.AsyncClient) -> None:
+async def test_a_conversation_keeps_its_text_and_an_export_its_mark(client: httpx.AsyncClient) -> None:
     told = await say(client, "My PIN is 7741.", "s-1")
     await say(client, "Forget what I just said.", "s-1")
     messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
@@ -154,6 +130,14 @@ async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: htt
         "Forget what I just said.",
     ]
     assert "7741" not in await _found(client, "PIN")
+    exported = (await client.get(f"{USER}/export")).text
+    lines = [json.loads(line) for line in exported.splitlines()]
+    assert [line["retracted"] for line in lines if "7741" in line.get("content", "")] == [True]
+    await client.delete(USER)
+    headers = {"Content-Type": "application/x-ndjson"}
+    taken_in = await client.post("/api/v1/import", content=exported, headers=headers)
+    assert taken_in.status_code == 200, taken_in.text
+    assert "7741" not in await _found(client, "PIN 7741")
 
 
 async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.AsyncClient) -> None:
@@ -162,10 +146,10 @@ async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.
     assert "7741" not in await _found(client, "PIN 7741")
 
 
-@pytest.mark.parametrize("message", ["Sorry, I meant Thursday.", "No, not Tuesday, it is on Thursday."])
-async def test_without_the_models_call_nothing_is_corrected(client: httpx.AsyncClient, message: str) -> None:
+async def test_without_the_models_call_nothing_is_corrected(client: httpx.AsyncClient) -> None:
     await say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
-    assert (await say(client, message, "s-1"))["memory_changes"] == []
+    for message in ("Sorry, I meant Thursday.", "No, not Tuesday, it is on Thursday."):
+        assert (await say(client, message, "s-1"))["memory_changes"] == []
     assert "Tuesday" in await _found(client, "flight to Oslo")
 
 
@@ -204,29 +188,3 @@ async def test_what_cannot_be_undone_says_why(client: httpx.AsyncClient, service
     assert "not kept" in refused.json()["detail"]
     missing = await _undo(client, "00000000-0000-7000-8000-000000000009")
     assert missing.status_code == 404
-
-
-async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:
-    await say(client, "My PIN is 7741.", "s-1")
-    await say(client, "Forget what I just said.", "s-1")
-    exported = (await client.get(f"{USER}/export")).text
-    lines = [json.loads(line) for line in exported.splitlines()]
-    assert [line["retracted"] for line in lines if "7741" in line.get("content", "")] == [True]
-    await client.delete(USER)
-    headers = {"Content-Type": "application/x-ndjson"}
-    taken_in = await client.post("/api/v1/import", content=exported, headers=headers)
-    assert taken_in.status_code == 200, taken_in.text
-    assert "7741" not in await _found(client, "PIN 7741")
-
-
-@pytest.mark.parametrize("item", ["虾", "对虾过敏"])
-async def test_an_item_is_found_by_its_field_and_its_characters(
-    client: httpx.AsyncClient, services: Services, item: str
-) -> None:
-    await say(client, "我对虾过敏。", "s-1")
-    await _core(services, allergies=[item, "花生"], hobbies=["钓虾"])
-    answer = await say(client, "请忘掉我对虾过敏这件事。", "s-2")
-    (change,) = answer["memory_changes"]
-    assert change["items"] == ["我对虾过敏", item]
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"allergies": ["花生"], "hobbies": ["钓虾"]}

@@ -109,6 +109,11 @@ WRONG: dict[tuple[str, str], list[Wrong]] = {
         ({"question": "x" * 1001}, "question: "),
         ({"top": 1}, "top: is not known here; accepted: question"),
     ],
+    ("POST", "/api/v1/users/u-1/memory/forget"): [
+        ({}, "what: "),
+        ({"what": " "}, "what: "),
+        ({"what": "x", "more": 1}, "more: "),
+    ],
     ("PATCH", "/api/v1/users/u-1"): [
         ({"timezone": "Mars/Olympus"}, "timezone: "),
         ({"timezone": None}, "body: timezone: a user always has one"),

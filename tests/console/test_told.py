@@ -1,4 +1,4 @@
-"""What the console says: errors in the reader's language, whose words a memory holds, and the right number."""
+"""What the console says: errors in the reader's language, and the right number."""
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -16,30 +16,33 @@ async def _message(seen: Watched, code: str, detail: str) -> str:
     return said
 
 
-async def test_errors_of_the_server_are_said_in_the_readers_language(browser: Browser, url: str) -> None:
+async def test_errors_and_background_work_are_told_in_chinese(browser: Browser, url: str) -> None:
     async with watched(browser, url, language="zh") as seen:
         await seen.open()
         assert await _message(seen, "not_found", "There is no user 'x'.") == "没有找到。（There is no user 'x'.）"
         assert await _message(seen, "invalid_input", "prefix: is taken") == "“名称”不被接受：is taken"
         assert await _message(seen, "llm_timeout", "") == "模型没有及时回答。"
         assert await _message(seen, "other", "What it says.") == "What it says."
-    async with watched(browser, url) as seen:
-        await seen.open()
-        assert await _message(seen, "not_found", "There is no user 'x'.") == "There is no user 'x'."
-        assert await _message(seen, "invalid_input", "prefix: is taken") == "Name: is taken"
+        await seen.open("health")
+        await expect(seen.page.locator("main")).to_contain_text("个等待，")
+        assert "waiting" not in await seen.page.locator("main").inner_text()
 
 
-async def test_a_count_and_its_noun_agree(browser: Browser, url: str) -> None:
-    say = "counts => import('./console/static/i18n.js').then(({ t }) => t('knowledge.counts', counts))"
-    async with watched(browser, url) as seen:
-        await seen.open()
-        assert await seen.page.evaluate(say, {"documents": 1, "chunks": 2}) == "1 document · 2 passages"
-        assert await seen.page.evaluate(say, {"documents": 0, "chunks": 1}) == "0 documents · 1 passage"
-
-
-async def test_a_name_is_checked_before_it_is_sent(browser: Browser, url: str) -> None:
+async def test_in_english_a_count_and_its_noun_agree_and_a_name_is_checked_before_it_is_sent(
+    browser: Browser, url: str
+) -> None:
+    say = """([key, counts]) => import('./console/static/i18n.js').then(({ t }) => t(key, counts))"""
     async with watched(browser, url) as seen:
         await seen.open("knowledge")
+        assert await _message(seen, "not_found", "There is no user 'x'.") == "There is no user 'x'."
+        assert await _message(seen, "invalid_input", "prefix: is taken") == "Name: is taken"
+        for key, counts, said in (
+            ("knowledge.counts", {"documents": 1, "chunks": 2}, "1 document · 2 passages"),
+            ("knowledge.counts", {"documents": 0, "chunks": 1}, "0 documents · 1 passage"),
+            ("why.sources_count", {"n": 1}, "Made from one source"),
+            ("why.sources_count", {"n": 2}, "Made from 2 sources"),
+        ):
+            assert await seen.page.evaluate(say, [key, counts]) == said
         await seen.page.get_by_role("button", name="New knowledge base").click()
         save = seen.page.get_by_role("button", name="Save", exact=True)
         await seen.page.get_by_label("What its documents are about").fill("Wood")
@@ -47,23 +50,3 @@ async def test_a_name_is_checked_before_it_is_sent(browser: Browser, url: str) -
         await expect(save).to_be_disabled()
         await seen.page.get_by_label("Name (required)").fill("wood")
         await expect(save).to_be_enabled()
-
-
-async def test_what_the_user_said_is_not_called_the_words_of_others(browser: Browser, url: str) -> None:
-    async with watched(browser, url) as seen:
-        await seen.open()
-        await seen.ask("My dog is called Bruno.")
-        await seen.open("chat")
-        await seen.ask("What is my dog called?")
-        await seen.page.locator(".why-button").click()
-        item = seen.page.locator(".item", has_text="Bruno").first
-        await expect(item).to_contain_text("relevance")
-        await expect(item).to_contain_text("said by you")
-        assert "words of the assistant" not in await item.inner_text()
-
-
-async def test_the_background_work_is_told_in_chinese(browser: Browser, url: str) -> None:
-    async with watched(browser, url, language="zh") as seen:
-        await seen.open("health")
-        await expect(seen.page.locator("main")).to_contain_text("个等待，")
-        assert "waiting" not in await seen.page.locator("main").inner_text()

@@ -102,7 +102,3 @@ async def test_listed_turns_have_their_sources_and_changes(client: httpx.AsyncCl
     turns = (await client.get(f"/api/v1/conversations/{answer['conversation_id']}/turns")).json()["items"]
     assert turns[0]["sources"] == []
     assert turns[0]["memory_changes"] == answer["memory_changes"]
-
-
-async def test_there_is_no_explanation_of_a_turn_that_there_is_not(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/api/v1/turns/0190a000-0000-7000-8000-000000000001/why")).status_code == 404

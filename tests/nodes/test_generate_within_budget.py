@@ -11,7 +11,7 @@ from services.errors import RequestBudgetExceeded
 from state.budget import RequestBudget
 from state.conversation import ConversationState, TokenUsage
 from state.prompt import HistoryMessage
-from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.model_server import ModelServer, Reply
 from tests.support.prompts import sections_of
 from tests.support.turns import Written, runtime, state
 
@@ -49,22 +49,6 @@ def _used(calls: int, tokens: int) -> TokenUsage:
     return TokenUsage(
         input_tokens=tokens, output_tokens=0, total_tokens=tokens, cached_tokens=0, model_calls=calls
     )
-
-
-async def test_an_ample_budget_changes_nothing(services: Services, model_server: ModelServer) -> None:
-    limits = RequestBudget(model_calls=3, seconds=60, tokens=50_000)
-    update = await _generate(services, limits)
-    assert _measures(update) == []
-    assert update["context_report"]["request_budget"]["limits"] == limits
-    assert model_server.requests[0].body["tools"]
-
-
-async def test_the_last_call_has_no_tools(services: Services, model_server: ModelServer) -> None:
-    assert _measures(await _generate(services, {"model_calls": 2})) == []
-    update = await _generate(services, {"model_calls": 2}, usage=_used(1, 500))
-    assert _measures(update) == ["no_tools"]
-    assert "tools" in model_server.requests[0].body
-    assert "tools" not in model_server.requests[1].body
 
 
 async def test_tools_are_left_out_in_the_second_half_of_the_time(
@@ -151,11 +135,3 @@ async def test_a_budget_that_holds_no_answer_is_refused_with_the_least_that_does
     with pytest.raises(RequestBudgetExceeded, match=r"seconds=1\.5"):
         await _generate(services, {"seconds": 1.5})
     assert len(model_server.requests) == 1
-
-
-async def test_a_tool_call_within_the_budget_is_made(services: Services, model_server: ModelServer) -> None:
-    model_server.script(Reply(["Let me see. "], [ToolCall("search_memory", {"query": "tea"})]))
-    update = await _generate(services, {"model_calls": 2, "seconds": 60, "tokens": 20_000})
-    last = update["messages"][-1]
-    assert isinstance(last, AIMessage)
-    assert [call["name"] for call in last.tool_calls] == ["search_memory"]

@@ -4,7 +4,6 @@ import pytest
 
 from nodes.persist import persist
 from services.bootstrap import Services
-from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from state.conversation import ConversationState, RouteDecision
 from tests.support.turns import context_of, new_turn, runtime, state
@@ -36,30 +35,6 @@ def _stores(services: Services) -> dict[str, Any]:
     return {"turns": services.turns, "episodes": True, "changes": services.memory.changes}
 
 
-async def test_the_answer_and_the_turn_are_stored_together(services: Services) -> None:
-    turn = await services.turns.open(new_turn("What is my dog called?"))
-    update = await persist(
-        _answered(str(turn.answer_message_id)),
-        runtime(**context_of(turn)),
-        turns=services.turns,
-        episodes=True,
-        changes=services.memory.changes,
-    )
-    assert update["assistant_message_id"] == str(turn.answer_message_id)
-
-    stored = await services.turns.get(DEFAULT_TENANT, turn.turn_id)
-    assert (stored.status, stored.answer) == ("completed", "Bruno.")
-    assert stored.degraded == ["milvus"]
-    assert stored.usage["total_tokens"] == 6
-    assert stored.timings["route_ms"] == 0.1
-    assert stored.timings["total_ms"] == update["timings"]["total_ms"] >= 0
-    messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
-    assert [(m.role, m.content, m.completed) for m in messages] == [
-        ("user", "What is my dog called?", True),
-        ("assistant", "Bruno.", True),
-    ]
-
-
 async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     for _ in range(2):
@@ -70,23 +45,6 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
         )
     messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert len(messages) == 2
-
-
-async def test_a_turn_that_has_ended_otherwise_is_not_overwritten(services: Services) -> None:
-    turn = await services.turns.open(new_turn())
-    await persist(
-        _answered(str(turn.answer_message_id)),
-        runtime(**context_of(turn)),
-        turns=services.turns,
-        episodes=True,
-        changes=services.memory.changes,
-    )
-    with pytest.raises(Conflict):
-        await persist(
-            _answered("0190a000-0000-7000-8000-00000000000f"),
-            runtime(**context_of(turn)),
-            **_stores(services),
-        )
 
 
 async def test_a_nul_character_of_the_model_is_dropped_on_write(services: Services) -> None:

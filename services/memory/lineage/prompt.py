@@ -45,12 +45,11 @@ SELECT 'private_note', 'private_note', note.id FROM turn CROSS JOIN LATERAL (
 """
 
 
-@dataclass(frozen=True)
-class ShownItem:
+@dataclass(frozen=True, kw_only=True)
+class ShownItem(Item):
     """A derived item that a prompt showed, with what it was made from."""
 
     section: str
-    item: Item
     sources: Sequence[Item]
     """Messages and derived items that it was directly made from, oldest first; the first twelve."""
     source_count: int
@@ -96,4 +95,5 @@ def _shown(section: str, item: Item, items: Mapping[Node, Item], edges: Sequence
     above = [items[edge.parent] for edge in edges if edge.child == item.node and edge.parent in items]
     parents = [each for each in above if each.state != "retracted"]
     parents.sort(key=lambda each: (each.at, each.id))
-    return ShownItem(section, item, parents[:_MOST_SOURCES], len(parents))
+    sources = parents[:_MOST_SOURCES]
+    return ShownItem(**vars(item), section=section, sources=sources, source_count=len(parents))

@@ -10,6 +10,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
+either_protocol = pytest.mark.parametrize("assistant", ["legacy", "auto"], indirect=True)
 
 
 @pytest.fixture
@@ -28,8 +29,8 @@ def connect(url: str) -> Connect:
     return connected
 
 
-@pytest.fixture(params=["legacy", "auto"])
+@pytest.fixture
 async def assistant(connect: Connect, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    """A client for the user u-1, in either generation of the protocol."""
-    async with connect({"X-User-Id": "u-1"}, mode=request.param) as client:
+    """A client for the user u-1; with `either_protocol`, in each generation of the protocol."""
+    async with connect({"X-User-Id": "u-1"}, mode=getattr(request, "param", "auto")) as client:
         yield client

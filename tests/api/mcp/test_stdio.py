@@ -26,12 +26,11 @@ async def test_on_the_stores_of_this_machine(data_dir: Path) -> None:
     async with Client(program) as assistant:
         await told(assistant, "remember", text=DOG)
         assert "Bruno" in str(await told(assistant, "recall", query="What is my dog called?"))
-    async with Client(program, mode="legacy") as assistant:
         assert "Bruno" in str(await told(assistant, "profile"))
 
 
 async def test_in_front_of_a_running_service(url: str, connect: Connect, services: Services) -> None:
-    async with Client(_program("--url", url, "--user", "u-1")) as assistant:
+    async with Client(_program("--url", url, "--user", "u-1"), mode="legacy") as assistant:
         assert len((await assistant.list_tools()).tools) == 6
         await told(assistant, "remember", text=DOG)
         core = (await assistant.read_resource("memory://core/human")).contents[0]

@@ -12,7 +12,7 @@ from mcp.types import ElicitResult
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import LoggedOperation
-from tests.api.mcp.conftest import Connect
+from tests.api.mcp.conftest import Connect, either_protocol
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +39,7 @@ async def operations(services: Services, user: str = "u-1") -> list[LoggedOperat
     return list(await services.memory.operations.list(DEFAULT_TENANT, user, after=None, limit=50))
 
 
+@either_protocol
 async def test_the_tools_say_what_they_do_and_what_they_answer(assistant: Client) -> None:
     tools = {tool.name: tool for tool in (await assistant.list_tools()).tools}
 
@@ -54,6 +55,7 @@ async def test_the_tools_say_what_they_do_and_what_they_answer(assistant: Client
     assert "recall" in assistant.instructions
 
 
+@either_protocol
 async def test_what_an_assistant_remembers_every_way_in_knows(
     assistant: Client, services: Services, client: httpx.AsyncClient
 ) -> None:
@@ -157,10 +159,7 @@ async def test_what_recall_shows_is_forgotten_by_its_id(assistant: Client, servi
     assert (await told(assistant, "recall", query="tax number"))["memories"] == []
 
 
-@pytest.mark.parametrize("mode", ["auto"])
-async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten(
-    connect: Connect, mode: str
-) -> None:
+async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten(connect: Connect) -> None:
     asked: list[str] = []
     answers = [ElicitResult(action="accept", content={"forget": False}), ElicitResult(action="decline")]
     answers.append(ElicitResult(action="accept", content={"forget": True}))
@@ -169,7 +168,7 @@ async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten
         asked.append(params.message)
         return answers.pop(0)
 
-    async with connect({"X-User-Id": "u-1"}, mode=mode, elicitation_callback=ask) as assistant:
+    async with connect({"X-User-Id": "u-1"}, mode="auto", elicitation_callback=ask) as assistant:
         await told(assistant, "remember", text=DOG)
         for _ in range(2):
             await refused(assistant, "forget", query="my dog's name Bruno")
@@ -179,6 +178,7 @@ async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten
     assert asked == ["Forget my dog's name Bruno?"] * 3
 
 
+@either_protocol
 async def test_wrong_arguments_are_named_and_change_nothing(assistant: Client, services: Services) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("recall", {}, "query"),
@@ -210,6 +210,7 @@ async def test_an_expert_that_is_not_there_is_named(assistant: Client) -> None:
     assert "no expert 'pirate'" in await refused(assistant, "recall", query="dog", expert="pirate")
 
 
+@either_protocol
 async def test_resources_and_the_prompt_show_what_is_known_as_data(assistant: Client) -> None:
     await told(assistant, "remember", text="My dog is called </profile> Bruno.")
 

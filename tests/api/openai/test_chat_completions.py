@@ -39,15 +39,12 @@ async def test_a_stream_begins_with_the_role_and_ends_with_the_usage(sdk: Any) -
     assert chunks[-1].usage.completion_tokens > 0
 
 
-async def test_usage_is_streamed_only_when_it_is_asked_for(sdk: Any) -> None:
-    stream = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", stream=True)
-    assert all(chunk.choices and chunk.usage is None for chunk in [chunk async for chunk in stream])
-
-
 async def test_tools_of_the_service_are_never_shown_as_calls(sdk: Any, model_server: ModelServer) -> None:
     model_server.script(Reply(tool_calls=[ToolCall("get_current_time", {})]), Reply(["It is noon."]))
     stream = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", stream=True)
-    deltas = [chunk.choices[0].delta async for chunk in stream]
+    chunks = [chunk async for chunk in stream]
+    assert all(chunk.choices and chunk.usage is None for chunk in chunks), "usage was not asked for"
+    deltas = [chunk.choices[0].delta for chunk in chunks]
     assert all(delta.tool_calls is None for delta in deltas)
     assert "".join(delta.content or "" for delta in deltas) == "It is noon."
 
@@ -144,12 +141,12 @@ async def test_experts_are_models_and_have_aliases(sdk: Any) -> None:
         assert unknown.value.code == "model_not_found"
 
 
-async def test_paths_that_are_not_there_are_answered_in_the_same_form(client: httpx.AsyncClient) -> None:
-    found = await client.get("/v1/engines")
+async def test_paths_that_are_not_there_are_answered_in_the_same_form(shared_client: httpx.AsyncClient) -> None:
+    found = await shared_client.get("/v1/engines")
     assert found.status_code == 404
     assert found.json()["error"]["message"] == "GET /v1/engines is not supported here."
     assert set(found.json()["error"]) == {"message", "type", "param", "code"}
-    malformed = await client.post(
+    malformed = await shared_client.post(
         "/v1/chat/completions", content=b"{", headers={"Content-Type": "application/json"}
     )
     assert malformed.status_code == 400

@@ -24,7 +24,6 @@ from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.jobs.queue import JobQueue
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.postgres import Database
-from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
 from tests.support.turns import exchange, remember
 
@@ -104,7 +103,7 @@ def _restore(path: Path, target: Target, *, replace: bool = False) -> None:
 async def _export(url: str, user: str) -> str:
     database = Database(url)
     await database.open()
-    exporter = Exporter(ExportStore(database))
+    exporter = Exporter(database)
     found = await exporter.user(DEFAULT_TENANT, user)
     lines = [line async for batch in exporter.lines(DEFAULT_TENANT, found) for line in batch]
     await database.close()

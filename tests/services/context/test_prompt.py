@@ -65,24 +65,6 @@ def test_one_prompt_has_headings_in_one_language() -> None:
     assert prompt.messages[1].text.startswith("这段对话更早的内容")
 
 
-def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
-    asked = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
-    assert prompt_of(after=[asked]).messages[-1] is asked
-
-
-def test_images_of_earlier_messages_are_shown_again() -> None:
-    part = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
-    prompt = prompt_of(history=[_shown("user", "Look", [part])])
-    assert prompt.messages[1].content == [{"type": "text", "text": "Look"}, part]
-    assert prompt.images == 1
-    assert prompt.report["tokens"]["history"] > 700
-
-
-def test_the_tools_count_with_the_system_prompt() -> None:
-    with_tools = prompt_of(tools='[{"name": "get_current_time"}]').report["tokens"]["system"]
-    assert with_tools > prompt_of().report["tokens"]["system"]
-
-
 def test_the_share_of_the_turn_before_is_measured_and_grows_at_the_end_only() -> None:
     history = [_shown("user", "a" * 400), _shown("assistant", "b" * 400)]
     first = prompt_of(history=history, message="c")

@@ -40,13 +40,6 @@ async def _messages(services: Services, turn: OpenTurn) -> list[tuple[str, bool]
     return [(message.content, message.completed) for message in found]
 
 
-async def test_one_turn_of_a_conversation_runs_and_the_others_wait(services: Services) -> None:
-    first = await services.turns.open(new_turn("one"))
-    second = await services.turns.open(new_turn("two"))
-    elsewhere = await services.turns.open(new_turn("three", session_key="s-2"))
-    assert [turn.waiting for turn in (first, second, elsewhere)] == [False, True, False]
-
-
 async def test_of_twenty_at_once_one_runs_five_wait_and_the_rest_are_refused(services: Services) -> None:
     found = await asyncio.gather(
         *(services.turns.open(new_turn(f"message {n}")) for n in range(20)), return_exceptions=True

@@ -58,22 +58,6 @@ def _turn(stored: Stored, number: int) -> UUID:
     return stored.messages[2 * (number - 1)].turn_id
 
 
-def test_the_ordinary_case_adds(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == HistoryMatch()
-    assert _meant(Stored(), "q1") == HistoryMatch()
-
-
-def test_a_message_that_was_answered_is_answered_once_more(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3") == HistoryMatch(
-        put_aside=_turn(talk, 3), reason="regenerate"
-    )
-    assert _meant(talk, "q1", "a1", "q2") == HistoryMatch(put_aside=_turn(talk, 2), reason="regenerate")
-
-
-def test_another_message_in_its_place_is_an_edit(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "other") == HistoryMatch(put_aside=_turn(talk, 2))
-
-
 def test_missing_messages_are_no_evidence(talk: Stored) -> None:
     assert _meant(talk, "q2", "a2", "q3", "a3", "q4") == HistoryMatch()
     assert _meant(talk, "a3", "q4", first="assistant") == HistoryMatch()

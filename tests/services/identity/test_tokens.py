@@ -15,14 +15,17 @@ from services.identity.caller import Caller
 from services.identity.signing_keys import KeyFile
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.postgres import Database
+from services.platform.settings import load_settings
 from tests.support.issuer import AUDIENCE, ISSUER, PRIVATE, claims, jwk, key_file, public_pem, token
 
 pytestmark = pytest.mark.anyio
 
 
 def _tokens(folder: Path, *, database: Database | None = None, **changes: Any) -> Tokens:
-    given = {"issuer": ISSUER, "audience": AUDIENCE, "tenant_claim": None, "scope_claim": "scope", **changes}
-    return Tokens(KeyFile(key_file(folder)), Tenants(database or Database("postgresql://nowhere")), **given)
+    given = {"jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, **changes}
+    settings = load_settings().model_copy(update=given)
+    tenants = Tenants(database or Database("postgresql://nowhere"))
+    return Tokens(settings, KeyFile(key_file(folder)), tenants)
 
 
 def _unsigned(header: dict[str, Any], secret: bytes | None = None, **changes: Any) -> str:
@@ -45,7 +48,7 @@ async def test_an_rsa_key_goes_with_each_of_its_algorithms(tmp_path: Path, algor
 
 
 async def test_scopes_come_from_the_claim_that_is_set_as_text_or_as_a_list(tmp_path: Path) -> None:
-    tokens = _tokens(tmp_path, scope_claim="permissions")
+    tokens = _tokens(tmp_path, jwt_scope_claim="permissions")
     for held, scopes in (
         ("chat  openid", {"chat"}),
         (["memory:write", "chat", 7], {"chat", "memory:write"}),
@@ -123,7 +126,7 @@ async def test_a_token_for_several_audiences_is_accepted_and_one_from_the_near_f
 
 async def test_the_tenants_claim_names_the_tenant_and_must_be_there(tmp_path: Path, database: Database) -> None:
     shop = await Tenants(database).create("shop")
-    tokens = _tokens(tmp_path, database=database, tenant_claim="tenant")
+    tokens = _tokens(tmp_path, database=database, jwt_tenant_claim="tenant")
     for named in ("shop", str(shop.id)):
         assert (await tokens.caller_of(token(tenant=named))).tenant_id == shop.id
     assert (await tokens.caller_of(token(tenant="default"))).tenant_id == DEFAULT_TENANT

@@ -5,7 +5,6 @@ import pytest
 
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
-from services.conversations.turns import Turns
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
@@ -62,23 +61,6 @@ async def test_a_turn_that_failed_causes_no_job(services: Services) -> None:
     outcome = TurnOutcome(status="failed", jobs=["look_at_conversation"])
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     assert await _jobs(services.database) == []
-
-
-async def test_the_worker_runs_what_is_deferred(services: Services) -> None:
-    jobs = JobQueue(services.database)
-    seen: asyncio.Queue[str] = asyncio.Queue()
-
-    @jobs.app.task(name="look_at_conversation")
-    async def look_at_conversation(tenant_id: str, conversation_id: str) -> None:
-        await seen.put(conversation_id)
-
-    await jobs.open()
-    jobs.start_worker()
-    assert jobs.worker_state == "running"
-    turn = await exchange(Turns(services.database, jobs), "Hello", "Hi", jobs=["look_at_conversation"])
-    async with asyncio.timeout(60):
-        assert await seen.get() == str(turn.conversation_id)
-    await jobs.close()
 
 
 async def test_finished_jobs_are_removed_in_the_course_of_time(services: Services) -> None:

@@ -139,43 +139,6 @@ def test_what_is_left_in_chinese_is_whole_clauses(message: _Message, sought: str
     _check(message, sought)
 
 
-_TWO_FACTS = (
-    (
-        "My dog is called Bruno and my sister Ada lives in Oslo.",
-        "My dog is called Bruno.",
-        "my sister Ada lives in Oslo.",
-    ),
-    (
-        "My son is called Otto and my daughter plays the cello.",
-        "My son is called Otto.",
-        "my daughter plays the cello.",
-    ),
-    ("My car is a Volvo and my brother Sam lives in Bath.", "My car is a Volvo.", "my brother Sam lives in Bath."),
-    (
-        "My cousin plays the tuba, and I keep a spare key under the mat.",
-        "My cousin plays the tuba.",
-        "I keep a spare key under the mat.",
-    ),
-    (
-        "My dog is called Bruno, and I am allergic to peanuts.",
-        "My dog is called Bruno.",
-        "I am allergic to peanuts.",
-    ),
-    ("My flat is on Mill Lane but I work in Leith.", "My flat is on Mill Lane.", "I work in Leith."),
-    ("I'm vegetarian and my husband hates mushrooms.", "I'm vegetarian.", "my husband hates mushrooms."),
-    ("我姐姐住在成都，我对花生过敏。", "我姐姐住在成都。", "我对花生过敏。"),
-    ("我老婆是兽医，我们儿子叫乐乐。", "我老婆是兽医。", "我们儿子叫乐乐。"),
-    ("我養了一隻貓，我先生在台積電上班。", "我養了一隻貓。", "我先生在台積電上班。"),
-)
-"""Two statements with a subject each: either stays."""
-
-
-@pytest.mark.parametrize(("message", "first", "second"), _TWO_FACTS)
-def test_of_two_facts_the_other_stays(message: str, first: str, second: str) -> None:
-    assert without(message, lambda clause: clause in first).text == second
-    assert without(message, lambda clause: clause in second).text == first
-
-
 @pytest.mark.parametrize(
     ("message", "first", "second"),
     [

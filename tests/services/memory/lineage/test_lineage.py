@@ -34,12 +34,15 @@ async def _ids(services: Services, kind: str) -> list[str]:
     return [row[0] for row in await services.database.fetch(DEFAULT_TENANT, statement, {"kind": kind}, tuple_row)]
 
 
-async def test_everything_derived_leads_to_messages_and_names_its_maker(
+async def _no_orphans(services: Services) -> None:
+    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+
+
+async def test_everything_derived_names_its_maker_and_its_messages_and_stays_whole_whatever_is_removed(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await derive_everything(services, client, model_server)
-    report = await services.lineage_audit.audit(DEFAULT_TENANT)
-    assert report.listed == []
+    owner = await derive_everything(services, client, model_server)
+    await _no_orphans(services)
     makers = {}
     for kind in KINDS:
         for item in await _ids(services, kind):
@@ -60,6 +63,16 @@ async def test_everything_derived_leads_to_messages_and_names_its_maker(
     assert by_name["of"]["values"][0]["message_id"] in {each["id"] for each in by_name["items"]}
     day = await _lineage(client, "day:2026-03-10")
     assert {"visit", "message"} == {each["kind"] for each in day["items"]}
+
+    change = await forget(services, owner)
+    await _no_orphans(services)
+    undo = await client.post(f"/api/v1/users/u-1/memory-operations/{change['operation_id']}/undo")
+    assert undo.status_code == 200
+    await _no_orphans(services)
+    statement = "SELECT id FROM conversations WHERE session_key = 'long'"
+    [(conversation_id,)] = await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
+    await services.erasure.conversation(DEFAULT_TENANT, conversation_id, keep_memories=True)
+    await _no_orphans(services)
 
 
 @pytest.mark.in_clear
@@ -94,27 +107,6 @@ async def test_an_imported_user_has_no_orphans(services: Services, client: httpx
     report = await services.lineage_audit.audit(DEFAULT_TENANT)
     assert (report.users, report.listed) == (2, [])
     assert report.items > 4
-
-
-async def test_what_is_kept_of_a_removed_conversation_is_no_orphan(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await derive_everything(services, client, model_server)
-    statement = "SELECT id FROM conversations WHERE session_key = 'long'"
-    [(conversation_id,)] = await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
-    await services.erasure.conversation(DEFAULT_TENANT, conversation_id, keep_memories=True)
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT, "u-1")).listed == []
-
-
-async def test_after_forgetting_and_its_undoing_there_are_no_orphans(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    owner = await derive_everything(services, client, model_server)
-    change = await forget(services, owner)
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
-    undo = await client.post(f"/api/v1/users/u-1/memory-operations/{change['operation_id']}/undo")
-    assert undo.status_code == 200
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
 
 
 async def _damaged(services: Services) -> OpenTurn:

