@@ -73,16 +73,6 @@ class ListedTurnView(_TurnView):
     branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
 
 
-class TurnOfAnyView(_TurnView):
-    """A turn in a list over conversations, without its texts."""
-
-    conversation_id: UUID
-    title: str = Field(description="Title of its conversation.")
-    user_id: str
-    expert: str
-    accepted_at: datetime = Field(description="When its message came.")
-
-
 class TurnView(_TurnView):
     """A turn: one user message and everything that answers it."""
 

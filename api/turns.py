@@ -13,11 +13,11 @@ from api.paging import After, Limit, cursor_of, page_by_time
 from api.problems import documented
 from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
-from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnOfAnyView, TurnView
+from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnView
 from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback
-from services.conversations.turn import TurnStatus
+from services.conversations.turn import TurnOfAny, TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict
 
@@ -27,7 +27,7 @@ _Replayed = answered(Replay)
 router = json_router("/api/v1/turns", "turns", HTTPStatus.NOT_FOUND)
 
 
-@router.get("", response_model=Page[TurnOfAnyView])
+@router.get("", response_model=Page[TurnOfAny])
 async def turns(
     services: ServicesOf,
     caller: MemoryReader,

@@ -46,11 +46,6 @@ class Outcome:
 _Find = Callable[["Services", Tenant], Awaitable[list[Piece]]]
 
 
-@app.callback()
-def backfill() -> None:
-    """Generate summaries, visits and daily summaries for existing conversations."""
-
-
 @app.command()
 def summaries(tenant: shell.Named = None, as_json: shell.AsJson = False) -> None:
     """Generate the rolling summaries that are due. Safe to re-run after an interruption.

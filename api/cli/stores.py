@@ -80,11 +80,6 @@ async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int
 encryption_app = shell.command_group("Look after the keys of encrypted data.")
 
 
-@encryption_app.callback()
-def _encryption() -> None:
-    """Look after the keys of encrypted data."""
-
-
 @encryption_app.command()
 def status(as_json: shell.AsJson = False) -> None:
     """Say whether the database is encrypted, where the keys are, and of how many users.

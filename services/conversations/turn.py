@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from services.conversations.feedback import Feedback
 from services.experiments.assignment import Assignment
 from state.memory import ForeignOrigin, MemoryChange, PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits
@@ -218,7 +219,7 @@ class StoredTurn:
 
 @dataclass(frozen=True)
 class TurnOfAny:
-    """A turn in a list over conversations."""
+    """A turn in a list over conversations, without its texts."""
 
     id: UUID
     conversation_id: UUID
@@ -228,16 +229,16 @@ class TurnOfAny:
     """The caller's own name for the user."""
     expert: str
     status: TurnStatus
-    route_decision: Any
-    usage: Any
-    timings: Any
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
     degraded: list[str]
-    error: Any
+    error: dict[str, Any] | None
     accepted_at: datetime
     """When its message came."""
     started_at: datetime
     finished_at: datetime | None
-    feedback: dict[str, Any] | None
+    feedback: Feedback | None
 
 
 @dataclass(frozen=True)

@@ -310,18 +310,13 @@ def _expert_of(line: Line) -> str | None:
 def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
     """The users of the lines, each once: from their own line, else from their first message."""
     users: dict[str, NewUser] = {}
-    described = [line for _, line in lines if isinstance(line, UserLine)]
-    others = [line for _, line in lines if not isinstance(line, UserLine)]
-    for line in chain(described, others):
-        if line.user_id in users:
-            continue
+    for _, line in lines:
         if isinstance(line, UserLine):
-            user = NewUser(
-                line.user_id, line.timezone, line.locale, line.display_name, line.memory, line.created_at
-            )
-        else:
-            user = NewUser(line.user_id, line.timezone if isinstance(line, MessageLine) else None)
-        users[line.user_id] = user
+            settings = line.timezone, line.locale, line.display_name, line.memory, line.created_at
+            users.setdefault(line.user_id, NewUser(line.user_id, *settings))
+    for _, line in lines:
+        zone = line.timezone if isinstance(line, MessageLine) else None
+        users.setdefault(line.user_id, NewUser(line.user_id, zone))
     return list(users.values())
 
 
