@@ -24,8 +24,9 @@ CLOSE = 0.05
 _BEST, _STEEPNESS, _HIGHEST = 0.035, 3, 0.6
 """The probability that the best must have where it is even whether the message needs memory, the power of the odds
 that it needs nothing with which that grows, and its most."""
-_LIKELY_FOR_WORK = 0.2
-"""The same where no head tells what the message needs, and its words order work."""
+_LIKELY_FOR_WORK, _LIKELY_OF_THE_ASSISTANT = 0.2, 0.025
+"""The same where no head tells what the message needs, and its words order work; and at most, where it asks about
+what the assistant said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class Floor:
         if kind == MessageKind() and query.wants_work:
             return cls(_LIKELY_FOR_WORK, then)
         needed = _BEST * (kind.nothing / max(1 - kind.nothing, 1e-9)) ** _STEEPNESS
-        return cls(min(max(needed, LIKELY), _HIGHEST), then)
+        most = _LIKELY_OF_THE_ASSISTANT if query.asks and query.of_assistant else _HIGHEST
+        return cls(min(max(needed, LIKELY), most), then)
 
     def of_each(self, best: float) -> float:
         """Return the probability that each must have, by that of the best; infinite where nothing is likely."""

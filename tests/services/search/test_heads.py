@@ -54,3 +54,11 @@ def test_a_message_that_needs_nothing_asks_more_of_what_is_shown() -> None:
     assert query is not None
     floors = [Floor.of(query, kind=MessageKind(nothing=each)).likelihood for each in (0.1, 0.9)]
     assert floors[0] < floors[1]
+
+
+@pytest.mark.parametrize("asked", ["Which director did you mention?", "你上次推荐的是哪位导演？"])
+def test_what_the_assistant_said_is_asked_for_like_ones_own_affairs(asked: str) -> None:
+    query, other = make_query(asked), make_query("Which director made that film?")
+    assert query is not None
+    assert other is not None
+    assert Floor.of(query).likelihood < Floor.of(other).likelihood
