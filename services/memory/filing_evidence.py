@@ -14,7 +14,7 @@ from services.memory.model import Memory
 from services.memory.quotes import foreign_text, own_text
 
 _LONGEST_QUERY = 1_000
-"""Characters of what was said by which memories are sought."""
+"""Characters of a message by which memories are sought."""
 
 
 class FilingEvidence:
@@ -44,10 +44,11 @@ class FilingEvidence:
 
     async def _memories(self, batch: StoredBatch) -> tuple[dict[str, Memory], set[str]]:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""
-        owner, query = batch.owner, "\n".join(batch.said.values())[:_LONGEST_QUERY]
-        request = request_of(owner, batch.last)
+        owner, request = batch.owner, request_of(batch.owner, batch.last)
+        # One by one: their turns have had them embedded, and of a long text only the beginning is.
+        said = [each[:_LONGEST_QUERY] for each in batch.said.values()]
         nearest, read = await asyncio.gather(
-            self._finder.nearest(request, query), self._values.read(owner.tenant_id, owner.user_id)
+            self._finder.nearest(request, said), self._values.read(owner.tenant_id, owner.user_id)
         )
         foreign = set[str]()
         if written := [each.id for each in nearest if each.kind == "written"]:

@@ -131,7 +131,7 @@ class MemoryFinder:
         places = sorted(places, key=lambda each: -sought.share_in(words_of(each)))[:_MOST_COMPARED]
         if not places:
             return Found()
-        likeness = await self._likeness(what, places)
+        likeness = await self._likeness([what], places)
         if likeness is None:
             return _nearly(places, sought)
         order = np.argsort(-likeness)
@@ -148,16 +148,16 @@ class MemoryFinder:
             order = order[[sought.share_in(words_of(places[int(at)])) > 0 for at in order]]
         return Found((), [places[int(at)] for at in order[:_MOST_CANDIDATES]])
 
-    async def _likeness(self, text: str, places: Sequence[Memory]) -> NDArray[np.float64] | None:
-        """Return the cosine of a text with each memory; None without an encoder, or if it does not answer."""
+    async def _likeness(self, texts: Sequence[str], places: Sequence[Memory]) -> NDArray[np.float64] | None:
+        """Return the cosine of each memory with the nearest of some texts; None if no encoder answers."""
         if self._embedder.by_words_alone is not None:
             return None
         try:
-            wanted = np.array(await self._embedder.embed_query(text))
+            wanted = await self._embedder.embed_queries(texts)
             known = np.array(await self._embedder.embed_documents([labelled(each) for each in places]))
         except Unavailable:
             return None
-        return np.asarray(known @ wanted)
+        return np.asarray((known @ wanted.T).max(axis=1))
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
         """Return the memory that an id names; None = the owner has none of this id."""
@@ -198,13 +198,16 @@ class MemoryFinder:
             for memory_id, text, at, pinned, message_id in await self._database.read(owner.tenant_id, query)
         ]
 
-    async def nearest(self, request: ChangeRequest, text: str, *, limit: int = 12) -> list[Memory]:
-        """Return the values and written memories nearest to a text, by the encoder, or by words without one."""
-        sought = Words.of(text)
+    async def nearest(self, request: ChangeRequest, texts: Sequence[str], *, limit: int = 12) -> list[Memory]:
+        """Return the values and written memories nearest to any of some texts, at least one.
+
+        By the encoder, or by words without one.
+        """
+        sought = Words.of("\n".join(texts))
         values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
         known = [*values, *written]
         known = sorted(known, key=lambda each: -words_of(each).share_in(sought))[:_MOST_COMPARED]
-        if len(known) > limit and (likeness := await self._likeness(text, known)) is not None:
+        if len(known) > limit and (likeness := await self._likeness(texts, known)) is not None:
             known = [known[int(at)] for at in np.argsort(-likeness)]
         return known[:limit]
 

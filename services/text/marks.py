@@ -10,8 +10,8 @@ from collections.abc import Collection
 from functools import lru_cache
 
 _BROKEN = {"<": "‹", "[": "("}
-_BEGIN = re.compile(r"[<\[＜﹤［〈]")
-"""What a mark may begin with; most texts have none of it."""
+_BEGIN = re.compile(r"[<\[＜﹤［〈](?![0-9])")
+"""What a mark may begin with, unlike a date; most texts have none of it."""
 _LOOKS = {"〈": "<", "〉": ">", "▁": "_"}
 _INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Me", "Cn", "Co"})
 _LONGEST = 64
@@ -65,18 +65,15 @@ def _folded(text: str) -> tuple[str, list[int]]:
     """
     folded: list[str] = []
     places: list[int] = []
-    changed = {each: plain for each in set(text) if (plain := _plain(each)) != each}
-    begins = [found.start() for found in _BEGIN.finditer(text)][::-1]
-    at, until = 0, -1
-    for place in [place for place, character in enumerate(text) if character in changed]:
-        while begins and begins[-1] <= place:
-            until = begins.pop() + _LONGEST
-        if place > until:
-            continue
-        plain = changed[text[place]]
-        folded += [text[at:place], plain]
-        places += [*range(at, place), *[place] * len(plain)]
-        at = place + 1
+    at = 0
+    near = range(0)
+    for begin in [found.start() for found in _BEGIN.finditer(text)]:
+        near = range(max(begin, near.stop), min(begin + _LONGEST + 1, len(text)))
+        for place in near:
+            if (plain := _plain(character := text[place])) != character:
+                folded += [text[at:place], plain]
+                places += [*range(at, place), *[place] * len(plain)]
+                at = place + 1
     folded.append(text[at:])
     places += range(at, len(text))
     return "".join(folded), places

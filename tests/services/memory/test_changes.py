@@ -197,7 +197,7 @@ async def test_a_value_a_written_memory_and_a_message_go_by_their_ids(services: 
     )
     before = await rig.everything()
     [message] = [
-        each for each in await rig.changes.finder.nearest(rig.request, "chess", limit=12) if each.text == "chess"
+        each for each in await rig.changes.finder.nearest(rig.request, ["chess"], limit=12) if each.text == "chess"
     ]
     assert message.id.startswith("v")
     change = await rig.changes.forget(rig.request, ids=[message.id, str(written)])
@@ -253,6 +253,15 @@ async def test_what_is_known_is_said_to_be(services: Services) -> None:
     assert len((await rig.core())["facts"]) == len(pairs)
 
 
+async def test_what_is_nearest_to_any_of_several_messages_is_found(services: Services) -> None:
+    rig = await Rig.of(services)
+    facts = ["owns a red car", "works at a bank", "lives in Turin", "was born in May", "drinks no coffee"]
+    await rig.know(hobbies=["rowing"], pets=["a cat called Tom"], facts=facts)
+    long = "We were rowing on the lake in the wind, two hours there and three hours back. " * 12
+    found = await rig.changes.finder.nearest(rig.request, [long, "My cat is ill."], limit=2)
+    assert {each.text for each in found} == {"rowing", "a cat called Tom"}
+
+
 async def test_an_empty_text_is_refused_with_the_reason(services: Services) -> None:
     rig = await Rig.of(services)
     with pytest.raises(InvalidInput, match="is empty: there is nothing to remember"):
@@ -266,7 +275,7 @@ async def test_what_is_replaced_is_closed_wherever_it_stands(services: Services,
     before = await rig.everything()
     [value] = [
         each
-        for each in await rig.changes.finder.nearest(rig.request, "I live in Turin", limit=12)
+        for each in await rig.changes.finder.nearest(rig.request, ["I live in Turin"], limit=12)
         if each.field == "facts"
     ]
     replaces = value.id if by == "id" else "I live in Turin"
