@@ -147,11 +147,3 @@ async def test_exclusions_are_exported_and_imported(client: httpx.AsyncClient) -
     lost = next(line for line in elsewhere.splitlines() if '"exclusion"' in line).replace('"told"', '"lost"')
     refused = (await client.post("/api/v1/import", content=lost, headers=LINES)).json()
     assert refused["errors"][0]["reason"] == "its conversation, or what it excludes, is not stored"
-
-
-async def test_a_user_is_erased_with_exclusions(client: httpx.AsyncClient) -> None:
-    told = await say(client, "My dog is called Bruno.", "told")
-    messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
-    await _exclude(client, told["conversation_id"], messages[0]["id"])
-    receipt = (await client.delete("/api/v1/users/u-1")).raise_for_status().json()
-    assert receipt["removed"]["postgresql"]["recall_exclusions"] == 1
