@@ -21,12 +21,15 @@ LIKELY = 0.01
 """The least probability of anything shown: a model copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
-_BEST, _STEEPNESS, _HIGHEST = 0.035, 3, 0.6
+_BEST, _STEEPNESS, _HIGHEST = 0.02, 4.5, 0.6
 """The probability that the best must have where it is even whether the message needs memory, the power of the odds
 that it needs nothing with which that grows, and its most."""
-_LIKELY_FOR_WORK, _LIKELY_OF_THE_ASSISTANT = 0.2, 0.025
-"""The same where no head tells what the message needs, and its words order work; and at most, where it asks about
-what the assistant said."""
+_UNKNOWN = 0.03
+"""The same where no head tells what the message needs."""
+_LIKELY_FOR_WORK, _IS_CHOICE = 0.2, 0.5
+"""The same at least, where its words order work and leave no choice on which a preference may bear."""
+_LIKELY_OF_THE_ASSISTANT = 0.02
+"""The same at most, where it asks about what the assistant said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Floor:
     Where nothing has it, what was said at the time referred to is shown.
     """
 
-    likelihood: float = _BEST
+    likelihood: float = _UNKNOWN
     then: tuple[datetime, datetime] | None = None
 
     @classmethod
@@ -68,11 +71,11 @@ class Floor:
         kind = kind or MessageKind()
         if about_past:
             return cls(LIKELY, then)
-        if kind == MessageKind() and query.wants_work:
-            return cls(_LIKELY_FOR_WORK, then)
-        needed = _BEST * (kind.nothing / max(1 - kind.nothing, 1e-9)) ** _STEEPNESS
+        odds = kind.nothing / max(1 - kind.nothing, 1e-9)
+        needed = _UNKNOWN if kind == MessageKind() else _BEST * odds**_STEEPNESS
+        least = _LIKELY_FOR_WORK if query.wants_work and kind.choice < _IS_CHOICE else LIKELY
         most = _LIKELY_OF_THE_ASSISTANT if query.asks and query.of_assistant else _HIGHEST
-        return cls(min(max(needed, LIKELY), most), then)
+        return cls(min(max(needed, least), most), then)
 
     def of_each(self, best: float) -> float:
         """Return the probability that each must have, by that of the best; infinite where nothing is likely."""

@@ -90,17 +90,18 @@ def test_nothing_is_shown_where_nothing_is_likely_but_what_was_said_at_the_time_
 
 
 def test_what_the_message_refers_to_needs_less() -> None:
-    found = result("a", likelihood=0.025)
+    found = result("a", likelihood=0.02)
     assert chosen(found)[0] == []
     assert chosen(found, floor=_floor("It rains in Porto today.", about_past=True))[0] == [["a"]]
     assert chosen(result("b", likelihood=0.06))[0] == [["b"]]
 
 
-def test_where_nothing_tells_what_a_message_needs_the_words_of_an_order_do() -> None:
+def test_an_order_that_leaves_no_choice_needs_more() -> None:
     found = result("b", likelihood=0.06)
     poem = "Write a poem about rain."
     assert chosen(found, floor=_floor(poem))[0] == []
-    assert chosen(found, floor=_floor(poem, kind=MessageKind(nothing=0.45)))[0] == [["b"]]
+    assert chosen(found, floor=_floor(poem, kind=MessageKind(choice=0.4, nothing=0.3)))[0] == []
+    assert chosen(found, floor=_floor(poem, kind=MessageKind(choice=0.6, nothing=0.3)))[0] == [["b"]]
 
 
 def test_beside_one_that_is_likely_others_need_less() -> None:
