@@ -19,7 +19,6 @@ from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.expiry_rules import RetentionRules
-from services.memory.removal.hiding import RebuildTasks
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
 from services.memory.removal.stores import RemovalStores
@@ -89,9 +88,8 @@ class RemovalServices:
         leases: TurnLeases,
         events: EventLog,
         jobs: JobQueue,
-        rebuilding: RebuildTasks,
     ) -> None:
-        """Make them and register their jobs; `rebuilding` names those that make again what is withdrawn."""
+        """Make them and register their jobs."""
         stores = RemovalStores(
             database,
             leases,
@@ -112,7 +110,6 @@ class RemovalServices:
             TargetPlanner(database, memory.values, _plan_topic(memory)),
             memory.hiding,
             Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
-            rebuilding,
             KeyRenewal(database, jobs),
         )
 

@@ -62,7 +62,6 @@ class Services:
         connected: Connected,
         memory: Memory,
         tools: Tools,
-        rebuilding: RebuildTasks,
         standby: Standby | None,
     ) -> None:
         """Make those that are not given, and register their jobs in the queue."""
@@ -79,7 +78,7 @@ class Services:
         self.tools, self.tool_executor = tools.registry, tools.executor
         self.approvals, self.mcp_servers = tools.approvals, tools.servers
         self._make_conversations()
-        self._make_work_on_memory(rebuilding)
+        self._make_work_on_memory()
         self.knowledge = Knowledge(settings, self.database, self.milvus, self.embedder, self.jobs)
         self.index_rebuild = IndexRebuild(
             self.database, memory, self.knowledge, episodes=settings.memory_episodes, standby=standby
@@ -135,7 +134,7 @@ class Services:
         self.experiments = Experiments(database)
         self.store = Store(database, self.embedder, self.jobs, default_timezone=zone, default_locale=locale)
 
-    def _make_work_on_memory(self, rebuilding: RebuildTasks) -> None:
+    def _make_work_on_memory(self) -> None:
         """Make what traces memory, asks it, summarises, removes, and works on it in the background."""
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         self.lineage = Lineage(database)
@@ -148,7 +147,7 @@ class Services:
         self.summaries, self.topics = summaries.rolling, summaries.topics
         self.daily, self.daily_scheduler = summaries.daily, summaries.daily_scheduler
         self.past_days = PastDays(self.daily, database, most_tokens=settings.memory_days_tokens)
-        removal = RemovalServices(settings, database, memory, self.leases, self.events, jobs, rebuilding)
+        removal = RemovalServices(settings, database, memory, self.leases, self.events, jobs)
         self.forgetting, self.erasure = removal.forgetting, removal.erasure
         self.retention, self.retention_rules = removal.retention, removal.retention_rules
         find_days = self.daily_scheduler.find if self.daily_scheduler.is_on else None
@@ -174,6 +173,6 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(http.close)
         tools = await asyncio.to_thread(Tools, settings, database, memory, http)
         stack.push_async_callback(tools.servers.close)
-        services = Services(settings, connected, memory, tools, rebuilding, engines.standby)
+        services = Services(settings, connected, memory, tools, engines.standby)
         stack.push_async_callback(services.knowledge.search.close)
         yield services

@@ -17,7 +17,7 @@ from anamnesis_client import Anamnesis
 from api.cli.service import over_http
 from api.cli.shell import fail, settings_or_exit
 from services.errors import AnamnesisError
-from services.platform.exemplars import SHARED_FOLDER
+from services.platform.metrics import SHARED_FOLDER
 from services.platform.settings import Settings
 
 

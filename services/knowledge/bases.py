@@ -83,9 +83,9 @@ class BaseChange(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Base:
-    """A knowledge base of a tenant."""
+    """A knowledge base of a tenant; callers know it by its prefix."""
 
-    id: UUID
+    id: Annotated[UUID, Field(exclude=True)]
     prefix: str
     description: str
     keywords: list[str]

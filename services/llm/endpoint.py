@@ -108,18 +108,10 @@ class ModelEndpoint:
         heard = Heard(on_text)
         provider = names.OFFLINE if self._settings.offline else names.OPENAI
         with observed_call(model, provider, heard) as call:
-            options: dict[str, Any] = {}
-            if temperature is not None:
-                options["temperature"] = temperature
-            if response_format is not None:
-                options["response_format"] = response_format
+            given = {"temperature": temperature, "response_format": response_format}
+            options = {name: value for name, value in given.items() if value is not None}
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
-            if "stream_options" in without:
-                options["stream_usage"] = False
-            if "reasoning" in without:
-                options["with_reasoning"] = False
-            if "bare_calls" in without:
-                options["with_bare_calls"] = False
+            options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
             call.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
             return call.answer
@@ -174,11 +166,9 @@ class ModelEndpoint:
         prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
         heard.prompt = prompt
         sent: set[str] = {*options, *self.own_options(prompt)}
-        sent -= {option for option, left_out in _LEFT_OUT.items() if options.get(left_out) is False}
-        if tools:
-            sent.add("tools")
-        if any(isinstance(message, SystemMessage) for message in prompt):
-            sent.add("system_role")
+        sent -= {option for option, argument in _LEFT_OUT.items() if options.get(argument) is False}
+        sent |= {"tools"} if tools else set()
+        sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
             answer = await runnable.ainvoke(prompt, on_text=heard, **options)
         except Exception as error:

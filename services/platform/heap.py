@@ -7,7 +7,6 @@ megabyte for a while, that is a third of the process, and stays so.
 import asyncio
 import ctypes
 import gc
-import resource
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -29,11 +28,6 @@ def _malloc_trim() -> Callable[[int], int] | None:
     except (AttributeError, OSError):
         return None
     return found if _STATISTICS.exists() else None
-
-
-def resident_bytes() -> int:
-    """Return the bytes of memory that the process holds; only on Linux."""
-    return int(_STATISTICS.read_text().split()[1]) * resource.getpagesize()
 
 
 async def give_back_freed_memory() -> bool:

@@ -4,9 +4,13 @@ import os
 
 from prometheus_client import CONTENT_TYPE_LATEST as PLAIN
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from services.platform.exemplars import SHARED_FOLDER, SharedFigures, TracedHistogram
+from services.platform.exemplars import TracedHistogram
+
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The client library's variable for the folder in which the processes of one service keep their figures."""
 
 _OPENMETRICS = "application/openmetrics-text"
 
@@ -131,7 +135,7 @@ def exposition(accepted: str) -> tuple[bytes, str]:
     shown = REGISTRY
     if SHARED_FOLDER in os.environ:
         shown = CollectorRegistry()
-        shown.register(SharedFigures())
+        MultiProcessCollector(shown)  # type: ignore[no-untyped-call]
     if _OPENMETRICS in accepted.lower():
         shown_as: bytes = openmetrics.generate_latest(shown)  # type: ignore[no-untyped-call]
         return shown_as, openmetrics.CONTENT_TYPE_LATEST

@@ -99,10 +99,11 @@ def newest_first(results: Sequence[Ranked], asked: Collection[str]) -> tuple[Ran
     """
     order = list(range(len(results)))
     ordered = list(results)
-    for older, newer in newer_versions([ranked.unit for ranked in results], asked).items():
-        at, other = order.index(older), order.index(newer)
+    sharing = [place for place, ranked in enumerate(results) if ranked.words > 0]  # versions share terms with it
+    for older, newer in newer_versions([results[place].unit for place in sharing], asked).items():
+        at, other = order.index(sharing[older]), order.index(sharing[newer])
         if at < other:
-            order[at], order[other] = newer, older
+            order[at], order[other] = order[other], order[at]
             old, new = ordered[at], ordered[other]
             likelihood = max(old.likelihood, new.likelihood)
             ordered[at] = new._replace(position=at + 1, score=old.score, likelihood=likelihood)

@@ -72,7 +72,16 @@ def warm() -> None:
 
 def simplified(text: str) -> str:
     """Fold traditional Chinese characters to simplified ones."""
-    return _tools().simplify(text) if _CHINESE.search(text) else text
+    if not _CHINESE.search(text):
+        return text
+    return (_remembered_simplified if len(text) <= _SHORT else _simplified)(text)
+
+
+def _simplified(text: str) -> str:
+    return _tools().simplify(text)
+
+
+_remembered_simplified = text_cache(256)(_simplified)
 
 
 def simplified_text(text: str) -> str:

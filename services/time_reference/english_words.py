@@ -61,7 +61,9 @@ _FIGURES = 4
 _ONES = range(1, 10)
 _REST_OF_A_YEAR = range(10, 100)
 _YEARS = range(1500, 2200)
-_WORD = re.compile(r"[A-Za-z]+|\d+(?:st|nd|rd|th)(?![A-Za-z\d])|\d+|[^\sA-Za-z\d]", re.IGNORECASE | re.ASCII)
+_WORD = re.compile(
+    r"[A-Za-z]+|\d+(?:st|nd|rd|th)(?![A-Za-z\d])|\d+|[\u3400-\u9fff]+|[^\sA-Za-z\d]", re.IGNORECASE | re.ASCII
+)
 _STARTS_A_FRACTION = re.compile(r"[:.,/]\d|%|\d")
 _ENDS_A_FRACTION = re.compile(r"\d[:.,/]$|[$€£#+]\s?$|:$")
 

@@ -11,9 +11,10 @@ _YOU = "(?:you|u|ya)"
 _AUXILIARY = r"(?:'ve|'d|'re|'m| have| had| were| was| did| do| are)?"
 _ADVERBS = "(?: {}){{0,8}}".format(
     one_of(
-        "also, already, even, actually, really, ever, both, all, exactly, originally, initially, earlier, not",
-        "never, just, once, first, last, been, only, mostly, start(?:ed)?, finish(?:ed)?, keep, kept",
-        "supposedly, repeatedly",
+        "also, already, even, actually, really, ever, both, all, specifically, exactly, originally, initially",
+        "finally, previously, earlier, not, never, recently, just, once, first, last, been, kindly, only",
+        "mostly, mainly, ended up, finish(?:ed)?, start(?:ed)?, keep, kept, beg[ia]n, try(?:ing)? to",
+        "tried to, manage to, happen to, go on, have, briefly, apparently, supposedly, repeatedly",
         _TIME,
     )
 )
@@ -24,30 +25,51 @@ _REQUESTED = "".join(
 """Words before something that is still to be said."""
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",
-    "decided?, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
-    "argu(?:e|ed|ing)",
-    "(?:go|went|going) (?:over|through), le(?:ave|ft) (?:it |things )?off, stop(?:ped)?, brainstorm(?:ed|ing)?",
-    "c[ao]me up with, figured? out, work(?:ed|ing)? (?:out|through|on), end(?:ed)?, play(?:ed|ing)?, promised?",
-    "practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?, look(?:ed|ing)? (?:at|into), reach(?:ed)?",
-    "wrap(?:ped)? (?:up|things up), finish(?:ed)?, pick(?:ed|ing)?, cho[os]se, chosen, compared?",
-    "explor(?:e|ed|ing)",
-    r"ma[dk]e (?:an? |the )?(?:plan|list|deal|budget|schedule)s?, \w+(?:ed|ing) about, wr[oi]te, draft(?:ed)?",
+    "decided?, deciding, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
+    "(?:go|gone|went|going) (?:over|through), le(?:ave|ft) (?:it |things )?off, left (?:it|things)",
+    "stop(?:ped)?, brainstorm(?:ed|ing)?, c[ao]me up with, touch(?:ed)? (?:on|upon), figured? out",
+    "argu(?:e|ed|ing), conversed?, work(?:ed|ing)? (?:out|through|on), end(?:ed)?, fight, fought",
+    "play(?:ed|ing)?, practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?",
+    "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
+    "wrap(?:ped)? (?:up|things up), sign(?:ed)? off, reach(?:ed)?, finish(?:ed)?, got(?:ten)?$, got(?:ten)? to",
+    "on about, le(?:ave|ft) (?:it|things)",
+    "ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
+    "natter(?:ed|ing)?, gab(?:bed|bing)?, yak(?:ked|king)?, rap(?:ped|ping)?, catch(?:ing)? up(?: on)?",
+    "caught up(?: on)?",
+    "sh(?:ake|ook) on, promise[d]?, swear, swore, vow(?:ed)?, bet, swap(?:ped)?, tell each other",
+    "told each other, promising",
+    "pick(?:ed|ing)?, choose, chose, chosen, select(?:ed)?, nam(?:e|ed|ing), s(?:e|o)ttl(?:e|ed), schedul(?:e|ed)",
+    "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?",
+    "bicker(?:ed)?",
+    "dissect(?:ed)?, explor(?:e|ed|ing), examined?, compare[d]?, wr[oi]te, draft(?:ed)?, buil[dt], design(?:ed)?",
+    r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
+)
+_YOU_SAY_TO_ME = one_of(
+    "tell, told, telling, ask(?:ed|ing)?, g[ai]ve, given, giving, teach, taught, show(?:ed|n)?, send, sent",
+    "shared? with, wr[io]te, draft(?:ed)?",
 )
 _YOU_SAY = one_of(
     "sa(?:id|y|ying), mention(?:ed|ing)?, recommend(?:ed)?, suggest(?:ed|ing)?, explain(?:ed|ing)?, promised?",
-    "advised?, proposed?, described?, list(?:ed)?, quoted?, answer(?:ed)?, repl(?:y|ied), call(?:ed)? it",
-    "warn(?:ed)?",
-    "c[ao]me up with, talk(?:ed|ing)? about, calculated?, estimated?, agreed?, point(?:ed)? out, bring up",
-    "brought up, summari[sz]ed?, translated?, wrote, written, shared?, named?, ma[dk]e, buil[td], put together",
-    "created?, prepared?, start(?:ed)?, invent(?:ed)?, composed?, t(?:ell|old), telling, found, picked?, chose",
-    "planned, used?, compared?, correct(?:ed)?, (?:think|thought) (?:of|about) my, work(?:ed)? out, gave, given",
-    rf"ma[dk]e up, note[d]? down, t(?:ake|ook) (?:a )?notes?, talk(?:ed|ing)(?= {_TIME})",
+    "advised?, proposed?, described?, list(?:ed)?, quoted?, answer(?:ed)?, repl(?:y|ied), respond(?:ed)?",
+    "call(?:ed)? it, warn(?:ed)?, c[ao]me up with, talk(?:ed|ing)? about, calculated?, estimated?, agreed?",
+    "point(?:ed)? out, bring up, brought up, refer(?:red)? to, recited?, summari[sz]ed?, translated?, wrote",
+    "written, shared?, named?, drew up, ma[dk]e, buil[td], design(?:ed)?, put together, created?, prepared?",
+    "start(?:ed)?, began, continued?, invent(?:ed)?, compose[d]?, composed, t(?:ell|old)",
+    "found, picked?, chose, planned, claim(?:ed)?, insist(?:ed)?, offer(?:ed)?, used?, cited?, predict(?:ed)?",
+    "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|feel|felt) (?:of|about) my",
+    "work(?:ed)? out, figured? out, assign(?:ed)?, set(?: for)?, gave, given, give, used?, using, told, telling",
+    "(?:mean|meant)(?: by \\w+)?, learn(?:ed|t)? about me, rememb(?:er|ered) about me, kn[eo]w about me",
+    "t(?:ake|ook|aken) (?:a )?notes?, wr[io]te (?:it |that )?down, written down, jot(?:ted)? (?:it |that )?down",
+    rf"record(?:ed)?, not(?:e|ed) (?:down|that), talk(?:ed|ing)(?= {_TIME}), speaking(?= {_TIME})",
+    r"ma[dk]e up, invent(?:ed)?",
+    "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
+    rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
 _I_SAY_TO_YOU = one_of(
     "t(?:ell|old), telling, ask(?:ed|ing)?, show(?:ed|n)?, g[ai]ve, sen[dt], promised?",
-    "(?:talk|chat|vent|complain|mention|explain|describe)(?:t?ed|d|t?ing)? (?:to|with)",
-    "sp[eo]ak?(?:en)? (?:to|with)",
-    "said to, shared? with",
+    "complain(?:ed|ing)? to, (?:talk|chat|vent|rant|say)(?:t?ed|t?ing)? (?:to|with), sp[eo]ak? (?:to|with)",
+    "spoken (?:to|with), said to, mention(?:ed)? to, explain(?:ed)? to, described? to, confess(?:ed)? to",
+    "shared? with, spoke (?:to|with)",
 )
 _I_SAY = one_of(
     rf"{_I_SAY_TO_YOU} {_YOU}\b",
@@ -58,9 +80,8 @@ _I_SAY = one_of(
     "(?:complain|whin|rant|rambl|moan|gush|babbl|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
 _NOT_SAID = one_of(
-    "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, want(?:ed)?, need(?:ed)?",
-    "thank(?:ed)?",
-    "mean, meant, think, thought, to, for, with, and, or",
+    "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, noticed?, want(?:ed)?",
+    "need(?:ed)?, thank(?:ed)?, mean, meant, think, thought, to, for, with, and, or",
 )
 _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
@@ -102,7 +123,16 @@ _TALK_ITSELF = (
     r"|(?:chat |conversation )(?:log|history))(?! (?:section|group|board|paper|forum|class|show|host|room)\b)"
 )
 _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
-_OURS = one_of("argument, debate, disagreement, lesson, exercise, quiz, role-?play, brainstorm(?:ing)?, dialogue")
+_OURS = one_of(
+    "argument, debate, disagreement, lesson, exercise, quiz, role-?play, brainstorm(?:ing)?, q&a, banter",
+    "back-and-forth, dialogue, heart-to-heart, correspondence",
+)
+_PLANS = one_of("plans?, lists?, deal, budget, schedules?, decisions?, bet, ideas?, names?, options?, agreement")
+_MADE = one_of(
+    "poems?, jokes?, recipes?, riddles?, (?:reading )?lists?, drafts?, outline, itinerary, haiku, limerick",
+    "code, snippet, example, quote, answer, explanation, quiz, workout, bedtime story, playlist, summary",
+)
+"""Things that the assistant makes."""
 _SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _COUNSEL_OF_YOURS = one_of(
@@ -112,9 +142,9 @@ _COUNSEL_OF_YOURS = one_of(
 )
 _THE_TALK = rf"(?:(?:{_OF_TWO})*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))"
 _MEDIA = one_of(
-    "whatsapp, wechat, telegram, slack, discord, teams, zoom, facebook, messenger, reddit, signal, skype, sms",
-    "phone",
-    "group, family, team, staff, class, panel, podcast, board, email",
+    "whatsapp, wechat, telegram, slack, discord, teams, zoom, facebook, messenger, twitter, reddit, instagram",
+    "signal, skype, sms, phone, group, family, team, staff, class, panel, podcast, round-table, board, peace",
+    "twitch, line, snapchat, imessage, email",
 )
 """Where others talk."""
 _HAD = one_of(
@@ -131,18 +161,28 @@ _TALK = (
     rf"|{_TIME}'s (?:\w+ )?(?:poem|joke|riddle|recipe|bedtime story|haiku|limerick)\b"
     rf"|\b(?:come|came|comes) up (?:between us|with you|in our \w+)\b{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}"
+    rf"|{_TIME},? (?:which|what|whose|how many|how much)(?: \w+){{1,4}}? (?:did|had|have|were|was) "
+    rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
     rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour (?:chat |message )?(?:history|logs?|messages"
     rf"|records?)\b{_WORDS}{_TIME}"
+    rf"|\b{_PLANS} (?:that )?(?:did |have |had )?we (?:have |had )?(?:ma[dk]e|ha[vd]e?|set|dr[ae]w up"
+    rf"|g[eo]t)\b{_WORDS}{_TIME}"
+    rf"|\b(?:the|that|those|your) (?:\w+ )?{_MADE} (?:from|of) {_TIME}(?!'s)"
+    rf"|\bwhat (?:do|can) you (?:still )?(?:remember|recall) (?:from|about|of) {_TIME}\W*$"
     rf"|\bour (?:little |whole |last )?{_OURS}{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
     rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
     rf"|\b(?:your|the|that|those|this"
     rf"|these) (?:(?!{_GIVEN_BY}\b)\w+ ){{0,2}}?{_COUNSEL}(?: {_GAVE})* {_TIME}(?!'s)"
+    rf"|^(?:the )?{_TIME}'s (?:\w+ ){{0,2}}{_COUNSEL}\b"
     rf"|\b(?:was|were|had) your {_COUNSEL_OF_YOURS}{_WORDS}{_TIME}"
+    rf"|{_TIME},?(?: \w+){{0,2}} (?:was|were) your {_COUNSEL_OF_YOURS}\b"
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
     rf"|\bwhere(?: did|'d)? (?:we|i|{_YOU}) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
+    rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
+    rf"|(?<!\bi )\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
 )
 _WITHIN = (
     rf"{_SAYS}(?: (?!and |but )\w+){{0,4}}?(?: that)? (?:i|you|we|he|she|it|they)(?:'d|'m|'s|'re)?"
@@ -151,8 +191,16 @@ _WITHIN = (
     rf"|wanted|would|allergic){_WORDS}{_TIME}"
 )
 
-_LEAD = r"^(?:[\w']+[\s,]+){0,5}?"
-"""Courtesies before a question."""
+_LEAD = r"^(?:{}[\s,]+)*".format(
+    one_of(
+        "hi, hey, hello, yo, thanks, thank you, thx, please, pls, so, and, but, ok, okay, btw, by the way",
+        "well, sorry, um, uh, also, oh, actually, quick question, question, again, then, now, hmm, right",
+        "sure, great, good morning, morning, just, kindly, can you, could you, would you, will you",
+        "i want you to, i'd like you to, i need you to, let's, lets, you, assistant, buddy, mate, first",
+        "for me, from, about, in, hold on, hang on, one sec, wait a (?:sec|second|minute|moment), quick check",
+        f"on, wait, {_TIME}",
+    )
+)
 _FICTION = one_of(
     "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter",
     "haiku",

@@ -21,6 +21,14 @@ async def _recalled(client: httpx.AsyncClient, turn_id: str) -> list[dict[str, A
     return [each for each in items if each["text"] and "Bruno" in each["text"]]
 
 
+async def _recalling(client: httpx.AsyncClient) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An answer that recalls what another conversation told, and what was recalled."""
+    await say(client, "My dog is called Bruno.", "told")
+    answer = await say(client, "What is my dog called?", "here")
+    (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
+    return answer, item
+
+
 async def _exclude(client: httpx.AsyncClient, conversation_id: str, what: str) -> dict[str, Any]:
     path = f"/api/v1/conversations/{conversation_id}/exclusions"
     found: dict[str, Any] = (await client.post(path, json={"what": what})).raise_for_status().json()
@@ -47,9 +55,7 @@ async def test_what_is_excluded_is_not_recalled_in_that_conversation_alone(
 
 
 async def test_an_exclusion_is_listed_once_and_undone(client: httpx.AsyncClient) -> None:
-    await say(client, "My dog is called Bruno.", "told")
-    answer = await say(client, "What is my dog called?", "here")
-    (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
+    answer, item = await _recalling(client)
     message = item["sources"][0]["message_id"]
     excluded = await _exclude(client, answer["conversation_id"], message)
     assert await _exclude(client, answer["conversation_id"], message) == excluded
@@ -98,9 +104,7 @@ async def test_an_answer_given_again_without_a_memory_leaves_the_one_before(
 async def test_a_search_by_the_model_does_not_find_what_is_excluded(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    await say(client, "My dog is called Bruno.", "told")
-    answer = await say(client, "What is my dog called?", "here")
-    (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
+    answer, item = await _recalling(client)
     await _exclude(client, answer["conversation_id"], item["episode_id"])
     model_server.script(
         Reply(tool_calls=[ToolCall("search_memory", {"query": "name of the dog"})]), Reply(["No."])
@@ -129,9 +133,7 @@ async def test_wrong_requests_are_refused_and_named(client: httpx.AsyncClient) -
 
 
 async def test_exclusions_are_exported_and_imported(client: httpx.AsyncClient) -> None:
-    await say(client, "My dog is called Bruno.", "told")
-    answer = await say(client, "What is my dog called?", "here")
-    (item,) = [each for each in await _recalled(client, answer["turn_id"]) if each["shown"]]
+    answer, item = await _recalling(client)
     await _exclude(client, answer["conversation_id"], item["episode_id"])
     body = {"content": "Likes tea", "episode_type": "preference"}
     tea = (await client.post("/api/v1/users/u-1/episodes", json=body)).raise_for_status().json()
@@ -147,11 +149,3 @@ async def test_exclusions_are_exported_and_imported(client: httpx.AsyncClient) -
     lost = next(line for line in elsewhere.splitlines() if '"exclusion"' in line).replace('"told"', '"lost"')
     refused = (await client.post("/api/v1/import", content=lost, headers=LINES)).json()
     assert refused["errors"][0]["reason"] == "its conversation, or what it excludes, is not stored"
-
-
-async def test_a_user_is_erased_with_exclusions(client: httpx.AsyncClient) -> None:
-    told = await say(client, "My dog is called Bruno.", "told")
-    messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
-    await _exclude(client, told["conversation_id"], messages[0]["id"])
-    receipt = (await client.delete("/api/v1/users/u-1")).raise_for_status().json()
-    assert receipt["removed"]["postgresql"]["recall_exclusions"] == 1

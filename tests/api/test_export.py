@@ -135,7 +135,7 @@ async def _live(client: httpx.AsyncClient, services: Services, here: dict[str, s
     assert (answer["imported"], answer["refused"]) == (150, 0), answer
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))])
 async def test_imported_elsewhere_an_export_gives_an_equal_export(
     client: httpx.AsyncClient,
     services: Services,

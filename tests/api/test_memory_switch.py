@@ -21,6 +21,8 @@ async def test_nothing_is_read_or_remembered_while_memory_is_off(
 ) -> None:
     await say(client, "My dog is called Bruno.")
     assert (await _switch(client, on=False))["memory"] is False
+    renamed = (await client.patch("/api/v1/users/u-1", json={"display_name": "Robin"})).json()
+    assert (renamed["memory"], renamed["display_name"]) == (False, "Robin")
 
     asked = await say(client, "What is my dog called?", "s-2")
     assert "Bruno" not in str(model_server.requests[-1].body)
@@ -45,9 +47,3 @@ async def test_nothing_is_read_or_remembered_while_memory_is_off(
     assert "My cousin" not in shown
     memories = (await client.get("/api/v1/users/u-1/episodes")).json()["items"]
     assert not [each for each in memories if "My cousin" in each["content"]]
-
-
-async def test_a_change_of_a_name_leaves_the_switch(client: httpx.AsyncClient) -> None:
-    await say(client, "Good morning")
-    changed = (await client.patch("/api/v1/users/u-1", json={"display_name": "Robin"})).json()
-    assert (changed["memory"], changed["display_name"]) == (True, "Robin")

@@ -70,5 +70,7 @@ async def test_an_expert_without_knowledge_reads_a_base_only_when_told_to(client
     assert _routes(events)[0]["kb_prefix"] is None
     assert "knowledge" not in events[-1][1]["context_report"]["parts"]
     assert "recall" in events[-1][1]["context_report"]["parts"]
-    named = await _events(client, "How do I descale the Brevo?", expert="plain", kb_prefix="coffee")
+    named = await _events(client, "How do I descale the Brevo?", expert="plain", kb_prefix="coffee", debug=True)
     assert named[-1][1]["sources"]
+    nodes = [content["node"] for status, content in named if status == "execution_log"]
+    assert nodes == ["route", "history", "retrieve", "generate_kb", "persist"]

@@ -6,11 +6,12 @@ import time
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from services.platform.child_process import wait_until
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import Event, ServiceProcess, answer_of, messages_of, stream
+from tests.support.service_process import Event, ServiceProcess, answer_of, messages_of, none_alive, stream
 
 pytestmark = pytest.mark.slow
 
@@ -62,32 +63,19 @@ def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
         assert wait_until(lambda: not _lets_in(service.url), seconds=60)
         last = kept_open.get("/healthz")
         assert (last.status_code, last.headers["connection"]) == (200, "close")
+    children = psutil.Process(service.process.pid).children(recursive=True)
+    assert len(children) >= 2
     goes_on.set()
     running.join(60)
     waiting.join(60)
     assert answer_of(running.events) == "It is late now."
     assert answer_of(waiting.events) == "Second."
     assert service.wait() == 0
+    assert none_alive(children)
+    assert "Traceback" not in service.text
 
 
-def test_a_second_signal_ends_at_once_with_a_proper_event(
-    service: ServiceProcess, model_server: ModelServer
-) -> None:
-    model_server.script(ENDLESS)
-    client = _Client(service.url, "one")
-    client.start()
-    client.until("token")
-    assert service.process
-    service.process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
-    assert service.process.poll() is None
-    assert service.stop(signal.SIGTERM) == 0
-    client.join(60)
-    last = client.events[-1]
-    assert (last[1], last[2]["code"], last[2]["answer"]) == ("error", "interrupted", "It ")
-
-
-def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
+def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start_and_a_second_signal_ends_a_running_one_at_once(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
     model_server.script(ENDLESS, Reply(["Later."]))
@@ -113,3 +101,16 @@ def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
         ("user", "two", True),
         ("assistant", "Later.", True),
     ]
+
+    model_server.script(ENDLESS)
+    running = _Client(service.url, "three")
+    running.start()
+    running.until("token")
+    assert service.process
+    service.process.send_signal(signal.SIGTERM)
+    assert wait_until(lambda: not _lets_in(service.url), seconds=60)
+    assert service.process.poll() is None
+    assert service.stop(signal.SIGTERM) == 0
+    running.join(60)
+    last = running.events[-1]
+    assert (last[1], last[2]["code"], last[2]["answer"]) == ("error", "interrupted", "It ")

@@ -22,7 +22,7 @@ from services.text.tokenizer import terms
 from tests.support.milvus_server import MilvusServer, files_with_rows
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.own_milvus]
+pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.indexed]
 
 CANARY = "wellensittich-4e1c"
 STORED = "bernsteinzimmer-9a77"
@@ -50,6 +50,7 @@ def _temporary(message: str = f"What is my dog called? I am thinking of {CANARY}
 
 @pytest.mark.traced
 @pytest.mark.in_clear
+@pytest.mark.own_milvus
 @pytest.mark.usefixtures("remembered")
 async def test_no_byte_of_a_temporary_conversation_is_in_any_store_or_log_however_it_ends(
     client: httpx.AsyncClient,

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-from pathlib import Path
 
 import httpx
 import pytest
@@ -41,23 +40,19 @@ def test_both_languages_have_the_same_strings_with_the_same_values() -> None:
         assert set(re.findall(r"{(\w+)", text)) == set(re.findall(r"{(\w+)", chinese[key])), key
 
 
-@pytest.mark.parametrize("path", OWN_MODULES, ids=lambda path: path.name)
-def test_every_string_that_a_module_names_exists(path: Path) -> None:
-    source, strings = path.read_text("utf-8"), _strings("en")
-    assert not [key for key in KEY.findall(source) if key not in strings]
+def test_modules_are_short_write_no_html_by_themselves_and_name_strings_that_exist() -> None:
+    strings = _strings("en")
     prefixes = {key.split(".")[0] for key in strings}
-    assert not [prefix for prefix in WORD.findall(source) if prefix not in prefixes]
-
-
-@pytest.mark.parametrize("path", OWN_MODULES, ids=lambda path: path.name)
-def test_a_module_is_short_and_writes_no_html_by_itself(path: Path) -> None:
-    source = path.read_text("utf-8")
-    assert source.count("\n") < 300
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|\beval\(|new Function", source
-    )
-    assert "http://" not in source
-    assert "https://" not in source
+    for path in OWN_MODULES:
+        source = path.read_text("utf-8")
+        assert not [key for key in KEY.findall(source) if key not in strings], path.name
+        assert not [prefix for prefix in WORD.findall(source) if prefix not in prefixes], path.name
+        assert source.count("\n") < 300, path.name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|\beval\(|new Function", source
+        ), path.name
+        assert "http://" not in source, path.name
+        assert "https://" not in source, path.name
 
 
 def test_the_console_is_small() -> None:

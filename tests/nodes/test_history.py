@@ -32,7 +32,7 @@ from state.conversation import ConversationState
 from state.prompt import TimeReference
 from state.section import section_named
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
+from tests.support.turns import context_of, exchange, new_turn, policy, remember, runtime, state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -204,14 +204,25 @@ async def test_the_epochs_summary_stays_until_the_history_is_long(
     assert len(update["history"]) == 6, "what the summary does not cover"
 
 
-async def test_a_full_prompt_has_its_topics_archived_before_the_answer(
-    services: Services, model_server: ModelServer
-) -> None:
+async def _long_talk(services: Services) -> OpenTurn:
+    """A turn behind ten long exchanges, with an expert that archives topics."""
     await _exchanges(services, 10, length=400)
     turn = await services.turns.open(new_turn("And now?"))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE experts SET context_strategy = 'topics'")
+    return turn
+
+
+@pytest.mark.traced
+async def test_a_full_prompt_has_its_topics_archived_before_the_answer_or_the_turn_says_that_none_were_found(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await _long_talk(services)
     small = policy(strategy="topics", window=2000, threshold=0.7, min_archive_messages=10)
+    model_server.script(Reply(["no idea"]), Reply(["none"]))
+    update = await _history(services, turn, context_policy=small)
+    assert (len(update["history"]), update["degraded"]) == (20, ["topics"])
+    assert len(model_server.requests) == 2
     model_server.script(Reply([TOPIC]))
 
     update = await _history(services, turn, context_policy=small)
@@ -223,28 +234,10 @@ async def test_a_full_prompt_has_its_topics_archived_before_the_answer(
 
 
 @pytest.mark.traced
-async def test_when_no_topic_is_found_the_turn_goes_on_and_says_so(
-    services: Services, model_server: ModelServer
-) -> None:
-    await _exchanges(services, 10, length=400)
-    turn = await services.turns.open(new_turn("And now?"))
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE experts SET context_strategy = 'topics'")
-    small = policy(strategy="topics", window=2000, threshold=0.7, min_archive_messages=10)
-    model_server.script(Reply(["no idea"]), Reply(["none"]))
-    update = await _history(services, turn, context_policy=small)
-    assert (len(update["history"]), update["degraded"]) == (20, ["topics"])
-    assert len(model_server.requests) == 2
-
-
-@pytest.mark.traced
 async def test_the_topics_themselves_count_towards_the_threshold(
     services: Services, model_server: ModelServer
 ) -> None:
-    await _exchanges(services, 10, length=400)
-    turn = await services.turns.open(new_turn("And now?"))
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE experts SET context_strategy = 'topics'")
+    turn = await _long_talk(services)
     near = policy(strategy="topics", window=_window(services, 3097), threshold=0.7, min_archive_messages=10)
     await _history(services, turn, context_policy=near)
     assert model_server.requests == []
@@ -264,15 +257,6 @@ async def test_near_the_threshold_topics_are_archived_behind_the_answer(
     far = policy(strategy="topics", window=8000, threshold=0.7, min_archive_messages=10)
     assert (await _history(services, turn, context_policy=far))["after_turn"] == []
     assert model_server.requests == []
-
-
-async def test_another_strategy_begins_another_epoch(services: Services) -> None:
-    first = await services.turns.open(new_turn("Hello"))
-    ended = TurnOutcome(status="completed", answer="Hi", epoch=epoch())
-    await services.turns.end(first.tenant_id, first.turn_id, first.answer_message_id, ended)
-    turn = await services.turns.open(new_turn("And?"))
-    update = await _history(services, turn, context_policy=policy(strategy="topics"))
-    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "strategy changed")
 
 
 AGENT = Trigger("filing")

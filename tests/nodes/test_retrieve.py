@@ -13,21 +13,6 @@ from tests.support.turns import Written, runtime, state
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_routed_base_is_searched_with_the_message(services: Services) -> None:
-    base = await a_base(services)
-    await put(services, base, "leave.md", "# Leave\n\n## Holidays\n\nThirty days of holidays.")
-    asked = state(requested_kb_prefix="handbook", message="How many days of holidays?", message_vector=None)
-    update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
-    (passage,) = update["retrieval_results"]
-    assert (passage["document"], passage["heading"], passage["position"]) == ("leave.md", "Leave > Holidays", 0)
-    assert (passage["kb_prefix"], passage["page"], passage["text"]) == (
-        "handbook",
-        None,
-        "Thirty days of holidays.",
-    )
-    assert update["degraded"] == ["milvus"]
-
-
 async def test_what_is_degraded_already_is_named_once(services: Services) -> None:
     base = await a_base(services)
     await put(services, base, "leave.md", "Thirty days of holidays.")

@@ -134,12 +134,3 @@ async def test_what_the_user_says_themselves_is_done_whatever_else_was_read(
     assert "waits" not in after["messages"][0].text
     assert await _memory(services) != before
     assert await _waiting(services) == []
-
-
-async def test_without_foreign_content_a_model_may_use_its_own_words(services: Services) -> None:
-    context = context_of(await services.turns.open(new_turn("Call me Al.", session_key="asks")))
-    call = {"name": "remember", "args": {"text": "Nickname of the user: Al"}, "id": "1"}
-    values = {"message": "Call me Al.", "messages": [AIMessage("", tool_calls=[call])]}
-    executor, origins = services.tool_executor, services.memory.foreign_origins
-    await tools(state(**values), runtime(**context), executor=executor, origins=origins)
-    assert await _waiting(services) == []

@@ -5,13 +5,16 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
+import psutil
 
+from services.platform.child_process import wait_until
 from tests.support.fork_server import ROOT, ForkedProcess
 
 READY = re.compile(r"Anamnesis is ready at (\S+)|The worker is ready")
@@ -189,3 +192,14 @@ def messages_of(url: str, conversation_id: str) -> list[tuple[str, str, bool]]:
         httpx.get(f"{url}/api/v1/conversations/{conversation_id}/messages", timeout=60).raise_for_status().json()
     )
     return [(item["role"], item["content"], item["completed"]) for item in found["items"]]
+
+
+def none_alive(processes: Iterable[psutil.Process]) -> bool:
+    """Wait until none of the processes runs any more."""
+
+    def lives(process: psutil.Process) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return False
+
+    return wait_until(lambda: not any(map(lives, processes)), seconds=60)

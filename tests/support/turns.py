@@ -198,8 +198,8 @@ WITH summary AS (
     INSERT INTO recall_exclusions (id, tenant_id, conversation_id, message_id)
     SELECT gen_random_uuid(), tenant_id, id, %(user_message_id)s FROM conversations WHERE id = %(conversation_id)s
 ), receipt AS (
-    INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key, rebuilds)
-    SELECT gen_random_uuid(), tenant_id, user_id, 'A receipt holds no text of a user.', '', '', '{}'
+    INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key)
+    SELECT gen_random_uuid(), tenant_id, user_id, 'A receipt holds no text of a user.', '', ''
     FROM conversations WHERE id = %(conversation_id)s
 ), forgotten AS (
     INSERT INTO forgotten_words (tenant_id, user_id, digest, deleted)

@@ -50,9 +50,6 @@ class UnitHit:
 
     unit_id: UUID
     episode_id: UUID
-    score: float
-    """Higher is closer; of cosine similarity, or of BM25 within the collection."""
-    terms: tuple[str, ...]
 
 
 class EpisodeIndex:
@@ -110,10 +107,9 @@ class EpisodeIndex:
         """
         stored = [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)]
         limits = (limit, limit)
-        fields = ("episode_id", "terms")
         name = await self._name_within(scope.user_id, within_s)
         words, meaning = await self._vectors.search(
-            name, filter_of(scope), stored, vectors, limits, fields, within_s=within_s
+            name, filter_of(scope), stored, vectors, limits, ("episode_id",), within_s=within_s
         )
         return _hits(words), _hits(meaning)
 
@@ -278,11 +274,4 @@ def _stored(terms: Sequence[str], key: "DataKey | None") -> Sequence[str]:
 
 
 def _hits(found: Hits) -> list[list[UnitHit]]:
-    return [[_hit(each) for each in hits] for hits in found]
-
-
-def _hit(found: Any) -> UnitHit:
-    entity = found["entity"]
-    return UnitHit(
-        UUID(found["id"]), UUID(entity["episode_id"]), float(found["distance"]), tuple(entity["terms"].split())
-    )
+    return [[UnitHit(UUID(each["id"]), UUID(each["entity"]["episode_id"])) for each in hits] for hits in found]

@@ -6,7 +6,7 @@ nothing removed, or belonging to somebody else, can come up. What is not indexed
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import datetime
 from time import perf_counter
 from uuid import UUID
 
@@ -36,8 +36,7 @@ from services.search.hits import Ranking
 from services.search.queries import Query, Utterance, make_query
 from services.search.ranking import Vectors, kind_of
 from services.search.selection import Floor
-from services.text.language import language_of
-from services.text.questions import asks, is_small_talk
+from services.text.questions import is_small_talk
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import named_day
 
@@ -47,8 +46,8 @@ _HANGS_S = 20.0
 """Seconds after which a turn goes on without recall: something is broken."""
 _LONG = 1_000
 """Characters of a message whose days are read in a thread."""
-_DEPTH, _DEPTH_OF_A_TURN = 40, 24
-"""Units returned with their texts: a prompt chooses among the first 20 of those that still hold."""
+_DEPTH, _DEPTH_OF_A_TURN = 40, 20
+"""Units returned with their texts: a prompt chooses among those of a turn."""
 _NOTHING = Ranking(())
 _NO_VECTORS: Vectors = np.empty((0, 0), dtype=np.float32)
 _USUAL = Floor()
@@ -164,7 +163,7 @@ class Recall:
         if asked.since and asked.until:
             then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
         else:
-            then = await _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
+            then = await _narrowed(asked.scope, asked.message, asked.now, asked.timezone) if query.asks else None
         only_then = then is not None and asked.only_then
         kept = asked.loaded or await self._sets.of(asked.scope, asked.generation)
         indexed = kept is None or kept.units.has_elsewhere(asked.conversation_id, asked.shown_since)
@@ -203,7 +202,7 @@ class Recall:
         """
         begun = perf_counter()
         sought = make_query(query, said, speaker=speaker)
-        narrow = await _narrowed(scope, query, now, timezone) if timezone else None
+        narrow = await _narrowed(scope, query, now, timezone) if timezone and sought and sought.asks else None
         found = RecallResult()
         with span("search_memory", _about(scope, query)) as current:
             kept = await (self._sets.at(scope) if scope.as_of else self._sets.of(scope, None))
@@ -290,11 +289,7 @@ async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Sc
     if scope.since or scope.until:
         return None
     today = local_day(now, timezone)
-
-    def day_of_question() -> date | None:
-        return named_day(text, today) if asks(text, language_of([text])) else None
-
-    day = await beside_the_loop(day_of_question, characters=len(text), most=_LONG)
+    day = await beside_the_loop(lambda: named_day(text, today), characters=len(text), most=_LONG)
     if day is None or day > today:
         return None
     since, until = bounds(day, day, timezone)

@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 from services.memory.lineage.tracing import Item, Lineage, Node
 from services.memory.operations import Operation, Trigger
 from services.memory.removal import purge_sql as sql
-from services.memory.removal.hiding import Hiding, RebuildTasks
+from services.memory.removal.hiding import Hiding
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.purge import Purge, Purged
 from services.memory.removal.receipts import Receipts, digest_of
@@ -79,7 +79,6 @@ class Erasures:
         planner: TargetPlanner,
         hiding: Hiding,
         receipts: Receipts,
-        remaking: RebuildTasks,
         keys: KeyRenewal,
     ) -> None:
         self._stores = stores
@@ -87,7 +86,6 @@ class Erasures:
         self._planner = planner
         self._hiding = hiding
         self.receipts = receipts
-        self._remaking = remaking
         self._keys = keys
 
     async def forget(
@@ -128,8 +126,7 @@ class Erasures:
                 await connection.execute("ROLLBACK")
                 return done, None
             document = _document(receipt_id, user, target, by, done, delete_messages=delete_messages)
-            rebuilds = await self._rebuilds(connection, plan, done)
-            await self.receipts.add(connection, tenant_id, plan.user_id, document, rebuilds)
+            await self.receipts.add(connection, tenant_id, plan.user_id, document)
             told = Operation("forget", field=document["id"], results={"counts": document["counts"]})
             await self._stores.operations.append(connection, tenant_id, plan.user_id, told, Trigger("user"))
             if delete_messages:
@@ -194,15 +191,6 @@ class Erasures:
         outcomes = [_outcome(item, is_left=left.get(item.node, False)) for item in derived]
         said = [_of_message(item, plan, delete_messages) for item in before if item.kind == "message"]
         return [*said, *(each for each in outcomes if each is not None)]
-
-    async def _rebuilds(self, connection: Connection, plan: TargetPlan, done: _Done) -> list[str]:
-        """Names of what is made again: the locks of jobs, and visits."""
-        conversations = done.purged.conversation_ids
-        tasks = (self._remaking.summarise, self._remaking.archive)
-        locks = [f"{task}:{each}" for each in conversations for task in tasks]
-        rows = Rows(connection, plan.whose)
-        visits = await rows.firsts(sql.VISITS, conversation_ids=conversations)
-        return await rows.firsts(sql.JOBS, locks=locks) + [f"visit:{each}" for each in visits]
 
 
 def _of_message(item: Item, plan: TargetPlan, delete_messages: bool) -> AffectedItem:

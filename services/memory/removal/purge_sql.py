@@ -200,17 +200,6 @@ TEXTS: LiteralString = """
 SELECT id, content FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s ORDER BY id
 """
 
-VISITS: LiteralString = """
-SELECT v.id FROM visits v
-WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND v.conversation_id = ANY(%(conversation_ids)s)
-  AND v.daily_due_at IS NOT NULL AND v.summary IS NULL
-"""
-
-JOBS: LiteralString = """
-SELECT DISTINCT queueing_lock FROM procrastinate_jobs
-WHERE queueing_lock = ANY(%(locks)s) AND status IN ('todo', 'doing') ORDER BY queueing_lock
-"""
-
 ITEMS: LiteralString = """
 SELECT kind, id, text, state FROM derived_items
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)

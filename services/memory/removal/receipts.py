@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,26 +33,13 @@ KEY_FILE = "receipt_key.pem"
 _KEY_ID_CHARACTERS = 16
 
 _ADD: LiteralString = """
-INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key, rebuilds)
-VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(document)s, %(signature)s, %(public_key)s, %(rebuilds)s)
+INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key)
+VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(document)s, %(signature)s, %(public_key)s)
 """
 
 
-# A summary or topics wait for their job, a visit for its day's.
 _LIST: LiteralString = """
-SELECT r.id, r.created_at, r.document, r.signature, r.public_key, (
-    SELECT jsonb_build_object(
-        'waiting', count(*) FILTER (WHERE state.waiting), 'failed', count(*) FILTER (WHERE state.failed),
-        'done', count(*) FILTER (WHERE NOT state.waiting AND NOT state.failed))
-    FROM unnest(r.rebuilds) AS name CROSS JOIN LATERAL (
-        SELECT CASE WHEN name LIKE 'visit:%%' THEN EXISTS (
-                   SELECT FROM visits v WHERE v.id = substr(name, 7)::uuid AND v.daily_due_at IS NOT NULL)
-               ELSE EXISTS (SELECT FROM procrastinate_jobs j WHERE j.queueing_lock = name
-                            AND j.status IN ('todo', 'doing')) END AS waiting,
-               EXISTS (SELECT FROM procrastinate_jobs j
-                       WHERE j.queueing_lock = name AND j.status = 'failed') AS failed
-    ) AS state
-) AS regeneration
+SELECT r.id, r.created_at, r.document, r.signature, r.public_key
 FROM forget_receipts r
 WHERE r.tenant_id = %(tenant_id)s AND r.user_id = %(user_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (r.created_at, r.id) < (%(after_at)s, %(after_id)s::uuid))
@@ -71,8 +58,6 @@ class SignedReceipt:
     """Ed25519, over the receipt as canonical JSON; base64."""
     public_key: str
     """The key that made it, raw; base64."""
-    regeneration: dict[str, int]
-    """Derived texts that are made again without it: how many are `waiting`, `done` or `failed` now. Not signed."""
 
 
 class ReceiptKey:
@@ -141,7 +126,6 @@ class Receipts:
         tenant_id: UUID,
         user_id: UUID,
         document: Mapping[str, Any],
-        rebuilds: Sequence[str],
     ) -> None:
         """Sign and store a receipt, in the caller's transaction.
 
@@ -156,7 +140,6 @@ class Receipts:
             "document": text,
             "signature": self.key.sign(text),
             "public_key": self.key.public,
-            "rebuilds": list(rebuilds),
         }
         try:
             await connection.execute(_ADD, values)

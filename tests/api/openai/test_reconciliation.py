@@ -7,7 +7,6 @@ from uuid import uuid4
 import httpx
 import openai
 import pytest
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
@@ -232,29 +231,6 @@ async def test_a_request_of_open_webui_that_is_repeated_is_the_same_turn(sdk: An
     first = await chat.say("Yes", parent="")
     await chat.say("Yes", parent="", user_message=first.user_message, answer=first.answer)
     assert [text for _, text in await contents(services)] == ["Yes", "Answer 1."]
-
-
-async def test_what_was_made_of_a_branch_is_withdrawn_and_comes_back(
-    sdk: Any, services: Services, model_server: ModelServer
-) -> None:
-    chat = Chat(sdk, NAMED)
-    await chat.say("One")
-    await chat.say("My dog is called Bruno.")
-    (conversation,) = await services.transcript.conversations(DEFAULT_TENANT, user_id="u-1", limit=5)
-    living = "SELECT count(*) FROM episodes WHERE retracted_at IS NULL AND tenant_id = %(tenant_id)s"
-    tenant = {"tenant_id": DEFAULT_TENANT}
-    assert await services.database.fetch(DEFAULT_TENANT, living, tenant, tuple_row) == [(2,)]
-    chat.back_to(2)
-    await chat.say("Two")
-    assert await services.database.fetch(DEFAULT_TENANT, living, tenant, tuple_row) == [(2,)]
-    (branch,) = await services.branches.list(DEFAULT_TENANT, conversation.id)
-    assert (branch.reason, branch.begins_with, branch.messages) == ("edit", "My dog is called Bruno.", 2)
-    await services.branches.switch(DEFAULT_TENANT, conversation.id, branch.id)
-    shown = [text for _, text in await contents(services)]
-    assert shown == ["One", "Answer 1.", "My dog is called Bruno.", "Answer 2."]
-    (other,) = await services.branches.list(DEFAULT_TENANT, conversation.id)
-    assert (other.reason, other.begins_with) == ("switch", "Two")
-    assert await services.database.fetch(DEFAULT_TENANT, living, tenant, tuple_row) == [(2,)]
 
 
 async def test_users_never_go_on_with_each_others_conversations(sdk: Any, services: Services) -> None:

@@ -40,23 +40,6 @@ async def test_nobody_waits_while_there_are_places() -> None:
     assert crowd.let_in == ["a1", "a2"]
 
 
-async def test_a_newcomer_waits_for_a_place_or_two_and_not_for_the_whole_burst() -> None:
-    crowd = _Crowd(FairGate(2))
-    await crowd.asks(*(f"storm{number}" for number in range(50)), "neighbour")
-    await crowd.one_leaves()
-    await crowd.one_leaves()
-    assert crowd.let_in == ["storm0", "storm1", "storm2", "neighbour"]
-
-
-async def test_who_arrives_in_the_middle_of_a_burst_by_many_users_waits_no_longer() -> None:
-    crowd = _Crowd(FairGate(2))
-    half = [f"{user}{number}" for number in range(5) for user in "abcdefgh"]
-    await crowd.asks(*half, "neighbour", *(f"{name}0" for name in half))
-    await crowd.one_leaves()
-    await crowd.one_leaves()
-    assert "neighbour" in crowd.let_in
-
-
 async def test_of_many_users_the_newest_and_the_oldest_request_take_turns() -> None:
     crowd = _Crowd(FairGate(1))
     await crowd.asks("a", "b", "c", "d", "e")

@@ -25,14 +25,6 @@ async def test_every_reader_gets_every_event_once_in_order() -> None:
     assert await asyncio.gather(*readers, late) == [expected] * 4
 
 
-async def test_reading_goes_on_behind_the_last_event_seen() -> None:
-    log = TurnLog()
-    for text in "abc":
-        log.append("token", text)
-    log.append("done", {})
-    assert await _read(log, after=2) == [(3, "token"), (4, "done")]
-
-
 async def test_nothing_follows_the_last_event() -> None:
     log = TurnLog()
     log.append("error", {})

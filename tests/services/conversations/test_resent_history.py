@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.conversations.messages import Role, message_digest
@@ -107,7 +107,6 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=300)
 @given(_STEPS)
 def test_a_client_that_shows_its_conversation_finds_it_stored_so(steps: Sequence[tuple[str, int, str]]) -> None:
     stored, shown, left_out = Stored(), list[str](), 0

@@ -24,9 +24,9 @@ _OTHERS = [
 """Questions, quotations, pasted texts, negations, stories, words about keeping, idioms and tasks."""
 
 
-@pytest.mark.parametrize(("kind", "message"), _FILLED)
-def test_a_listed_form_is_obeyed_whatever_it_names(kind: str, message: str) -> None:
-    assert [each.kind for each in plain_forms(message)] == [kind]
+def test_a_listed_form_is_obeyed_whatever_it_names() -> None:
+    for kind, message in _FILLED:
+        assert [each.kind for each in plain_forms(message)] == [kind], message
 
 
 @pytest.mark.parametrize("path", _FORMS, ids=lambda path: path.name)
@@ -68,9 +68,8 @@ def test_the_first_and_the_last_sentence_may_both_be_one() -> None:
     assert plain_forms("It is Monday. Forget about Henrik. What is for dinner?") == []
 
 
-@pytest.mark.parametrize("message", _OTHERS)
-def test_nothing_else_is_obeyed(message: str) -> None:
-    assert plain_forms(message) == []
+def test_nothing_else_is_obeyed() -> None:
+    assert [message for message in _OTHERS if plain_forms(message)] == []
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from services.memory.quotes import foreign_spans, foreign_text, is_quoted, own_text
 
 SHOWN = [
@@ -102,26 +100,26 @@ MARKED = [
 ]
 
 
-@pytest.mark.parametrize("message", SHOWN)
-def test_what_a_message_shows_is_not_the_users_own(message: str) -> None:
-    assert "rent" in foreign_text(message) or "房租" in foreign_text(message)
-    assert "rent" not in own_text(message)
-    assert "房租" not in own_text(message)
-    for quote in ("rent is due on Fridays", "房租周五交"):
-        assert not is_quoted(quote, message)
+def test_what_a_message_shows_is_not_the_users_own() -> None:
+    for message in SHOWN:
+        assert "rent" in foreign_text(message) or "房租" in foreign_text(message), message
+        assert "rent" not in own_text(message), message
+        assert "房租" not in own_text(message), message
+        for quote in ("rent is due on Fridays", "房租周五交"):
+            assert not is_quoted(quote, message), message
 
 
-@pytest.mark.parametrize("message", OWN)
-def test_what_users_say_themselves_stays_theirs(message: str) -> None:
-    assert foreign_text(message) == ""
-    assert own_text(message) == message
-    assert is_quoted(message, message)
+def test_what_users_say_themselves_stays_theirs() -> None:
+    for message in OWN:
+        assert foreign_text(message) == "", message
+        assert own_text(message) == message
+        assert is_quoted(message, message), message
 
 
-@pytest.mark.parametrize("message", MARKED)
-def test_marks_and_shapes_enclose_foreign_text_up_to_the_last_one(message: str) -> None:
-    for quote in ("forget the peanuts", "忘掉花生的事"):
-        assert not is_quoted(quote, message)
+def test_marks_and_shapes_enclose_foreign_text_up_to_the_last_one() -> None:
+    for message in MARKED:
+        for quote in ("forget the peanuts", "忘掉花生的事"):
+            assert not is_quoted(quote, message), message
 
 
 def test_a_title_or_a_name_in_quotation_marks_is_the_users_own() -> None:
@@ -131,9 +129,8 @@ def test_a_title_or_a_name_in_quotation_marks_is_the_users_own() -> None:
     assert own_text(message) == "Translate this"
 
 
-@pytest.mark.parametrize(
-    ("quote", "message", "holds"),
-    [
+def test_a_quote_is_compared_exactly_but_for_case_width_marks_and_blanks() -> None:
+    for quote, message, holds in (
         ("MY CAT is called", "Also, my  cat\nis called Minka", True),
         ("my cat’s name", "my cat's name is Minka", True),
         ("ｍｙ ｃａｔ is", "my cat is Minka", True),
@@ -150,12 +147,8 @@ def test_a_title_or_a_name_in_quotation_marks_is_the_users_own() -> None:
         ("...", "my cat", False),
         ("my bank is `Zenith`", "my bank is “Zenith” now", True),
         ("my bank is Zenith", "my bank is ```code``` Zenith", False),
-    ],
-)
-def test_a_quote_is_compared_exactly_but_for_case_width_marks_and_blanks(
-    quote: str, message: str, holds: bool
-) -> None:
-    assert is_quoted(quote, message) is holds
+    ):
+        assert is_quoted(quote, message) is holds, quote
 
 
 CLASSES = [
@@ -192,12 +185,12 @@ CLASSES = [
 ]
 
 
-@pytest.mark.parametrize("part", CLASSES, ids=repr)
-def test_eight_kilobytes_of_anything_are_read_at_once(part: str) -> None:
+def test_eight_kilobytes_of_anything_are_read_at_once() -> None:
     is_quoted("my cat is called Minka", "My cat.")  # the tokenizer loads when it is first used
-    run = (part * 8_000)[:8_000]
-    for message in (run, f"x{run}y"):
-        begin = time.thread_time()
-        foreign_spans(message)
-        is_quoted("my cat is called Minka", message)
-        assert time.thread_time() - begin < 1, "quadratic work would take several seconds"
+    for part in CLASSES:
+        run = (part * 8_000)[:8_000]
+        for message in (run, f"x{run}y"):
+            begin = time.thread_time()
+            foreign_spans(message)
+            is_quoted("my cat is called Minka", message)
+            assert time.thread_time() - begin < 1, f"quadratic work would take several seconds: {part!r}"

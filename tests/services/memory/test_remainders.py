@@ -127,13 +127,13 @@ def _check(message: _Message, sought: str) -> None:
     assert not any(tells_of(each.text, sought) for each in clauses(rest.text)), rest
 
 
-@settings(max_examples=300, database=None)
+@settings(max_examples=60, database=None)
 @given(_messages("en"), st.sampled_from((*_PREDICATES["en"], *_DEPENDENT["en"])))
 def test_what_is_left_in_english_is_whole_clauses(message: _Message, sought: str) -> None:
     _check(message, sought)
 
 
-@settings(max_examples=300, database=None)
+@settings(max_examples=60, database=None)
 @given(_messages("zh"), st.sampled_from((*_PREDICATES["zh"], *_DEPENDENT["zh"])))
 def test_what_is_left_in_chinese_is_whole_clauses(message: _Message, sought: str) -> None:
     _check(message, sought)
@@ -187,11 +187,9 @@ def test_an_answer_keeps_the_sentences_that_say_something_else() -> None:
     assert sentences_without(answer, "it was so") == answer
 
 
-@pytest.mark.parametrize(
-    "part", ["，", "；", ", and ", "我是，", "I am, and ", "，是", " ", "\t", ".", "\n", "a", "忘"]
-)
-def test_eight_kilobytes_are_divided_at_once(part: str) -> None:
-    for message in ((part * 8_000)[:8_000], "忘掉" + (part * 8_000)[:8_000], ((part * 900)[:900] + "。") * 9):
-        begin = time.thread_time()
-        clauses(message)
-        assert time.thread_time() - begin < 1, "quadratic work would take several seconds"
+def test_eight_kilobytes_are_divided_at_once() -> None:
+    for part in ("，", "；", ", and ", "我是，", "I am, and ", "，是", " ", "\t", ".", "\n", "a", "忘"):
+        for message in ((part * 8_000)[:8_000], "忘掉" + (part * 8_000)[:8_000], ((part * 900)[:900] + "。") * 9):
+            begin = time.thread_time()
+            clauses(message)
+            assert time.thread_time() - begin < 1, f"quadratic work would take several seconds: {part!r}"

@@ -45,18 +45,17 @@ PLAIN = (
 )
 
 
-@pytest.mark.parametrize("mark", [*MARKS, *MARKS_OF_DATA])
-def test_mark_in_data_is_broken_and_the_text_around_it_stays(mark: str) -> None:
-    broken = without_marks(f"Lunch at noon. {mark} 忽略 obey", TAGS)
-    assert broken.startswith("Lunch at noon. ")
-    assert broken.endswith(f"{mark[1:]} 忽略 obey")
-    assert mark not in broken
-    assert without_marks(broken, TAGS) == broken
+def test_mark_in_data_is_broken_and_the_text_around_it_stays() -> None:
+    for mark in (*MARKS, *MARKS_OF_DATA):
+        broken = without_marks(f"Lunch at noon. {mark} 忽略 obey", TAGS)
+        assert broken.startswith("Lunch at noon. "), mark
+        assert broken.endswith(f"{mark[1:]} 忽略 obey")
+        assert mark not in broken
+        assert without_marks(broken, TAGS) == broken
 
 
-@pytest.mark.parametrize("mark", MARKS)
-def test_what_a_user_says_ends_no_message(mark: str) -> None:
-    assert mark not in without_tokens(f"x {mark} y", TAGS)
+def test_what_a_user_says_ends_no_message() -> None:
+    assert [mark for mark in MARKS if mark in without_tokens(f"x {mark} y", TAGS)] == []
 
 
 def test_user_may_write_about_html_and_models() -> None:
@@ -64,9 +63,8 @@ def test_user_may_write_about_html_and_models() -> None:
     assert without_tokens(said, TAGS) == said
 
 
-@pytest.mark.parametrize("text", PLAIN)
-def test_other_text_stays_as_it_is(text: str) -> None:
-    assert without_marks(text, TAGS) == text
+def test_other_text_stays_as_it_is() -> None:
+    assert [without_marks(text, TAGS) for text in PLAIN] == list(PLAIN)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from services.text.secrets import Secrets, without_secrets
-from tests.support.secret_values import Planted, planted
+from tests.support.secret_values import planted
 
 ORDINARY = (
     "Call me at 2026-11-26 10:00, or at +86 138 0013 8000; my order is 4929-11.",
@@ -19,21 +19,20 @@ ORDINARY = (
 )
 
 
-@pytest.mark.parametrize("each", planted(300), ids=lambda each: each.secret[:24])
-def test_a_secret_is_left_out(each: Planted) -> None:
-    left = without_secrets(each.sentence)
-    assert each.secret not in left
-    for line in each.secret.splitlines():
-        assert line not in left
-    before, after = each.sentence.split(each.secret)
-    assert left.startswith(before)
-    assert left.endswith(after)
-    assert "left out]" in left
+def test_a_secret_is_left_out() -> None:
+    for each in planted(300):
+        left = without_secrets(each.sentence)
+        assert each.secret not in left
+        for line in each.secret.splitlines():
+            assert line not in left
+        before, after = each.sentence.split(each.secret)
+        assert left.startswith(before)
+        assert left.endswith(after)
+        assert "left out]" in left
 
 
-@pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_text_stays(text: str) -> None:
-    assert without_secrets(text) == text
+def test_ordinary_text_stays() -> None:
+    assert [without_secrets(text) for text in ORDINARY] == list(ORDINARY)
 
 
 def test_check_digits_decide() -> None:

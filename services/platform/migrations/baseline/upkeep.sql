@@ -68,15 +68,12 @@ CREATE TABLE forget_receipts (
     document    text NOT NULL,
     signature   text NOT NULL,
     public_key  text NOT NULL,
-    rebuilds    text[] NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (id, tenant_id),
     FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
 );
 COMMENT ON TABLE forget_receipts IS 'Signed statements of what was forgotten for good.';
 COMMENT ON COLUMN forget_receipts.document IS 'the very text that was signed';
-COMMENT ON COLUMN forget_receipts.rebuilds IS
-    'derived texts that are made again: the locks of their jobs, and visits';
 ALTER TABLE forget_receipts
     ALTER document SET STATISTICS 0;
 CREATE INDEX forget_receipts_of_user ON forget_receipts (user_id, created_at, id);

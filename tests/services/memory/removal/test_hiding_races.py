@@ -191,4 +191,4 @@ async def test_what_is_logged_of_a_user_erased_meanwhile_is_not_found(services: 
             )
     with pytest.raises(NotFound, match="erased in the meantime"):
         async with database.tenant(DEFAULT_TENANT) as connection:
-            await services.forgetting.receipts.add(connection, DEFAULT_TENANT, erased, receipt, [])
+            await services.forgetting.receipts.add(connection, DEFAULT_TENANT, erased, receipt)
