@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from services.search.queries import Utterance, make_query
+from services.search.ranking import sought
 
 SAID = (Utterance("user", "My sister Alma plays the violin."), Utterance("assistant", "Lovely!"))
 
@@ -32,6 +34,23 @@ def test_work_is_told_from_what_is_asked_of_oneself(message: str) -> None:
     query = make_query(message)
     assert query is not None
     assert query.wants_work
+
+
+def test_of_many_sentences_those_that_ask_are_sought_and_count_at_least_half() -> None:
+    talk = (
+        "The rain stopped. The market was full. I met a neighbour. We had soup. The bus was late. I read a book."
+    )
+    query = make_query(f"{talk} What is the name of the vet?")
+    assert query is not None
+    assert len(query.parts) == 6
+    assert query.parts[-1] == "What is the name of the vet?"
+    assert query.asking == (False, False, False, False, False, True)
+    embeddings = np.eye(6)
+    message = sought(query, query.vectors(embeddings))[0]
+    assert message[5] == pytest.approx(5 * message[0], abs=1e-5)
+    told = make_query(talk)
+    assert told is not None
+    assert all(told.asking)
 
 
 def test_nothing_is_sought_for_a_message_without_a_letter() -> None:
