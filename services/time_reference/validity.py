@@ -9,7 +9,7 @@ from services.time_reference.parse import parse
 _MARK = re.compile(r"[(（]([^()（）]{1,60})[)）]\W{0,8}$")
 _UNTIL = re.compile(r"(?:until|till) |[到至].*止$", re.IGNORECASE)
 _SINCE = re.compile(r"(?:since|from) (?!.* to )|(?:起|以来)$", re.IGNORECASE)
-_BETWEEN = re.compile(r".+(?: to |[到至–-]).+", re.IGNORECASE)
+_BETWEEN = re.compile(r"(?<=.)(?: to |[到至–-])(?=.)", re.IGNORECASE)
 _FORMERLY = re.compile(r"formerly|previously|以前|曾经?|过去", re.IGNORECASE)
 
 
@@ -46,4 +46,4 @@ def timed(text: str, now: datetime) -> Validity:
         return Validity(valid_to=last)
     if _SINCE.match(said) or _SINCE.search(said):
         return Validity(valid_from=first)
-    return Validity(first, last) if _BETWEEN.fullmatch(said) and first < last else ALWAYS
+    return Validity(first, last) if _BETWEEN.search(said) and first < last else ALWAYS
