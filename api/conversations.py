@@ -10,10 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import NO_CONTENT, json_router
 from api.long_json import message_page
 from api.memory_schemas import SummaryView
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, page_by_time
 from api.problems import documented
 from api.schemas import ErasedConversationView, Page, StrictModel, answered
 from api.turn_schemas import ConversationRequest, ListedTurnView, MessageView
