@@ -23,7 +23,7 @@ from services.errors import InvalidInput
 from services.memory.removal.exclusions import Exclusion
 from services.summaries.store import StoredSummary
 from services.summaries.topic_store import StoredTopic
-from services.usage.meter import Spender
+from services.usage.ledger import Spender
 
 router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 

@@ -35,7 +35,7 @@ from services.memory.operations import LoggedOperation, Trigger
 from services.memory.proposal_list import Proposal
 from services.memory.removal.undo import UndoneOperation
 from services.memory.upkeep.proposing import FoundPairs
-from services.usage.meter import Spender
+from services.usage.ledger import Spender
 
 _LARGEST_VERSION = 2**31 - 1
 

@@ -22,7 +22,7 @@ from api.streams import EventStream, LastSeen
 from graph.turns.runner import TurnRunner
 from services.conversations.values import Id
 from services.errors import InvalidInput
-from services.names import RULE, is_id
+from services.validation import RULE, is_id
 
 CHAT_PATH = "/api/v1/ui/chat"
 AG_UI_PATH = "/api/v1/ui/ag-ui"

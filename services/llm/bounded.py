@@ -16,7 +16,7 @@ from services.llm.message_form import OnText
 from services.llm.options import LENGTHS
 from services.llm.streams.pieces import Said
 from services.llm.token_estimates import TokenEstimator
-from services.usage.meter import Spent, note_spent
+from services.usage.ledger import Spent, note_spent
 from state.conversation import Sampling
 
 _OVER = 1.5

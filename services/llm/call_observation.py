@@ -15,7 +15,7 @@ from services.llm.streams.pieces import Reasoning, Said
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
-from services.usage.meter import Spent, note_spent
+from services.usage.ledger import Spent, note_spent
 
 
 class Heard:

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from services.errors import ConfigurationError, DatabaseUnavailable
-from services.platform.database_away import sentence
+from services.platform.database_errors import sentence
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
