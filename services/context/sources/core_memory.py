@@ -11,7 +11,7 @@ from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
 from services.memory.core import CoreMemory
-from services.memory.merge import canonical
+from services.memory.items import canonical
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.prompt import CoreMemorySections, Epoch

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope, StoredUnit
 from services.search.heads import Heads, MessageKind
 from services.search.hits import Ranking
 from services.search.queries import Query
