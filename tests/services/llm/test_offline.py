@@ -1,6 +1,5 @@
 """The built-in model quotes what it was given and makes nothing up."""
 
-
 import pytest
 from langchain_core.messages import (
     AIMessage,

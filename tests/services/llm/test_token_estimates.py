@@ -1,9 +1,6 @@
 """Estimates of tokens: near before anything is known, nearer once a model has reported, never absurd."""
 
 import math
-import re
-import zlib
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -11,27 +8,11 @@ from hypothesis import strategies as st
 
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator, TokenEstimators, count_tokens
 from tests.support.prose import CHINESE, ENGLISH, MIXED, PARAGRAPHS
+from tests.support.stand_in_tokenizers import Tokenizer, by_rates
 
 pytestmark = pytest.mark.untraced
 
 STATIC = TokenEstimator().rates
-Tokenizer = Callable[[str], int]
-_CJK = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
-_PARTS = re.compile(rf"[{_CJK}]| ?[^\W{_CJK}]+|\s+|.", re.DOTALL)
-
-
-def by_rates(of_cjk: float, of_other: float, noise: float = 0.2) -> Tokenizer:
-    """Tokens per CJK character and per other character; each word deviates a little."""
-
-    def count(text: str) -> int:
-        tokens = 0.0
-        for part in _PARTS.findall(text):
-            deviation = noise * (zlib.crc32(part.strip().encode("utf-8", "surrogatepass")) % 2001 / 1000 - 1)
-            cjk = re.match(f"[{_CJK}]", part)
-            tokens += (of_cjk if cjk else of_other * len(part)) * (1 + deviation)
-        return round(tokens)
-
-    return count
 
 
 def teach(estimator: TokenEstimator, texts: list[str], tokenizer: Tokenizer) -> None:
