@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from services.llm.message_form import TAGS
+from services.llm.request_form import TAGS
 from services.text.language import Language
 from services.text.marks import without_marks
 

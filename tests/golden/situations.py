@@ -20,7 +20,7 @@ from services.context.sources.days import DaysSource
 from services.context.sources.knowledge import HANDLERS, USUAL
 from services.context.sources.recall import RecallSource, recall_section
 from services.context.sources.user_activity import NO_ACTIVITY, UserActivity, UserActivitySource
-from services.llm.message_form import MessageForm, in_form
+from services.llm.request_form import MessageForm, in_form
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.summaries.past_days import DaysResult, ToldDay

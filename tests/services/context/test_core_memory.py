@@ -17,7 +17,7 @@ from services.context.sources.core_memory import (
     memory_text,
 )
 from services.context.wording import readable
-from services.llm.message_form import ContextMessage
+from services.llm.request_form import ContextMessage
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
 from tests.support.prompts import prompt_of
