@@ -10,8 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from services.memory.filing_answer import MOST_OPERATIONS
 from services.memory.model import Memory
 from services.memory.quotes import foreign_spans
-from services.text.language import Language, language_of
-from services.text.sentences import sentences
+from services.text.language import Language, language_of, sentences
 from services.time_reference.local_days import time_zone
 
 _LONGEST_SAID, _LONGEST_ANSWER, _LONGEST_EARLIER, _LONGEST_MEMORY = 2_000, 400, 240, 240

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from services.memory.plans import new_plan, summary_of, this_message
 from services.memory.remainders import sentences_without
-from services.text.language import Language
-from services.text.sentences import sentences
+from services.text.language import Language, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import PlannedChange, PlannedMessage
 from state.prompt import HistoryMessage

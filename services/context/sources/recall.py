@@ -15,8 +15,7 @@ from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
 from services.search.queries import Utterance
 from services.search.selection import Recalled, select
-from services.text.language import Language, language_of
-from services.text.sentences import sentences
+from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import RecalledEpisode, RecallLimits, TimeReference

@@ -27,8 +27,7 @@ from services.platform.milvus import CollectionMissing
 from services.search.collection import terms_that_fit
 from services.search.index_terms import indexed_terms
 from services.text.language import language_of
-from services.text.questions import asks
-from services.text.speech import states_something
+from services.text.questions import asks, states_something
 
 _AT_ONCE = 1_000
 """Rows of the index read at once."""
