@@ -1,5 +1,4 @@
-"""Select the ranked units to show: of several versions of a fact the newest, by episode, and for a prompt only those
-that are likely, new and fit in.
+"""Select the ranked units to show: of several versions the newest, and for a prompt what is likely, new and fits in.
 
 "The meeting room is on floor two" and "The meeting room is on floor five" have the same words around one place in
 which they differ. What is asked for decides which place that may be: whatever a question names is what both are
