@@ -20,8 +20,8 @@ from nodes.retrieve import retrieve
 from nodes.route import route
 from nodes.tools import tools
 from services.bootstrap import Services
-from services.context.features import features_on
 from services.context.sources.knowledge import HANDLERS
+from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext

@@ -1,4 +1,4 @@
-"""Select the ranked units to show: of several versions the newest, and for a prompt what is likely, new and fits in.
+"""Select the ranked units to show: of several versions the newest, and for a prompt what is likely and new.
 
 "The meeting room is on floor two" and "The meeting room is on floor five" have the same words around one place in
 which they differ. What is asked for decides which place that may be: whatever a question names is what both are

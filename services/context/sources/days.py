@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from services.context.source import Known, PromptTurn, Source
+from services.context.source import MEMORY, WEEKDAYS, Known, PromptTurn, Source, inert, tagged
 from services.context.sources.recall import SPEAKERS, RecallSource, excerpt
-from services.context.wording import MEMORY, WEEKDAYS, inert, tagged
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysQuery, DaysResult, PastDays, ToldDay, not_known

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import History, Known, PromptTurn, Source
-from services.context.wording import MEMORY, inert
+from services.context.source import MEMORY, History, Known, PromptTurn, Source, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.scope import Scope
