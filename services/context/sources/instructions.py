@@ -1,4 +1,4 @@
-"""What the model is told to follow: by the expert, the rules of memory, the application, and its own private note."""
+"""What the model is to follow: the expert's and the application's instructions, rules of memory, a private note."""
 
 from collections.abc import Sequence
 from typing import LiteralString
