@@ -128,13 +128,11 @@ async def answer(
 
     offered = tools if fitted.with_tools else None
     bounded = await answer_within(
-        models,
-        prompt.messages,
+        partial(models.answer, prompt.messages, tools=offered.for_model if offered else ()),
         Bounds(left.seconds, fitted.answer_tokens, fitted.size),
         tokens,
         on_text=on_text,
-        model=state.get("model"),
-        tools=offered.for_model if offered else (),
+        model=state.get("model") or models.default_model,
         sampling=state.get("sampling"),
     )
     reply, text = bounded.message, said.text

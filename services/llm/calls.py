@@ -1,16 +1,15 @@
 """Calls of a language model, observed and within bounds."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import orjson
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.tools import BaseTool
 from opentelemetry.trace import Span, SpanKind
 
 from services.errors import ModelFailed
@@ -23,9 +22,6 @@ from services.platform.tracing import TRACING, span
 from services.usage.meter import Spent, note_spent
 from state.conversation import Sampling
 from state.prompt import Finish
-
-if TYPE_CHECKING:
-    from services.llm.chat_models import ChatModels
 
 _OVER = 1.5
 """Multiple of the tokens at which an answer is cut off here, because its server ignores the limit."""
@@ -157,17 +153,15 @@ class _Counted:
 
 
 async def answer_within(
-    models: "ChatModels",
-    messages: Sequence[BaseMessage],
+    ask: Callable[..., Awaitable[AIMessage]],
     bounds: Bounds,
     tokens: TokenEstimator,
     *,
     on_text: OnText,
-    model: str | None,
-    tools: Sequence[BaseTool],
+    model: str,
     sampling: Sampling | None,
 ) -> BoundedAnswer:
-    """Ask as `ChatModels.answer` does, and stop at the bounds.
+    """Ask with `ChatModels.answer`, of which `ask` has the other arguments, and stop at the bounds.
 
     Tool calls of an answer that is cut off are dropped. Its usage is estimated, and so is that of an answer that
     broke off or was cancelled after its first text: the provider bills it, and the report of usage comes last.
@@ -182,19 +176,12 @@ async def answer_within(
 
     def estimated() -> Spent:
         spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.said.text))
-        note_spent(model or models.default_model, spent)
+        note_spent(model, spent)
         return spent
 
     try:
         async with heard.deadline:
-            reply = await models.answer(
-                messages,
-                on_text=heard,
-                model=model,
-                tools=tools,
-                sampling=sampling,
-                most_tokens=bounds.tokens,
-            )
+            reply = await ask(on_text=heard, model=model, sampling=sampling, most_tokens=bounds.tokens)
         by_limit = bounds.tokens is not None and finish_of(reply) == "length"
         return BoundedAnswer(reply, "tokens" if by_limit and not _is_shorter(sampling, bounds) else "model")
     except TimeoutError:
