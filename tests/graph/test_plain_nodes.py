@@ -68,11 +68,6 @@ async def test_a_plain_graph_streams_the_same_updates_and_tries_again_as_often(f
     assert streamed[1] == [{"first": {"said": ["first"]}}, {"second": {"said": ["second after first"]}}]
 
 
-async def test_a_failure_that_is_not_tried_again_ends_the_graph() -> None:
-    with pytest.raises(ValueError, match="broken"):
-        await _graph([ValueError("broken")], plain=True).ainvoke({"said": []})
-
-
 async def test_callbacks_are_told_of_plain_nodes() -> None:
     told = []
     for plain in (False, True):
