@@ -9,7 +9,7 @@ from rich.table import Table
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
 from api.cli.shell import WRONG_USE, AsJson, Yes, as_text, command_group, confirm, fail, print_json
-from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
+from services.memory.removal.expiry import KINDS, LONGEST_DAYS, Kind
 
 app = command_group("Decide for how long a tenant keeps what, and remove what is older.")
 

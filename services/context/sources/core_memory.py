@@ -10,7 +10,7 @@ from services.context.sources.time import UserActivity
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
 from services.memory.core import CoreMemory
-from services.memory.merge import canonical
+from services.memory.items import canonical
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.prompt import CoreMemorySections, Epoch

@@ -6,8 +6,7 @@ from typing import Any
 
 from services.context.source import MEMORY, History, Known, PromptTurn, Source, inert
 from services.llm.token_estimates import TokenEstimator
-from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope, StoredUnit
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
 from services.memory.removal.exclusions import is_excluded
 from services.platform.metrics import RECALLED

@@ -10,9 +10,8 @@ from uuid import UUID
 
 from services.encryption.data_key import UNREADABLE
 from services.errors import Unavailable
-from services.memory.episodes.episode import EpisodeType, said_by_assistant
+from services.memory.episodes.episode import EpisodeType, Scope, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.scope import Scope
 from services.memory.recall.unit_arrays import (
     ASKS,
     BY_ASSISTANT,
