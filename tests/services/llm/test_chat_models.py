@@ -8,8 +8,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from services.errors import ModelFailed
+from services.llm.calls import finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.endpoint import finish_of
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.streams.families import chunk, frames, response
 from tests.support.model_server import Ending, ModelServer, Reply

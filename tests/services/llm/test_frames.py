@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.streams.frames import EventData
+from services.llm.sending import EventData
 from tests.services.llm.clients import cut_at
 from tests.services.llm.streams.families import CHAT, RESPONSES
 

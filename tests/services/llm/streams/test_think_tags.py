@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.llm.streams.pieces import Reasoning, Said
-from services.llm.streams.think_tags import ThinkTags
+from services.llm.streams.text import Reasoning, Said, ThinkTags
 
 # An answer in pieces, whether it is expected to begin with reasoning, its reasoning, and its text
 CASES: dict[str, tuple[Sequence[str], bool, str, str]] = {
