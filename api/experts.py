@@ -10,7 +10,7 @@ from api.access import Admin, Chatter, ServicesOf
 from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_by_name
 from api.problems import documented
 from api.schemas import Page, answered
-from services.context.sources.system import prompt_of
+from services.context.sources.instructions import prompt_of
 from services.conversations.experts import Expert, ExpertChange, NewExpert
 from services.llm.token_estimates import count_tokens
 from services.text.language import Language

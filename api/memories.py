@@ -17,6 +17,7 @@ from api.schemas import Page, StrictModel, answered
 from api.users import SpaceQuery
 from services.bootstrap import Services
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
+from services.context.sources.time import user_activity
 from services.conversations.values import Id, SpaceName
 from services.errors import NotFound
 from services.identity.caller import Caller
@@ -174,7 +175,7 @@ async def persona(
     """A user in brief, from core memory and their visits."""
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
     content = await services.memory.core.known(owner)
-    known = await services.user_activity.read(owner)
+    known = await user_activity(services.database, owner)
     user = await services.users.get(caller.tenant_id, user_id)
     human, self_image = content.get("human", {}), content.get("persona", {})
     language = language_of(str(value) for fields in content.values() for value in fields.values())

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
-from services.llm.options import ALL, RESPONSES
+from services.llm.request_form import ALL, RESPONSES
 from services.platform.settings import Settings
 from state.conversation import Sampling
 
