@@ -21,5 +21,3 @@ async def test_a_redis_that_is_away_is_named_with_its_setting(
 ) -> None:
     await warn_of_redis(services)
     assert "Redis does not answer; check ANAMNESIS_REDIS_URL" in "".join(capsys.readouterr())
-
-
