@@ -37,17 +37,6 @@ def list_(service: Anamnesis, user: OfUser, limit: Limit = 20, as_json: AsJson =
 
 @app.command()
 @over_http
-def find(service: Anamnesis, user: OfUser) -> None:
-    """Look now for what says the same or contradicts each other, as every night does.
-
-    Example: `anamnesis proposals find u-1`
-    """
-    found = service.request("POST", "users", user, _PATH)
-    typer.echo(f"Proposed: {found['proposed']}. Applied by policy: {found['applied']}.")
-
-
-@app.command()
-@over_http
 def accept(service: Anamnesis, user: OfUser, proposal_id: ProposalId) -> None:
     """Carry a proposal out.
 

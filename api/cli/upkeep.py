@@ -8,15 +8,13 @@ import typer
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
 from api.cli.shell import AsJson, Limit, OfUser, as_counts, command_group, given, print_json, print_table
-from services.memory.upkeep.policy import Fading, Handling
+from services.memory.upkeep.policy import Fading
 
 app = command_group("Merge memories that say the same, and let unused ones fade: preview, run, report and undo.")
 
 Days = Annotated[int | None, typer.Option(min=1, max=36_500, help="Days without use after which they fade.")]
 Importance = Annotated[float | None, typer.Option(min=0, max=1, help="Importance below which they fade.")]
-How = Annotated[
-    Literal["archive", "remove"] | None, typer.Option("--fading", help="What becomes of unused memories.")
-]
+How = Annotated[Literal["archive"] | None, typer.Option("--fading", help="Archive, whatever the policy says.")]
 RunId = Annotated[UUID, typer.Argument(metavar="RUN", help="Id of the run.")]
 
 
@@ -27,9 +25,6 @@ def policy(
     fading: Annotated[Fading | None, typer.Option("--fading", help="What becomes of unused memories.")] = None,
     days: Days = None,
     importance: Importance = None,
-    proposals: Annotated[
-        Handling | None, typer.Option(help="Whether what is found at night waits, or is applied.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the policy of upkeep; with options, change what they name.
@@ -37,15 +32,13 @@ def policy(
     Example: `anamnesis upkeep policy --fading archive --days 180`
     """
     found = service.request("GET", "upkeep-policy")
-    if changed := given(fading=fading, fading_days=days, fading_importance=importance, proposals=proposals):
+    if changed := given(fading=fading, fading_days=days, fading_importance=importance):
         found = service.request("PUT", "upkeep-policy", json={**found, **changed})
     if as_json:
         print_json(found)
         return
     figures = f"unimportant is below {found['fading_importance']:g}, unused is {found['fading_days']} days"
-    typer.echo(
-        f"Unused memories: {found['fading']} ({figures}). Duplicates and contradictions: {found['proposals']}."
-    )
+    typer.echo(f"Unused memories: {found['fading']} ({figures}).")
 
 
 @app.command()
@@ -75,8 +68,7 @@ def preview(
         typer.echo(f"{as_counts({'memories': len(found['merges'])})} would be merged.")
     if found["total"]:
         print_table({"id": "id", "content": "memory", "why": "why"}, found["fading"])
-        what = "archived" if found["policy"]["fading"] == "archive" else "removed"
-        typer.echo(f"{as_counts({'memories': found['total']})} would be {what}.")
+        typer.echo(f"{as_counts({'memories': found['total']})} would be archived.")
 
 
 @app.command(name="run")
@@ -101,9 +93,8 @@ def run_(
     if not report["merged_ids"] and not report["faded_ids"]:
         typer.echo("Nothing changed.")
         return
-    done = "removed" if report["action"] == "remove" else "archived"
     merged, faded = ({"memories": len(report[kind])} for kind in ("merged_ids", "faded_ids"))
-    typer.echo(f"{as_counts(merged)} merged, {as_counts(faded)} {done}.")
+    typer.echo(f"{as_counts(merged)} merged, {as_counts(faded)} archived.")
     if report["can_be_undone"]:
         typer.echo(f"To undo: anamnesis upkeep undo {user} {report['id']}")
 
@@ -120,8 +111,8 @@ def runs(service: Anamnesis, user: OfUser, limit: Limit = 20, as_json: AsJson = 
         print_json(found)
         return
     columns = {
-        "id": "id", "created_at": "when", "reason": "reason", "action": "action", "merged": "merged",
-        "faded": "faded", "undone_at": "undone",
+        "id": "id", "created_at": "when", "reason": "reason", "merged": "merged", "faded": "faded",
+        "undone_at": "undone",
     }  # fmt: skip
     print_table(
         columns,
@@ -147,7 +138,7 @@ def restore(
     user: OfUser,
     memory_id: Annotated[UUID, typer.Argument(metavar="MEMORY", help="Id of the memory.")],
 ) -> None:
-    """Bring one archived or removed memory back.
+    """Bring one archived memory back.
 
     Example: `anamnesis upkeep restore u-1 01a1fd62-e395-7407-b7b8-45bfb81ca93b`
     """

@@ -84,7 +84,6 @@ class Turns(TurnRecords):
         jobs: JobQueue,
         *,
         visits: VisitSchedule | None = None,
-        shares_human: bool = False,
         reflection: bool = False,
         filing_quiet_s: float | None = None,
         default_timezone: str = "UTC",
@@ -92,13 +91,12 @@ class Turns(TurnRecords):
         hiding: Hiding | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        """Take when visits end and are summarised (None = default), whether a user's experts share a section of
-        core memory, whether experts reflect on turns, the seconds after which what was said is filed (None =
-        never), the time zone and locale of users who have none, and what changes memory (None = nothing)."""
+        """Take when visits end and are summarised (None = default), whether experts reflect on turns, the seconds
+        after which what was said is filed (None = never), the time zone and locale of users who have none, and
+        what changes memory (None = nothing)."""
         super().__init__(database)
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
-        self._shares_human = shares_human
         self._reflection = reflection
         self._filing_quiet_s = filing_quiet_s
         self._default_timezone = default_timezone
@@ -135,7 +133,6 @@ class Turns(TurnRecords):
                 characters=len(new.content) + sum(map(len, new.images)),
                 most=_IN_A_STEP,
             ),
-            "shares_human": self._shares_human,
             "default_timezone": self._default_timezone,
         }
         lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"

@@ -66,7 +66,7 @@ class Stream:
 
 
 class Turn:
-    """`async with Turn(client, compose="single") as stream: …`."""
+    """`async with Turn(client) as stream: …`."""
 
     def __init__(self, client: httpx.AsyncClient, **values: Any) -> None:
         self._response = client.stream("POST", "/api/v1/chat/stream", json={**ASK, **values})
@@ -100,88 +100,14 @@ def _said(request: Received) -> list[str]:
     return found
 
 
-async def test_progressively_the_answer_begins_with_the_first_result(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["上海", "3度。"]), Reply(["北京", "也是。"]))
+async def test_a_cancelled_turn_leaves_no_tool_running(client: httpx.AsyncClient, weather: WeatherServer) -> None:
     weather.hold("北京")
-    async with Turn(client, compose="progressive") as stream:
-        await stream.until("token")
-        assert [content["id"] for kind, content in stream.events if kind == "tool_result"] == ["quick_2"]
-        weather.release("北京")
-        done = await stream.until("done")
-    assert done["answer"] == stream.text == "上海3度。\n\n北京也是。"
-    results = [content["id"] for kind, content in stream.events if kind == "tool_result"]
-    assert results == ["quick_2", "quick_1"]
-    assert stream.kinds().index("token") < len(stream.kinds()) - 1 - stream.kinds()[::-1].index("tool_result")
-    assert done["usage"]["model_calls"] == 2
-    assert done["timings"]["first_token_ms"] > 0
-
-    first, second = model_server.requests
-    *shown, note = _said(first)
-    assert shown == ["call 上海", "result 上海"]
-    assert note.startswith("system 现在就用已有的内容开始回答")
-    assert "get_weather(北京)" in note
-    assert "tools" not in first.body
-    *shown, note = _said(second)
-    assert shown == ["call 上海", "result 上海", "assistant 上海3度。", "call 北京", "result 北京"]
-    assert note.startswith("system 请用新返回的结果接着")
-    assert second.body["tools"]
-
-
-async def test_when_all_results_are_there_at_once_both_ways_are_the_same(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    async with Turn(client, compose="progressive", message="What time is it in Berlin?") as stream:
-        await stream.until("done")
-    (request,) = model_server.requests
-    assert len(_said(request)) == 2
-    assert stream.events[2] == ("filler", "Let me check…")
-
-
-@pytest.mark.parametrize("compose", ["single", "progressive"])
-async def test_a_cancelled_turn_leaves_no_tool_running(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer, compose: str
-) -> None:
-    weather.hold("北京")
-    async with Turn(client, compose=compose) as stream:
+    async with Turn(client) as stream:
         turn_id = (await stream.until("turn"))["turn_id"]
         await stream.until("tool_result")
-        if compose == "progressive":
-            await stream.until("token")
         ended = (await client.post(f"/api/v1/turns/{turn_id}/cancel")).json()
-    assert ended["status"] == "cancelled"
-    assert bool(ended["answer"]) == (compose == "progressive")
+    assert (ended["status"], ended["answer"]) == ("cancelled", None)
     await _abandoned(weather)
-
-
-async def test_a_model_that_fails_while_tools_run_ends_the_turn_and_the_tools(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["上海"], ending="cut"))
-    weather.hold("北京")
-    problem = await client.post("/api/v1/chat", json={**ASK, "compose": "progressive"})
-    assert (problem.status_code, problem.json()["code"]) == (502, "llm_stream_broken")
-    await _abandoned(weather)
-
-
-async def test_a_model_that_fails_later_leaves_what_it_has_said(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["上海3度。"]), Reply(status=401))
-    weather.hold("北京")
-    async with Turn(client, compose="progressive") as stream:
-        turn_id = (await stream.until("turn"))["turn_id"]
-        await stream.until("token")
-        weather.release("北京")
-        async for line in stream.lines:
-            if line.startswith("event: error"):
-                break
-        else:
-            pytest.fail("no error")
-    turn = (await client.get(f"/api/v1/turns/{turn_id}")).json()
-    assert (turn["status"], turn["answer"]) == ("partial", "上海3度。\n\n")
-    assert turn["usage"]["model_calls"] == 1
 
 
 async def test_quick_tools_are_one_of_the_five_rounds(
@@ -195,49 +121,6 @@ async def test_quick_tools_are_one_of_the_five_rounds(
     answer = (await client.post("/api/v1/chat", json={**ASK, "message": "What time is it?"})).json()
     assert answer["answer"] == "Noon."
     assert len(model_server.requests) == 5
-
-
-OFFLINE = pytest.mark.settings(llm_model=None, tools_compose="progressive", tools_filler=False)
-
-
-@pytest.mark.traced
-@OFFLINE
-async def test_the_offline_model_quotes_each_result_once(
-    client: httpx.AsyncClient, weather: WeatherServer
-) -> None:
-    weather.hold("北京")
-    async with Turn(client) as stream:
-        await stream.until("token")
-        weather.release("北京")
-        done = await stream.until("done")
-    first, second = done["answer"].split("\n\n")
-    assert "filler" not in stream.kinds()
-    assert ("上海, " in first, "北京, " in first) == (True, False)
-    assert ("上海, " in second, "北京, " in second) == (False, True)
-
-
-@pytest.mark.settings(llm_api="chat")
-async def test_chat_completions_are_sent_results_behind_their_calls(
-    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["上海3度。"]), Reply(["北京也是。"]))
-    weather.hold("北京")
-    async with Turn(client, compose="progressive") as stream:
-        await stream.until("token")
-        weather.release("北京")
-        await stream.until("done")
-    messages = model_server.requests[1].body["messages"]
-    last = max(place for place, message in enumerate(messages) if message["role"] == "user")
-    assert [message["role"] for message in messages[last + 1 :]] == [
-        "assistant",
-        "tool",
-        "assistant",
-        "tool",
-    ]
-    first, _, second, result = messages[last + 1 :]
-    assert [call["id"] for call in first["tool_calls"]] == ["quick_2"]
-    assert second["content"] == "上海3度。"
-    assert [call["id"] for call in second["tool_calls"]] == [result["tool_call_id"]] == ["quick_1"]
 
 
 async def _abandoned(weather: WeatherServer) -> None:

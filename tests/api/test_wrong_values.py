@@ -55,7 +55,6 @@ CHAT: list[Wrong] = [
     ({"kb_prefix": "a b"}, "kb_prefix: "),
     ({"expert": "nobody"}, "expert: "),
     ({"surprise": 1}, "surprise: "),
-    ({"compose": "both"}, "compose: "),
     ({"filler": "perhaps"}, "filler: "),
     ({"budget": {"tokens": 0}}, "budget.tokens: "),
     ({"budget": {"seconds": 601}}, "budget.seconds: "),

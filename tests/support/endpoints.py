@@ -422,7 +422,6 @@ _row(
     "POST", f"{USER}/erasures", FOUND,
     body=any_of({"topic": of_me(), "preview": True}, {"episode_id": ids("episode"), "preview": True}),
 )  # fmt: skip
-_row("POST", PROPOSALS, OK)
 _row("POST", f"{PROPOSALS}/{{proposal_id}}", GONE, body={"accept": any_of(True, False)})
 _row("POST", f"{PROPOSALS}/{{proposal_id}}/undo", GONE)
 _row("POST", f"{USER}/memory-operations/{{operation_id}}/undo", GONE)

@@ -92,7 +92,6 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
         ("ANAMNESIS_EMBEDDING_MODEL", "m", ["ANAMNESIS_EMBEDDING_DIM"]),
         ("ANAMNESIS_RATE_LIMIT_USER_PER_MINUTE", "-1", ["ANAMNESIS_RATE_LIMIT_USER_PER_MINUTE=-1", "no limit"]),
         ("ANAMNESIS_MIGRATION_DATABASE_URL", "postgresql://o@h/d", ["ANAMNESIS_DATABASE_URL"]),
-        ("ANAMNESIS_TOOLS_COMPOSE", "both", ["ANAMNESIS_TOOLS_COMPOSE=both", "single or progressive"]),
         ("ANAMNESIS_WEATHER_URL", "api.example", ["ANAMNESIS_WEATHER_URL=api.example", "Open-Meteo"]),
         (
             "ANAMNESIS_WEATHER_GEOCODING_URL",

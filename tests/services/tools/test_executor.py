@@ -183,34 +183,3 @@ async def test_a_time_out_within_a_tool_is_not_told_as_its_own() -> None:
 
     (message,) = await _of(impatient).run([_call("impatient")], TurnContext(), lambda *_: None)
     assert message.text == "impatient failed."
-
-
-async def test_results_are_handed_out_as_they_come_and_the_hanging_one_last() -> None:
-    calls = [_call("hangs"), _call("first", word="a"), _call("second", word="b")]
-    seen: list[str] = []
-    async with _executor().running(calls, TurnContext(), lambda *_: None) as running:
-        while running.left:
-            seen += [f"{result.name} {result.status}" for result in await running.more()]
-    assert seen == ["second success", "first success", "hangs error"]
-
-
-async def test_whoever_leaves_early_leaves_nothing_running() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen))
-    async with executor.running([_call("a")], TurnContext(), lambda *_: None):
-        await begun.wait()
-    assert seen == ["a"]
-
-
-async def test_a_failure_of_who_waits_cancels_the_tools_and_is_raised_as_it_is() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen))
-
-    async def fail() -> None:
-        async with executor.running([_call("a")], TurnContext(), lambda *_: None):
-            await begun.wait()
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await fail()
-    assert seen == ["a"]
