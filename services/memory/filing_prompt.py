@@ -15,8 +15,7 @@ from services.llm.structured_output import json_answer
 from services.memory.items import item_text
 from services.memory.model import Memory
 from services.memory.quotes import foreign_spans
-from services.text.language import Language, language_of
-from services.text.sentences import sentences
+from services.text.language import Language, language_of, sentences
 from services.text.storable import storable
 from services.time_reference.local_days import time_zone
 

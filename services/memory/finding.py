@@ -32,7 +32,7 @@ from services.memory.words import Words, labelled, patterns_of, speaks_of_anothe
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
-from services.text.sentences import sentences
+from services.text.language import sentences
 
 _MOST_MENTIONS = 300
 _MOST_SCANNED = 10_000

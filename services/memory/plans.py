@@ -13,8 +13,7 @@ from uuid_utils.compat import uuid7
 from services.memory.closure import Removal
 from services.memory.model import Memory
 from services.memory.remainders import sentences_without
-from services.text.language import Language
-from services.text.sentences import sentences
+from services.text.language import Language, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedMessage
 from state.prompt import HistoryMessage

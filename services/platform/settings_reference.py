@@ -20,7 +20,7 @@ from pydantic import AliasChoices
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
 from services.platform.chosen_model import chosen_model
-from services.platform.env_encoding import encoding_of
+from services.platform.setting_values import encoding_of
 from services.platform.settings import OF_COMMANDS, PREFIX, Settings
 
 _COMMENT_COLUMNS = 118
@@ -113,7 +113,7 @@ def settings_page() -> str:
         "# Every setting",
         "",
         "Set in the environment, or in `.env` in the folder where the service is started; the environment wins. "
-        "`anamnesis init --all` writes a `.env` with all of them commented out, `anamnesis config` shows the "
+        "`anamnesis init` writes a `.env` with all of them commented out, `anamnesis config` shows the "
         "values in effect. `make reference` writes this page.",
     ]
     for heading, settings in groupby(documented_settings(), lambda each: each.heading):

@@ -23,11 +23,9 @@ from services.memory.recall.unit_arrays import (
 )
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
-from services.search.collection import terms_that_fit
-from services.search.index_terms import indexed_terms
+from services.search.collection import indexed_terms, terms_that_fit
 from services.text.language import language_of
-from services.text.questions import asks
-from services.text.speech import states_something
+from services.text.questions import asks, states_something
 
 _AT_ONCE = 1_000
 """Rows of the index read at once."""

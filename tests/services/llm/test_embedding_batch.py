@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.llm.embedding_batch import EmbeddingBatch
+from services.llm.embeddings import EmbeddingBatch
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 
@@ -28,16 +28,6 @@ async def test_texts_of_one_moment_are_embedded_together_and_each_gets_its_own()
     assert found == [[[float(number)], [1.0]] for number in (100, 200, 300, 400)]
     assert encode.calls == [5, 3]
     assert await batch.of(["abc"]) == [[3.0]]
-
-
-async def test_one_who_no_longer_waits_costs_nothing() -> None:
-    batch = EmbeddingBatch(encode := Lengths())
-    gone = asyncio.create_task(batch.of(["gone"]))
-    waiting = asyncio.create_task(batch.of(["a"]))
-    await asyncio.sleep(0)
-    gone.cancel()
-    assert await waiting == [[1.0]]
-    assert encode.calls == [1]
 
 
 async def test_all_hear_of_a_failure() -> None:
