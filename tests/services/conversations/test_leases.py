@@ -54,15 +54,6 @@ async def test_of_twenty_at_once_one_runs_five_wait_and_the_rest_are_refused(ser
     assert stored == (6,)
 
 
-async def test_with_reject_nothing_waits_and_nothing_is_stored(services: Services) -> None:
-    turn = await services.turns.open(new_turn("one"))
-    with pytest.raises(Conflict, match="in progress"):
-        await services.turns.open(new_turn("two", on_conflict="reject"))
-    assert await _messages(services, turn) == [("one", True)]
-    await _end(services, turn)
-    assert not (await services.turns.open(new_turn("three", on_conflict="reject"))).waiting
-
-
 async def test_turns_begin_in_the_order_in_which_they_were_accepted(services: Services) -> None:
     first, second, third = [await services.turns.open(new_turn(f"message {n}")) for n in range(3)]
     for turn in (second, third):
@@ -82,14 +73,6 @@ async def test_a_message_that_waited_stands_behind_the_answers_before_it(service
     assert ("two", False) in await _messages(services, first), "it is stored, and not yet part of the conversation"
     assert await services.leases.begin(DEFAULT_TENANT, second.turn_id) == "running"
     assert await _messages(services, first) == [("one", True), ("first answer", True), ("two", True)]
-
-
-async def test_a_turn_that_runs_already_in_the_same_conversation_is_impossible(services: Services) -> None:
-    await services.turns.open(new_turn("one"))
-    second = await services.turns.open(new_turn("two"))
-    with pytest.raises(Exception, match="turns_one_running"):
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("UPDATE turns SET status = 'running' WHERE id = %s", [second.turn_id])
 
 
 async def test_the_same_key_is_the_same_turn_however_many_ask(services: Services) -> None:
@@ -113,15 +96,6 @@ async def test_a_turn_that_waits_is_cancelled_at_once_and_its_message_stays_out(
     assert stored.finished_at is not None
     assert await services.leases.begin(DEFAULT_TENANT, second.turn_id) == "cancelled"
     assert await _messages(services, first) == [("one", True), ("two", False)]
-
-
-async def test_who_runs_a_turn_learns_from_its_lease_that_it_is_to_stop(services: Services) -> None:
-    turn = await services.turns.open(new_turn("one"))
-    assert await services.leases.renew(DEFAULT_TENANT, [turn.turn_id]) == {}
-    await services.leases.request_stop(DEFAULT_TENANT, turn.turn_id, "partial")
-    await services.leases.request_stop(DEFAULT_TENANT, turn.turn_id, "cancelled")
-    assert await services.leases.renew(DEFAULT_TENANT, [turn.turn_id]) == {turn.turn_id: "partial"}
-    assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).status == "running"
 
 
 async def test_turns_whose_process_is_gone_are_found_and_those_alive_are_not(services: Services) -> None:
@@ -187,11 +161,3 @@ async def test_a_turn_that_waited_is_adopted_once_with_all_that_was_asked(servic
     assert (adopted.external_user_id, adopted.session_key) == ("u-1", "s-1")
     assert (adopted.request["debug"], adopted.turn.timezone) == (True, "+08:00")
     assert adopted.turn.user_message_id == waiting.user_message_id
-
-
-async def test_there_is_no_turn_to_find_where_everything_has_ended(services: Services) -> None:
-    turn = await exchange(services.turns, "one", "answer")
-    assert await services.leases.running(DEFAULT_TENANT, turn.conversation_id) is None
-    assert await services.leases.begin(DEFAULT_TENANT, uuid7()) is None
-    await services.leases.request_stop(DEFAULT_TENANT, turn.turn_id, "cancelled")
-    assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).status == "completed"

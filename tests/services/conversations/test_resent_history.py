@@ -58,36 +58,11 @@ def _turn(stored: Stored, number: int) -> UUID:
     return stored.messages[2 * (number - 1)].turn_id
 
 
-def test_missing_messages_are_no_evidence(talk: Stored) -> None:
-    assert _meant(talk, "q2", "a2", "q3", "a3", "q4") == HistoryMatch()
-    assert _meant(talk, "a3", "q4", first="assistant") == HistoryMatch()
-    assert _meant(talk, "So far: …", "a3", "q4") == HistoryMatch()
-    assert _meant(talk, "q4") == HistoryMatch()
-    assert _meant(talk, "q1") == HistoryMatch()
-    assert _meant(talk, "something", "else", "q4") == HistoryMatch(related=False)
-
-
-def test_a_cut_history_still_tells_an_edit_where_it_shows_a_whole_turn(talk: Stored) -> None:
-    assert _meant(talk, "q2", "a2", "other") == HistoryMatch(put_aside=_turn(talk, 3))
-    assert _meant(talk, "a2", "other", first="assistant") == HistoryMatch()
-
-
 def test_an_unknown_end_is_taken_in(talk: Stored) -> None:
     assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4", "q5") == HistoryMatch(unknown_from=6)
     assert _meant(talk, "q1", "a1", "q2", "changed", "q4") == HistoryMatch(
         put_aside=_turn(talk, 2), unknown_from=2
     )
-
-
-def test_a_turn_without_an_answer_need_not_be_shown(talk: Stored) -> None:
-    failed = talk.add("q4", answered=False)
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q5") == HistoryMatch()
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == HistoryMatch(
-        put_aside=failed, reason="regenerate"
-    )
-    assert _meant(talk, "q4") == HistoryMatch(put_aside=failed, reason="regenerate")
-    talk.add("q5", "a5")
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q5", "a5", "q6") == HistoryMatch()
 
 
 def test_a_message_that_is_under_way_is_followed(talk: Stored) -> None:

@@ -88,18 +88,6 @@ async def test_what_is_removed_while_the_index_is_made_anew_does_not_come_back(
     assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
 
 
-async def test_a_worker_that_died_before_it_noted_what_it_wrote_writes_it_again(
-    alone: Services, milvus_server: MilvusServer
-) -> None:
-    base = await a_base(alone)
-    await put(alone, base, "leave.md", ANSWER)
-    await alone.knowledge.indexing.index_waiting()
-    async with alone.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE kb_chunks SET indexed_at = NULL")
-    assert await alone.knowledge.indexing.index_waiting() == 1
-    assert list(indexed_chunks(milvus_server.uri, base.id).values()) == [1]
-
-
 async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusServer) -> None:
     base = await a_base(alone)
     await put(alone, base, "leave.md", ANSWER)
@@ -146,13 +134,3 @@ async def test_what_waits_while_milvus_is_away_is_indexed_when_it_is_back(
             break
         await asyncio.sleep(0.1)
     assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
-
-
-async def test_an_index_of_another_embedding_model_is_to_be_rebuilt(alone: Services) -> None:
-    await put(alone, await a_base(alone), "leave.md", ANSWER)
-    await alone.knowledge.indexing.index_waiting()
-    await alone.knowledge.index.check()
-    assert not alone.knowledge.index.is_outdated
-    other = ChunkIndex(alone.milvus, model="another", dimension=16)
-    await other.check()
-    assert other.is_outdated

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.errors import AnamnesisError
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.catalog import EpisodeFilter
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer
@@ -23,7 +21,7 @@ from tests.support.moments import known
 from tests.support.retracting import retelling
 from tests.support.single_changes import supersede
 from tests.support.turns import exchange
-from tests.support.upkeep import keep_up, someone, write
+from tests.support.upkeep import keep_up, write
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -163,34 +161,3 @@ async def test_a_moment_shows_what_a_copy_taken_then_showed(
     services: Services, model_server: ModelServer, steps: Sequence[tuple[str, int]]
 ) -> None:
     await _play(services, model_server, steps)
-
-
-@pytest.mark.soak
-@given(steps=_STEPS)
-@hypothesis_settings(max_examples=200, database=None)
-async def test_two_hundred_orders_of_changes_show_at_each_moment_what_a_copy_showed(
-    services: Services, model_server: ModelServer, steps: Sequence[tuple[str, int]]
-) -> None:
-    await _play(services, model_server, steps)
-
-
-async def test_the_time_of_a_merge_that_was_undone_shows_what_was_known_then(services: Services) -> None:
-    owner = await someone(services)
-    await write(services, owner, *TEA)
-    before = datetime.now(UTC)
-    run = await keep_up(services)
-    merged = datetime.now(UTC)
-    await services.upkeep.undo(DEFAULT_TENANT, "u-1", run.id)
-    page = services.memory.catalog.page
-    shown = [
-        await page(DEFAULT_TENANT, "u-1", EpisodeFilter(as_of=at), after=None, limit=50)
-        for at in (before, merged, None)
-    ]
-    assert [sum(each.episode_type != "turn" for each in listed) for listed in shown] == [4, 1, 4]
-
-
-async def test_a_turn_writes_no_version(services: Services) -> None:
-    for number in range(3):
-        turn = await exchange(services.turns, f"Hello {number}", "Hi")
-    rows = await services.database.fetch(turn.tenant_id, "SELECT count(*) FROM memory_versions", {}, tuple_row)
-    assert rows == [(0,)]

@@ -95,20 +95,6 @@ async def test_what_an_expert_knew_before_is_shown_and_taken_along(
     assert await contents(core, default) == {"human": {"name": "Ada", "likes": ["tea"]}}
 
 
-async def test_once_it_is_switched_off_no_turn_is_told_what_the_others_know(
-    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
-) -> None:
-    default, critic = both
-    for name in ("Ada", "Ada L."):
-        await core.update(default, "human", {"name": name}, AGENT)
-    await core.update(critic, "persona", {"tone": "dry"}, AGENT)
-    assert (await core.for_turn(critic, 3)).keys() == {"human", "persona"}
-    apart = services.memory.core
-    assert (await apart.for_turn(critic, 1)).keys() == {"persona"}
-    await apart.update(critic, "persona", {"tone": "warm"}, AGENT)
-    assert (await apart.for_turn(critic, 2))["persona"]["content"] == {"tone": "warm"}
-
-
 async def test_what_is_forgotten_is_forgotten_by_all(
     services: Services, core: CoreMemory, both: tuple[Owner, Owner], database: Database
 ) -> None:
@@ -122,13 +108,3 @@ async def test_what_is_forgotten_is_forgotten_by_all(
         await core.forget(default, "human", USER)
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(each.old_value, each.new_value) for each in logged] == [(None, None)] * 3
-
-
-async def test_other_users_and_unshared_memory_are_left_alone(
-    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
-) -> None:
-    _, critic = both
-    stranger = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
-    await core.update(critic, "human", {"name": "Ada"}, AGENT)
-    assert await contents(core, Owner(stranger.tenant_id, stranger.user_id, stranger.expert_id)) == {}
-    assert await contents(services.memory.core, critic) == {}

@@ -1,6 +1,5 @@
 """What models answer when they are asked for topics: right, wrong, broken off, or not at all."""
 
-import time
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -11,7 +10,6 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.summaries.schedule import ARCHIVE
-from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
     TWO,
     answer,
@@ -111,38 +109,6 @@ async def test_a_wrong_answer_archives_nothing_and_is_not_quoted(
     assert set(await topic_ids(services, conversation)) == {None}
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (Reply([TWO[:20], TWO[20:]], ending="cut", linger_s=0.1), "The language model's answer broke off."),
-        (Reply(), "The language model answered something that is not an answer; try again."),
-    ],
-    ids=["broken off", "empty"],
-)
-async def test_an_answer_that_is_none_is_a_wrong_one(
-    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer, reply: Reply, reason: str
-) -> None:
-    model_server.default = reply
-    with capture_logs() as logs:
-        await defer(services.database, jobs, ARCHIVE, conversation_id=conversation)
-        jobs.start_worker()
-        await until(lambda: has_ended(services.database, ARCHIVE, "succeeded"))
-    assert len(model_server.requests) == 2
-    [line] = [line for line in logs if line["event"] == "topics given up"]
-    assert line["log_level"] == "warning"
-    assert line["reason"].startswith(reason)
-    assert line["conversation_id"] == str(conversation)
-    assert await archived(services, conversation) == []
-    assert set(await topic_ids(services, conversation)) == {None}
-
-
-async def test_a_wrong_answer_may_be_followed_by_a_right_one(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["Sure!"]), Reply([TWO]))
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
-
-
 async def test_before_an_answer_a_failure_is_logged_and_not_raised(
     services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:
@@ -156,17 +122,6 @@ async def test_before_an_answer_a_failure_is_logged_and_not_raised(
     ]
 
 
-async def test_an_answer_waits_for_its_topics_only_so_long(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    model_server.script(Reply([TWO], delay_s=30))
-    archive = TopicArchive(services.topics.store, services.models, JobQueue(services.database), in_time_s=0.2)
-    begun = time.monotonic()
-    assert not await archive.archive_in_time(DEFAULT_TENANT, conversation)
-    assert time.monotonic() - begun < 20
-    assert await services.topics.store.topics(DEFAULT_TENANT, conversation, limit=10) == []
-
-
 async def test_a_model_that_is_away_fails_the_job_which_is_tried_again(
     services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
 ) -> None:
@@ -178,14 +133,3 @@ async def test_a_model_that_is_away_fails_the_job_which_is_tried_again(
     assert (job.failures, job.reason) == (2, "ModelFailed: The language model failed.")
     assert len(model_server.requests) == 3
     assert len(await archived(services, conversation)) == 2
-
-
-async def test_a_model_that_stays_away_fails_the_job_for_good(
-    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
-) -> None:
-    model_server.default = Reply(status=503)
-    await defer(services.database, jobs, ARCHIVE, conversation_id=conversation)
-    jobs.start_worker()
-    await until(lambda: has_ended(services.database, ARCHIVE, "failed"))
-    assert len(model_server.requests) == 4
-    assert await archived(services, conversation) == []

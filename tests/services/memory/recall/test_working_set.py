@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from services.memory.recall.unit_arrays import KeptUnit
 from services.memory.recall.unit_loading import content_of
@@ -80,17 +78,6 @@ def ranked(
 
 
 Stored = dict[UUID, list[KeptUnit]]
-units_of_episodes = st.lists(
-    st.tuples(
-        st.integers(0, 40),
-        st.sampled_from(TEXTS),
-        st.booleans(),
-        st.none() | st.integers(1, 5),
-        st.integers(0, 3),
-    ),
-    max_size=8,
-)
-steps = st.lists(st.tuples(units_of_episodes, st.lists(st.integers(0, 20), max_size=4)), max_size=12)
 
 
 def take_in(units: WorkingSet, stored: Stored, written: Sequence[KeptUnit], gone: Sequence[UUID]) -> None:
@@ -111,35 +98,6 @@ def _without_content(unit: KeptUnit) -> KeptUnit:
     return KeptUnit(**{**values, "content": None})
 
 
-@settings(max_examples=60)
-@given(steps)
-def test_it_ranks_as_one_made_at_once_after_writes_changes_and_removals(
-    history: list[tuple[list[tuple[int, str, bool, int | None, int]], list[int]]],
-) -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    for written, gone in history:
-        made = [
-            kept(number, text, waiting=waiting, vector=vector or 3, conversation=conversation)
-            for number, text, waiting, vector, conversation in written
-        ]
-        take_in(units, stored, made, [UUID(int=each + 7) for each in gone])
-    fresh = WorkingSet(DIMENSION)
-    fresh.replace(stored, [unit for episode in stored.values() for unit in episode])
-    assert len(units) == len(fresh) == sum(map(len, stored.values()))
-    for question in QUESTIONS:
-        assert ranked(units, question) == ranked(fresh, question)
-
-
-def test_once_everything_is_gone_nothing_is_found_and_nothing_warned_of() -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    take_in(units, stored, [kept(14, "My dog is called Bruno.", waiting=False, vector=3, conversation=0)], [])
-    take_in(units, stored, [], [UUID(int=14 // 2 + 7)])
-    assert len(units) == 0
-    assert [ranked(units, question) for question in QUESTIONS] == [[] for _ in QUESTIONS]
-
-
 def test_places_of_what_is_gone_are_given_up_and_nothing_else_changes() -> None:
     units = WorkingSet(DIMENSION)
     stored: Stored = {}
@@ -152,42 +110,6 @@ def test_places_of_what_is_gone_are_given_up_and_nothing_else_changes() -> None:
     assert (len(units), units.nbytes < before) == (200, True)
     for question in QUESTIONS:
         assert ranked(units, question) == ranked(fresh, question)
-
-
-def test_a_unit_that_says_the_same_keeps_its_embedding_and_one_that_says_something_else_loses_it() -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    first = kept(2, TEXTS[0], waiting=True, vector=None, conversation=1)
-    take_in(units, stored, [first], [])
-    units.embed({first.unit_id: embedding(4)})
-    take_in(units, stored, [kept(2, TEXTS[0], waiting=False, vector=None, conversation=1)], [])
-    assert units.without_vector() == []
-    take_in(units, stored, [kept(2, TEXTS[2], waiting=False, vector=None, conversation=1)], [])
-    assert units.without_vector() == [first.unit_id]
-
-
-def test_a_unit_takes_about_a_kilobyte() -> None:
-    units = WorkingSet(512)
-    every = [
-        kept(number, f"{TEXTS[number % 6]} {number}", waiting=False, vector=None, conversation=1)
-        for number in range(2000)
-    ]
-    units.replace({unit.episode_id for unit in every}, every)
-    units.by_words([["dog"]], units.within())
-    assert units.nbytes / len(units) < 1200
-
-
-def test_texts_are_matched_together_as_one_by_one() -> None:
-    units = WorkingSet(DIMENSION)
-    units.replace(
-        (), [kept(number, text, waiting=False, vector=2, conversation=1) for number, text in enumerate(TEXTS)]
-    )
-    mask = units.within()
-    scores, possible = units.by_words([terms(question) for question in QUESTIONS], mask)
-    for question, score, most in zip(QUESTIONS, scores, possible, strict=True):
-        [alone], [alone_most] = units.by_words([terms(question)], mask)
-        assert np.allclose([*score, most], [*alone, alone_most])
-        assert alone.max() > 0
 
 
 def test_a_unit_is_compared_with_what_was_said_before_and_after_it() -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from api.cli.main import app
 from services.bootstrap import Services
 from services.errors import ConfigurationError, InvalidInput
-from services.memory.removal.receipts import KEY_FILE, ReceiptKey, canonical, is_genuine
+from services.memory.removal.receipts import ReceiptKey, canonical, is_genuine
 from tests.support.retracting import SECRET, WHOLE
 from tests.support.turns import exchange
 
@@ -90,15 +90,6 @@ async def test_the_command_checks_a_file(services: Services, client: httpx.Async
         file.write_text(wrong)
         assert run.invoke(app, ["verify-receipt", str(file)]).exit_code == 2, wrong
     assert run.invoke(app, ["verify-receipt", str(tmp_path / "none.json")]).exit_code == 2
-
-
-def test_one_key_is_made_and_kept_to_its_owner(tmp_path: Path) -> None:
-    first, second = ReceiptKey(tmp_path / "data"), ReceiptKey(tmp_path / "data")
-    assert first.public == second.public
-    file = tmp_path / "data" / KEY_FILE
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert [each.name for each in file.parent.iterdir()] == [KEY_FILE]
-    assert ReceiptKey(tmp_path / "elsewhere", file).public == first.public
 
 
 @pytest.mark.parametrize("content", [None, "", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n"])
