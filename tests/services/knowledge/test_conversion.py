@@ -1,11 +1,8 @@
 """Documents as text, and those that cannot be read: each is named with a reason, and ends nothing but itself."""
 
-import asyncio
 import random
-import sys
 import time
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -146,52 +143,6 @@ def test_what_no_parser_would_come_through_is_refused_by_counting(
         with pytest.raises(BadDocument, match=reason):
             screen(data)
     assert time.thread_time() - begun < 1
-
-
-def _bomb(megabytes: int) -> bytes:
-    """A PDF of some hundred kilobytes whose page has this many megabytes of text to show."""
-    packing = zlib.compressobj(9)
-    words = b"(word word word word) Tj " * 40_000
-    shown = packing.compress(b"BT /F 9 Tf ") + b"".join(packing.compress(words) for _ in range(megabytes))
-    shown += packing.flush()
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 9 9]"
-        b" /Resources << /Font << /F 5 0 R >> >> >>",
-        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(shown), shown),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
-    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, each) for number, each in enumerate(objects, 1))
-    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\n%%EOF"
-
-
-_WEIGHED = """
-import asyncio, resource, sys
-from services.knowledge.conversion import ConversionLimits, Converter
-from services.knowledge.document import BadDocument
-
-def largest(who):
-    return resource.getrusage(who).ru_maxrss // 1024
-
-before = largest(resource.RUSAGE_SELF)
-try:
-    asyncio.run(Converter(ConversionLimits(1, 60, 512)).convert("pdf", sys.stdin.buffer.read()))
-except BadDocument:
-    print(largest(resource.RUSAGE_CHILDREN), largest(resource.RUSAGE_SELF) - before)
-"""
-
-
-async def test_memory_of_a_hostile_document_is_bounded_in_fact() -> None:
-    """Of the process that reads it, and of the one that reads what that says; in megabytes."""
-    # A process of its own has no other children, and hands them no memory of other tests.
-    weighing = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _WEIGHED, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    told, _ = await weighing.communicate(_bomb(300))
-    reader, service = map(int, told.split())
-    assert 32 < reader < 512
-    assert service < 64
 
 
 async def test_a_document_that_needs_too_much_memory_ends_alone() -> None:

@@ -1,7 +1,6 @@
 """The index against what happens while it is written, and against stores that are away."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.index import ChunkIndex
@@ -116,21 +114,3 @@ async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusS
         async with alone.database.tenant(DEFAULT_TENANT) as connection:
             await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
     assert indexed_chunks(milvus_server.uri, base.id) == {}
-
-
-async def test_what_waits_while_milvus_is_away_is_indexed_when_it_is_back(
-    alone: Services, milvus_server: MilvusServer
-) -> None:
-    milvus_server.stop()
-    base = await a_base(alone)
-    await put(alone, base, "leave.md", ANSWER)
-    with pytest.raises(Unavailable):
-        await alone.knowledge.indexing.index_waiting()
-    assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
-    milvus_server.start()
-    for _ in range(100):
-        with contextlib.suppress(Unavailable):
-            await alone.knowledge.indexing.index_waiting()
-            break
-        await asyncio.sleep(0.1)
-    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1

@@ -3,7 +3,6 @@
 from io import BytesIO
 from typing import Any
 
-import docx
 import openpyxl
 import pytest
 
@@ -79,22 +78,6 @@ async def test_merged_cells_of_html_keep_their_columns() -> None:
         "| 北京 | 职员 | 三百元 |",
         "| 合计 | 合计 | 八百 |",
     ]
-
-
-async def test_merged_cells_of_word_keep_their_columns() -> None:
-    document = docx.Document()
-    table = document.add_table(3, 3)
-    for row, cells in enumerate([["城市", "职级", "标准"], ["北京", "经理", "五百"], ["", "职员", "三百元"]]):
-        for column, text in enumerate(cells):
-            table.cell(row, column).text = text
-    table.cell(1, 0).merge(table.cell(2, 0)).text = "北京"
-    written = BytesIO()
-    document.save(written)
-
-    text = await _text("a.docx", written.getvalue())
-
-    assert "| 北京 | 职员 | 三百元 |" in text
-    assert text.strip().startswith("| 城市 | 职级 | 标准 |")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Core memory in Redis: never a value that is older than what the turn was opened with, and never needed."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -118,35 +117,3 @@ async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(
     assert turn.core_memory_generation == 2
     assert _contents(await core.for_turn(owner, turn.core_memory_generation)) == {"human": {"name": "Li"}}
     assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Li"}}, "and is cached now"
-
-
-async def test_without_redis_everything_works(services: Services) -> None:
-    owner = await _owner(services)
-    unreachable = redis.connect(SecretStr(f"redis://127.0.0.1:{free_port()}"))
-    core = _core(services.database, unreachable)
-    for number in range(5):
-        await core.update(owner, "human", {"number": number}, AGENT)
-        assert _contents(await core.for_turn(owner, number + 1)) == {"human": {"number": number}}
-    await unreachable.aclose()
-
-
-async def test_a_redis_that_hangs_is_not_waited_for(services: Services) -> None:
-    owner = await _owner(services)
-
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    hanging = redis.connect(SecretStr(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
-    core = _core(services.database, hanging)
-    await core.update(owner, "human", {"name": "Wang"}, AGENT)
-    took = []
-    for _ in range(2):  # of a machine under load, the faster one
-        begun = time.monotonic()
-        assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Wang"}}
-        took.append(time.monotonic() - begun)
-    assert min(took) < 0.9, "a client of ours waits for a whole second"
-    await hanging.aclose()
-    server.close()
-    await server.wait_closed()

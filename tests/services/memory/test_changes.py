@@ -375,23 +375,6 @@ async def test_what_was_said_long_ago_is_found_among_much_with_a_word_of_it(serv
     assert change["items"] == ["I keep my canoe at the lake in Bath"]
 
 
-@pytest.mark.settings(encryption=True)
-async def test_with_encryption_all_of_it_works_alike(services: Services) -> None:
-    rig = await Rig.of(
-        services, "My dog is called Bruno and I am allergic to peanuts.", "我姐姐住在成都，我有哮喘。"
-    )
-    before = await rig.everything()
-    for what, left in (("peanuts", "My dog is called Bruno."), ("我有哮喘", "我姐姐住在成都。")):
-        change = await rig.changes.forget(rig.request, what)
-        assert change["operation_id"], what
-        assert left in await rig.messages()
-        await rig.undo(change)
-    await rig.changes.remember(rig.request, "I live in Turin.")
-    await rig.changes.remember(rig.request, "I live in Bath.", replaces="I live in Turin")
-    assert await rig.core() == {"facts": ["I live in Bath"]}
-    assert (await rig.everything())[0] == before[0]
-
-
 _HELD = {"allergies": ["peanuts"], "facts": ["My boat is called Isis"], "wishes": ["Keep your answers short"]}
 _SAID = (
     *("My sister Ada plays the tuba.", "I'm allergic to milk.", "My cat is called Minka.", "我对虾过敏。"),

@@ -4,11 +4,9 @@ import asyncio
 import json
 import threading
 from datetime import UTC, datetime
-from uuid import UUID
 
 import httpx
 import pytest
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.errors import ModelFailed
@@ -313,26 +311,6 @@ async def test_experts_and_spaces_are_filed_apart(services: Services, model_serv
         assert (await human(services, each)).get("facts", []) == texts
 
 
-async def test_a_message_that_comes_back_into_memory_is_filed_again(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.default = Reply(["Fine."])
-    body = {"user_id": "u-1", "session_id": "s-1", "message": "I drink tea. Don't remember this."}
-    answer = (await client.post("/api/v1/chat", json=body)).json()
-    [change] = answer["memory_changes"]
-    [user_id] = await _user_ids(services)
-    model_server.default = filed(add("drinks tea", "I drink tea", "facts"))
-    assert await services.filing.file(DEFAULT_TENANT, user_id) == 0, "it was left out"
-    undone = await client.post(f"/api/v1/users/u-1/memory-operations/{change['operation_id']}/undo")
-    assert undone.status_code == 200
-    assert await services.filing.file(DEFAULT_TENANT, user_id) == 1
-
-
-async def _user_ids(services: Services) -> list[UUID]:
-    rows = await services.database.fetch(DEFAULT_TENANT, "SELECT id FROM users", {}, tuple_row)
-    return [row[0] for row in rows]
-
-
 async def test_turns_queue_one_job_that_waits_for_quiet(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -349,32 +327,6 @@ async def test_turns_queue_one_job_that_waits_for_quiet(
         queue.start_worker()
         await until(lambda: _is_filed(services))
     assert len(asked(model_server)) == 1
-
-
-async def test_a_job_that_finds_the_user_talking_waits_itself(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.default = Reply(["Fine."])
-    body = {"user_id": "u-1", "session_id": "s-1", "message": "I drink tea."}
-    (await client.post("/api/v1/chat", json=body)).raise_for_status()
-    async with services.database.pool.connection() as connection:
-        await connection.execute(
-            "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'file_memory'"
-        )
-
-    async def looked() -> bool:
-        async with services.database.pool.connection() as connection:
-            row = await connection.execute(
-                "SELECT attempts FROM procrastinate_jobs WHERE task_name = 'file_memory'"
-            )
-            return [attempts for (attempts,) in await row.fetchall()] == [1]
-
-    async with hurried_queue(services.database) as queue:
-        filing_for(services, queue, quiet_s=60)
-        queue.start_worker()
-        await until(looked)
-    assert await statuses(services.database, FILE_MEMORY) == ["todo"]
-    assert not asked(model_server)
 
 
 async def _is_filed(services: Services) -> bool:

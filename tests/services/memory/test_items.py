@@ -3,11 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from services.errors import InvalidInput
-from services.memory.items import ItemChange, apply_changes, find_item
+from services.memory.items import ItemChange, apply_changes
 
 
 def _change(action: Any, field: str, value: Any = None, old: str | None = None) -> ItemChange:
@@ -73,40 +71,3 @@ def test_what_names_no_item_is_reported_and_changes_nothing(content: dict[str, A
 def test_a_change_without_field_or_value_is_refused(change: ItemChange) -> None:
     with pytest.raises(InvalidInput):
         apply_changes({}, [change])
-
-
-_TEXTS = st.text(st.sampled_from("abc 茶猫，。1"), max_size=6)
-_ITEMS = st.one_of(_TEXTS, st.integers(0, 9), st.dictionaries(_TEXTS, _TEXTS, max_size=2))
-_FIELDS = st.sampled_from(["allergies", "family", "car", "home"])
-_VALUES = st.one_of(_TEXTS, st.lists(_ITEMS, max_size=5), st.dictionaries(_TEXTS, _ITEMS, max_size=4))
-_CHANGES = st.builds(
-    ItemChange,
-    st.sampled_from(["add", "replace", "remove"]),
-    st.just("human"),
-    _FIELDS,
-    st.one_of(st.none(), _TEXTS.filter(bool)),
-    st.one_of(st.none(), _TEXTS),
-)
-
-
-@given(st.dictionaries(_FIELDS, _VALUES, max_size=4), _CHANGES)
-def test_no_list_loses_an_item_that_it_should_keep(content: dict[str, Any], change: ItemChange) -> None:
-    if change.action != "remove" and change.value is None:
-        return
-    before = {name: list(value) if isinstance(value, list) else value for name, value in content.items()}
-    applied = apply_changes(content, [change])
-    assert content == before
-    for name, value in content.items():
-        if name != change.field or applied.unmatched:
-            assert applied.content[name] == value
-        elif isinstance(value, list):
-            named = None if change.old is None else find_item(value, change.old)
-            gone = value[named] if isinstance(named, int) and change.action != "add" else None
-            kept = [item for item in value if gone is None or not _equal_texts(item, gone)]
-            left = applied.content.get(name, [])
-            assert all(item in left for item in kept)
-
-
-def _equal_texts(one: Any, other: Any) -> bool:
-    same = apply_changes({"facts": [one]}, [_change("add", "facts", other)])
-    return len(same.content["facts"]) == 1

@@ -8,7 +8,6 @@ import pytest
 
 from services.bootstrap import Services
 from services.conversations.experts import NewExpert
-from services.conversations.turns import Turns
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
@@ -17,7 +16,7 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -67,21 +66,6 @@ async def test_more_rollbacks_at_once_than_there_are_connections_all_end(
     await core.update(both[1], "human", {"name": "Ada"}, AGENT)
     done = await asyncio.gather(*(core.rollback(both[1], "human", 1, USER) for _ in range(40)))
     assert [block.content for block in done] == [{"name": "Ada"}] * 40
-
-
-async def test_a_turn_with_one_expert_knows_what_the_other_was_just_told(
-    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
-) -> None:
-    turns = Turns(services.database, services.jobs, shares_human=True)
-    default, critic = both
-    for number, (teller, asked, expert) in enumerate(((default, critic, "critic"), (critic, default, None))):
-        for change in range(2):
-            await core.update(teller, "human", {"told": f"{number} {change}"}, AGENT)
-            turn = await turns.open(new_turn("Hi", session_key=f"s-{number}-{change}", expert=expert))
-            known = await core.for_turn(asked, turn.core_memory_generation)
-            assert known["human"]["content"] == {"told": f"{number} {change}"}
-            again = await core.for_turn(asked, turn.core_memory_generation)  # the cached one
-            assert again == known
 
 
 async def test_what_an_expert_knew_before_is_shown_and_taken_along(

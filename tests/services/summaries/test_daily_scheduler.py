@@ -16,7 +16,6 @@ from services.visits.visit import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, talk_at, visits_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -98,20 +97,6 @@ async def test_two_schedulers_at_once_make_one_summary(
         await asyncio.gather(_work(services), _work(other))
     assert len(await days_of(services.database)) == 1
     assert len(model_server.requests) == 3
-
-
-async def test_who_is_talking_is_left_alone_until_a_later_round(
-    services: Services, model_server: ModelServer
-) -> None:
-    model_server.default = written("A summary.")
-    await _user(services, "u-1", "UTC", [datetime.now(UTC) - timedelta(days=1, minutes=50)])
-    await exchange(services.turns, "Hello", "Hi", session_key="s-2")
-    now = datetime.now(UTC)
-    if (now + timedelta(minutes=12)).date() != now.date():
-        pytest.skip("midnight is near")
-    assert await services.daily_scheduler.find(now) == 0
-    assert await services.daily_scheduler.find(now + FIVE_MINUTES) == 0
-    assert await services.daily_scheduler.find(now + timedelta(minutes=11)) == 1
 
 
 async def test_days_on_which_the_service_was_away_are_caught_up(

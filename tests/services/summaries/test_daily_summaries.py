@@ -8,7 +8,7 @@ import pytest
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.errors import BadModelOutput, ModelFailed
+from services.errors import BadModelOutput
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.platform.settings import Settings, load_settings
@@ -158,20 +158,6 @@ async def test_an_answer_that_is_no_summary_is_asked_for_again_then_given_up(
         assert await days_of(services.database) == []
     model_server.script(Reply([answer]), written("Skiing."))
     assert await services.daily.make(owner, DAY, SHANGHAI)
-
-
-async def test_a_model_that_is_away_leaves_the_day_as_it_was(
-    services: Services, model_server: ModelServer
-) -> None:
-    await import_lines(services, *talk_at(NOON, "skiing"))
-    owner = await _owner(services)
-    model_server.script(written("Skiing."))
-    await services.daily.make(owner, DAY, SHANGHAI)
-    await import_lines(services, *talk_at(NOON - timedelta(hours=2), "cooking"))
-    model_server.default = Reply(status=400)
-    with pytest.raises(ModelFailed):
-        await services.daily.make(owner, DAY, SHANGHAI)
-    assert [day["summary"] for day in await days_of(services.database)] == ["Skiing."]
 
 
 @pytest.fixture

@@ -84,21 +84,6 @@ async def test_an_increment_sees_the_old_summary_and_what_came_since_and_nothing
     assert "question 0" not in text
 
 
-async def test_after_ten_increments_it_is_made_anew_from_the_transcript(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await _talk(services, 5)
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    kinds = []
-    for _ in range(12):
-        await _talk(services, 3)
-        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-        kinds.append("Old summary" in model_server.requests[-1].prompt[1][1])
-    assert kinds == [True] * 10 + [False, True]
-    whole = model_server.requests[-2].prompt[1][1]
-    assert "question 0" in whole
-
-
 async def test_a_long_transcript_is_read_in_parts_that_are_never_read_again(
     small: Services, model_server: ModelServer
 ) -> None:
@@ -145,18 +130,6 @@ async def test_while_the_model_fails_the_old_summary_stays(services: Services, m
     assert await _covered(services, turn) == 4
 
 
-async def test_two_at_once_lose_nothing(services: Services, model_server: ModelServer) -> None:
-    model_server.default = Reply(["They talk."], delay_s=0.1)
-    turn = await _talk(services, 5)
-    done = await asyncio.gather(
-        *(services.summaries.update(DEFAULT_TENANT, turn.conversation_id) for _ in range(3))
-    )
-    assert done.count(True) == 1
-    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
-    assert summary is not None
-    assert (summary.summary_version, summary.covered_message_count) == (1, 4)
-
-
 async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -177,22 +150,6 @@ async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
     assert "from an import" in model_server.requests[-1].prompt[1][1]
 
 
-async def test_a_late_message_is_shown_until_a_new_summary_and_a_new_epoch_have_it(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await _talk(services, 5)
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    epoch = await _epoch(services, None)
-    await say(services.database, turn, "from an import", START)
-    shown, epoch = await _shown(services, epoch)
-    assert "from an import" in shown
-    assert epoch["reason"] == "first turn"
-    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    shown, epoch = await _shown(services, epoch)
-    assert ("from an import" in shown, epoch["reason"]) == (False, "late messages")
-    assert "from an import" in model_server.requests[-1].prompt[1][1]
-
-
 async def test_the_job_runs_behind_the_turn_once_for_a_burst(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -206,19 +163,6 @@ async def test_the_job_runs_behind_the_turn_once_for_a_burst(
     await until(lambda: has_ended(services.database, SUMMARISE, "succeeded"))
     assert await _covered(services, turn) == 10
     assert len(model_server.requests) == 1
-
-
-async def _epoch(services: Services, before: Epoch | None) -> Epoch:
-    return (await _shown(services, before))[1]
-
-
-async def _shown(services: Services, before: Epoch | None) -> tuple[list[str], Epoch]:
-    """What a turn shows, which is completed with its epoch."""
-    turn = await services.turns.open(new_turn("a turn"))
-    shown = await shown_conversation(services, turn)
-    ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
-    return [message["content"] for message in shown.history], shown.epoch
 
 
 Step = tuple[str, int, bool]

@@ -94,18 +94,6 @@ async def test_the_newest_six_messages_are_never_archived(services: Services, mo
     assert [each is None for each in await topic_ids(services, long)] == [False] * 10 + [True] * 6
 
 
-async def test_an_expert_wants_so_many_messages_at_the_least(
-    services: Services, model_server: ModelServer
-) -> None:
-    expert = new_expert("patient", context_strategy="topics", min_archive_messages=30)
-    await services.experts.create(DEFAULT_TENANT, expert)
-    conversation = await talk(services.turns, "s-1", 14, expert="patient")
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
-    await talk(services.turns, "s-1", 1)
-    model_server.script(Reply([TWO]))
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
-
-
 async def test_without_a_model_all_of_it_becomes_one_topic(
     services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:

@@ -47,9 +47,7 @@ async def jobs(services: Services) -> AsyncIterator[JobQueue]:
 GOOD_BUT_WRAPPED = {
     "a fence": f"```json\n{TWO}\n```",
     "prose": f"Here are the topics:\n\n{TWO}\n\nIs there anything else?",
-    "spaces": f"\n\n  {TWO}  \n",
     "numbers as text": answer(topic(1, 12) | {"start": "1"}, topic(13, 22)),
-    "more keys": answer(topic(1, 12, mood="good"), topic(13, 22), remark="done"),
 }
 
 
@@ -65,29 +63,17 @@ async def test_what_stands_around_the_answer_does_not_matter(
 BAD: dict[str, tuple[str, str]] = {
     "prose": ("I found two topics.", "no JSON object"),
     "half an object": (TWO[:-30], "topics is wrong: missing"),
-    "braces only": ("{" * 5000, "no JSON object"),
-    "not JSON": ("{topics: []}", "no JSON object"),
     "deep": ('{"topics": ' + "[" * 5000 + "}", "no JSON object"),
     "half a character": ('{"topics": [{"title": "\\ud83d"}]}', "topics.0.title is wrong"),
-    "a list": ("[1, 2]", "no JSON object"),
     "another object": ('{"answer": 1}', "topics is wrong: missing"),
     "no topics": (answer(), "no topics"),
-    "no title": (answer({"summary": "Said.", "start": 1, "end": 12}), "topics.0.title is wrong: missing"),
     "an empty title": (answer(topic(1, 12, title="  ")), "topics.0.title is wrong: string_too_short"),
-    "an empty summary": (answer(topic(1, 12, summary="")), "topics.0.summary is wrong: string_too_short"),
-    "an empty keyword": (answer(topic(1, 12, keywords=[""])), "topics.0.keywords.0 is wrong: string_too_short"),
-    "a long title": (answer(topic(1, 12, title="x" * 101)), "topics.0.title is wrong: "),
     "a long summary": (answer(topic(1, 12, summary="x" * 1001)), "topics.0.summary is wrong: "),
     "a NUL": (answer(topic(1, 12, title="a\x00b")), "topics.0.title is wrong: value_error"),
-    "a NUL in a keyword": (answer(topic(1, 12, keywords=["\x00"])), "topics.0.keywords.0 is wrong: value_error"),
     "no number": (answer(topic(1, 12) | {"end": "last"}), "topics.0.end is wrong: int_parsing"),
-    "no whole number": (answer(topic(1, 12) | {"end": 12.5}), "topics.0.end is wrong: int_from_float"),
     "a huge number": (TWO.replace("22", "9" * 5000), "topics is wrong: missing"),
-    "zero": (answer(topic(0, 12)), "topic 1 is out of bounds: 0 to 12 of 24"),
     "beyond the end": (answer(topic(1, 12), topic(13, 25)), "topic 2 is out of bounds: 13 to 25 of 24"),
-    "backwards": (answer(topic(20, 3)), "topic 1 is out of bounds: 20 to 3 of 24"),
     "overlapping": (answer(topic(1, 12), topic(12, 22)), "topic 2 overlaps"),
-    "unordered": (answer(topic(13, 22), topic(1, 12)), "topic 2 overlaps the one before it, or stands before it"),
     "nine messages": (answer(topic(1, 12), topic(13, 21)), "topic 2 has fewer than 10 messages"),
 }
 

@@ -32,9 +32,3 @@ def test_words_beginnings_and_frequencies_are_those_of_jieba(jieba_tokenizer: An
     assert len(words) > 490_000
     for word in words[::_EVERY]:
         assert known.get(word) == jieba_tokenizer.FREQ[word], word
-
-
-@pytest.mark.parametrize("absent", ["龘龘", "我今天去", "㐀", "啊哈哈呀呀", "A座", "é", ""])
-def test_what_no_word_begins_with_is_absent(absent: str) -> None:
-    known = dictionary()
-    assert known.get(absent) == 0

@@ -1,9 +1,5 @@
 """Marks that data may not hold: tags of the prompt and tokens of chat templates, however they are written."""
 
-import time
-
-import pytest
-
 from services.text.marks import without_marks, without_tokens
 
 TAGS = ("memory", "documents", "context")
@@ -50,12 +46,3 @@ def test_what_a_user_says_ends_no_message() -> None:
 
 def test_other_text_stays_as_it_is() -> None:
     assert [without_marks(text, TAGS) for text in PLAIN] == list(PLAIN)
-
-
-@pytest.mark.parametrize(
-    "text", ["<" * 50_000, "<|" + "a" * 50_000, "[/" * 30_000, "<\u200b" * 30_000, "< " * 30_000]
-)
-def test_hostile_text_takes_no_time(text: str) -> None:
-    begun = time.thread_time()
-    without_marks(text + "é", TAGS)
-    assert time.thread_time() - begun < 1

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from tests.support.turns import exchange
 from tests.support.visits import import_lines, said, visits_of
 
 pytestmark = pytest.mark.anyio
@@ -78,14 +77,3 @@ async def _close_one(services: Services, session: str, at: datetime) -> list[dat
             {"at": at, "id": await _id(services, session)},
         )
         return [row[0] for row in await rows.fetchall()]
-
-
-async def test_what_was_said_here_and_what_is_imported_around_it_is_one_visit(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    (visit,) = await visits_of(services.database)
-    before = visit["started_at"] - timedelta(minutes=20)
-    await import_lines(services, said(before - timedelta(hours=2)), said(before))
-    old, grown = await visits_of(services.database)
-    assert grown["id"] == visit["id"]
-    assert (grown["started_at"], grown["message_count"], grown["ended_at"]) == (before, 3, None)
-    assert (old["message_count"], old["end_reason"]) == (1, "idle")

@@ -99,19 +99,6 @@ def ids(rows: Sequence[IndexRow]) -> set[UUID]:
     return {each.unit_id for each in rows}
 
 
-async def test_a_unit_that_is_written_twice_is_there_once_as_it_was_written_last(
-    store: Store, user: Scope
-) -> None:
-    dog = row(user, "My dog is called Bruno")
-    await store.index.upsert([dog])
-    await store.index.upsert([dog])
-    await store.index.flush(shard_of(user.user_id))
-    await store.index.upsert([replace(dog, terms=terms("My cat is called Minka"))])
-    assert of_user(store.uri, user.user_id) == {dog.unit_id: 1}
-    assert (await find(store, user, "Minka"))[0] == [dog.unit_id]
-    assert (await find(store, user, "Bruno"))[0] == []
-
-
 async def test_some_or_all_of_a_user_is_forgotten_and_nothing_else(store: Store, user: Scope) -> None:
     other = replace(user, user_id=beside(user.user_id))
     mine = [row(user, f"tea {number}") for number in range(250)]

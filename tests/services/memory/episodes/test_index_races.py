@@ -186,23 +186,3 @@ async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
     await memory.catalog.edit(DEFAULT_TENANT, "u-1", episode_id, BY_USER, content="…")
     await memory.indexing.index_waiting()
     assert of_user(milvus_server.uri, owner.user_id)[episode_id] == 0
-
-
-async def test_users_who_come_during_a_rebuild_are_in_the_index(
-    services: Services, milvus_server: MilvusServer, model_server: ModelServer
-) -> None:
-    await exchange(services.turns, "My dog is Bruno", "A good dog")
-    await services.memory.indexing.index_waiting()
-    turns: list[OpenTurn] = []
-
-    async def come() -> None:
-        for number in range(20):
-            user = f"new-{number}"
-            turns.append(await exchange(services.turns, "My cat is Minka", "A good cat", external_user_id=user))
-
-    rebuilding = services.memory.indexing.rebuild(lambda _: None)
-    await _while_it_is_embedded(model_server, rebuilding, come)
-    await services.memory.indexing.index_waiting()
-    assert await _unindexed(services) == 0
-    messages = {message for turn in turns for message in (turn.user_message_id, turn.answer_message_id)}
-    assert messages <= {unit.id for unit in indexed(milvus_server.uri)}

@@ -159,29 +159,6 @@ async def _indexed(services: Services) -> bool:
     return True
 
 
-async def test_the_least_recently_used_set_goes_first_and_comes_back(two: tuple[Services, Services]) -> None:
-    services, _ = two
-    memory = services.memory
-    small = WorkingSets(
-        services.database, memory.index, dimension=512, limit_bytes=60_000, lost=memory.episodes.index_again
-    )
-    scopes = []
-    for number in range(6):
-        name = f"u-{number}"
-        for at in range(4):
-            turn = await exchange(
-                services.turns, f"{SAID[0]} {at}", "Fine.", external_user_id=name, session_key=f"s-{at}"
-            )
-        scopes.append(Scope(turn.tenant_id, turn.user_id, turn.expert_id))
-        loaded = await small.of(scopes[-1], None)
-        assert loaded is not None
-        assert len(loaded.units) == 8
-    assert small.nbytes <= 60_000
-    again = await small.of(scopes[0], None)
-    assert again is not None
-    assert len(again.units) == 8
-
-
 @pytest.mark.indexed
 async def test_no_turn_waits_for_a_large_set(services: Services) -> None:
     turn = await exchange(services.turns, SAID[0], "Noted.")

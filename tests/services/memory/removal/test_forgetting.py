@@ -1,8 +1,6 @@
 """What is forgotten for good is in no store but its conversation, and nowhere once its words are deleted."""
 
-import json
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
@@ -15,8 +13,8 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from services.memory.removal.canary import CanarySearch
 from tests.support.derived import NOON, derive_everything, maintain_everything
-from tests.support.model_server import ModelServer, Reply
-from tests.support.retracting import FILED, SECRET, WHOLE, repeating
+from tests.support.model_server import ModelServer
+from tests.support.retracting import FILED, SECRET, WHOLE
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
@@ -112,27 +110,6 @@ async def test_what_something_else_supports_is_kept_and_said_to_be(
     assert [each["text"] for each in gone["values"]] == ["a sister in Porto"]
     assert {each["outcome"] for each in gone["items"] if each["kind"] == "message"} == {"kept"}
     assert "conversation" in gone["items"][0]["reason"]
-
-
-async def test_no_prompt_shows_it_from_that_moment_and_summaries_are_made_again_without_it(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await derive_everything(services, client, model_server)
-    await _forget(client, topic="my asthma")
-    model_server.default = Reply(["Yes."])
-    model_server.requests.clear()
-    for session in ("long", "tea", "asks", "new"):
-        expert = "guide" if session == "asks" else "default"
-        body = {"user_id": "u-1", "session_id": session, "expert": expert, "message": "What did I say of Hamburg?"}
-        assert (await client.post("/api/v1/chat", json=body)).status_code == 200
-    assert SECRET not in json.dumps([received.body for received in model_server.requests])
-    (receipt,) = (await client.get(f"{USER}/erasures")).json()["items"]
-    assert {each["kind"] for each in receipt["receipt"]["rebuilt"]} >= {"summary"}
-    model_server.default = repeating
-    [conversation] = await _ids(services, "SELECT id FROM conversations WHERE session_key = 'long'")
-    await services.summaries.update(DEFAULT_TENANT, UUID(conversation))
-    await services.memory.indexing.index_waiting()
-    assert await _places(services) == {"postgresql:conversations:title", "postgresql:messages:content"}
 
 
 @pytest.mark.parametrize("kind", ["episode", "value", "conversation", "day", "span"])

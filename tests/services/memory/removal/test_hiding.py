@@ -17,12 +17,11 @@ from services.memory.blocks import Owner
 from services.memory.episodes.scope import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
-from services.summaries.schedule import ARCHIVE, SUMMARISE
+from services.summaries.schedule import SUMMARISE
 from services.visits.visit import SUMMARISE_DAYS
 from state.context import TurnContext
-from tests.support.archiving import answer, archived, topic
 from tests.support.jobs import has_ended, statuses, until
-from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
 from tests.support.talking import say
 from tests.support.talks import new_expert
@@ -92,32 +91,6 @@ async def test_a_rolling_summary_and_its_parts_are_withdrawn_and_made_again_with
     assert "question 0" in _asked(model_server)
     assert SECRET not in f"{await _rows(services, texts)} {_asked(model_server)}"
     assert "Porto" in _asked(model_server)
-
-
-async def test_topics_are_withdrawn_and_found_again_without_it(
-    services: Services, model_server: ModelServer
-) -> None:
-    def found(received: Received) -> Reply:
-        return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
-
-    await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, PART, 14, expert="archivist")
-    model_server.default = found
-    assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
-    first, second = await archived(services, turn.conversation_id)
-    assert SECRET in first.summary
-    await forget(services, owner_of(turn))
-    assert [each.id for each in await archived(services, turn.conversation_id)] == [second.id]
-    await services.topics.store.topics(DEFAULT_TENANT, turn.conversation_id, limit=10)
-    model_server.default = lambda received: Reply([answer(topic(1, 10, summary=received.prompt[-1][1][:900]))])
-    model_server.requests.clear()
-    await _talk(services, "Good morning.", 3, expert="archivist")
-    await _worked(services, ARCHIVE)
-    topics = await archived(services, turn.conversation_id)
-    assert len(topics) == 2
-    assert "question 0" in str(topics)
-    assert "question 0" in _asked(model_server)
-    assert SECRET not in f"{topics} {_asked(model_server)}"
 
 
 async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(

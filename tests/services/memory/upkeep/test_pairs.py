@@ -168,16 +168,6 @@ async def test_pinned_memories_are_never_dropped(services: Services) -> None:
         await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
 
 
-async def test_spaces_and_experts_are_looked_through_one_by_one(services: Services) -> None:
-    owner = await someone(services)
-    there = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default", "work", make_space=True)
-    await write(services, owner, BERLIN)
-    await write(services, there, LISBON)
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-    await write(services, there, BERLIN)
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
-
-
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:
     owner = await someone(services)
     proposals = services.memory.proposals
