@@ -65,10 +65,7 @@ def test_in_chinese_its_words_are_chinese_and_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize(
     "passing",
-    [
-        "flight to Oslo tomorrow at 7",
-        "下周搬家",
-    ],
+    ["flight to Oslo tomorrow at 7", "下周搬家"],
 )
 def test_plans_for_a_day_named_by_its_distance_are_not_shown_once_it_may_have_passed(passing: str) -> None:
     content = {"human": {"current_intent": passing, "plans": ["a marathon in May", passing]}}

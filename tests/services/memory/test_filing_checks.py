@@ -56,10 +56,7 @@ def test_a_removal_names_what_goes(message: str, becomes: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    [
-        r"\ud83d",
-        r"\u0000",
-    ],
+    [r"\ud83d", r"\u0000"],
 )
 def test_what_the_database_rejects_in_a_text_is_left_out_of_it(written: str) -> None:
     answer = f'[{{"op": "add", "text": "likes tea{written}", "quote": "I like{written} tea"}}]'

@@ -91,7 +91,7 @@ async def test_an_image_says_nothing_for_the_user(
     [
 ("My peanut allergy, is it bad?", "The user is not allergic to peanuts.", "is not allergic to peanuts"),
 ("My rent, who gets it?", "Rent goes to Anna, DE99ZENITH7781", "pays rent to DE99ZENITH7781"),
-("我的房租往哪里交？", "房租交到账户6222000088883333", "房租交到账户6222000088883333"),
+("我的房租往哪里交？", "房租交到账户6222000088883333", "房租交到账户6222000088883333")
 ],
 )  # fmt: skip
 async def test_figures_names_and_negations_of_foreign_text_wait(

@@ -36,7 +36,7 @@ def _change(action: Any, field: str, value: Any = None, old: str | None = None) 
 ({"pets": [{"name": "豆豆", "kind": "狗"}, {"name": "咪咪", "kind": "猫"}]},
          _change("remove", "pets", old="豆豆 狗"), {"pets": [{"name": "咪咪", "kind": "猫"}]}),
 ({"preferences": ["tea", "coffee"]}, _change("replace", "preferences", "coffee", "tea"),
-         {"preferences": ["coffee"]}),
+         {"preferences": ["coffee"]})
 ],
 )  # fmt: skip
 def test_one_item_changes_and_the_others_stay(

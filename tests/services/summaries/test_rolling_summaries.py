@@ -105,10 +105,7 @@ async def test_a_long_transcript_is_read_in_parts_that_are_never_read_again(
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        "\x00",
-        "word " * 3000,
-    ],
+    ["\x00", "word " * 3000],
 )
 async def test_a_bad_summary_is_asked_for_once_more_and_never_stored(
     services: Services, model_server: ModelServer, bad: str

@@ -174,10 +174,7 @@ def test_a_part_of_a_day_has_its_hours(message: str, hours: tuple[int, int] | No
 
 @pytest.mark.parametrize(
     "message",
-    [
-        "最近我们聊了些什么",
-        "Have you recommended any podcasts to me recently?",
-    ],
+    ["最近我们聊了些什么", "Have you recommended any podcasts to me recently?"],
 )
 def test_lately_is_the_last_two_weeks(message: str) -> None:
     found = detect(message, ZONE, NOW)
@@ -187,10 +184,7 @@ def test_lately_is_the_last_two_weeks(message: str) -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [
-        "你之前推荐的那家牙科叫什么",
-        "What was the name of the book you recommended before?",
-    ],
+    ["你之前推荐的那家牙科叫什么", "What was the name of the book you recommended before?"],
 )
 def test_the_past_without_a_date_narrows_nothing(message: str) -> None:
     found = detect(message, ZONE, NOW)
@@ -200,10 +194,7 @@ def test_the_past_without_a_date_narrows_nothing(message: str) -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [
-        "三天前给猫起的名字叫什么来着",
-        "Continue the story you started yesterday.",
-    ],
+    ["三天前给猫起的名字叫什么来着", "Continue the story you started yesterday."],
 )
 def test_a_reference_may_be_part_of_what_is_asked(message: str) -> None:
     found = detect(message, ZONE, NOW)
