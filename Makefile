@@ -132,7 +132,7 @@ storms: setup-dev ## Attack with half bodies, deaf readers, cancels and half hea
 
 .PHONY: steps
 steps: setup-dev ## Send the strangest input that is accepted, and time single steps of the event loop
-	@$(BIN)/python -m tests.chaos.loop_steps
+	@$(BIN)/python -m benchmarks.loop_steps
 
 .PHONY: chaos
 chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every promise

@@ -10,7 +10,7 @@ import pytest
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from tests.support.command import run_command
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user

@@ -2,7 +2,6 @@
 
     python -m tests.chaos.rolling --restarts 20 --streams 50
     python -m tests.chaos.rolling --upgrade --streams 50
-    python -m tests.chaos.rolling --upgrade --older v0.1.0 --streams 50
 
 prints the figures; the exit code is 1 when a turn failed. Every stream is one request, sent once: a status other
 than 200, a connection that breaks, an event `error` or an answer that is not complete is a failed turn. nginx may
@@ -27,7 +26,7 @@ from typing import Any
 import httpx
 
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import migrate, newest_revision, oldest_served
+from services.platform.migrate import migrate, newest_revision
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.folders import new_folder
 from tests.support.fork_server import ROOT
@@ -156,28 +155,9 @@ def next_version(folder: Path) -> Path:
     return root
 
 
-def older_version(folder: Path, commit: str) -> Path:
-    """Write the program as of a commit into a folder.
-
-    Raises:
-        CalledProcessError: there is no such commit.
-        ValueError: its schema is this version's, or this version's schema does not serve it.
-    """
-    root = folder / "older"
-    root.mkdir()
-    archive = subprocess.run(["git", "archive", commit, *_PACKAGES], cwd=ROOT, check=True, capture_output=True)
-    subprocess.run(["tar", "-x", "-C", str(root)], input=archive.stdout, check=True)
-    schema = max(path.name[:4] for path in (root / _VERSIONS).glob("[0-9]*.py"))
-    if not oldest_served() <= schema < newest_revision():
-        raise ValueError(
-            f"{commit} has schema {schema}: take one from {oldest_served()} on and before {newest_revision()}"
-        )
-    return root
-
-
 @asynccontextmanager
-async def open_rig(older: str | None = None) -> AsyncIterator[Rig]:
-    """Start all of it, the API processes as of a commit if one is given; end all of it."""
+async def open_rig() -> AsyncIterator[Rig]:
+    """Start all of it; end all of it."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(new_folder()))
         postgres = EmbeddedPostgres(folder / "postgres-data", options=UNSAFE_BUT_FAST)
@@ -203,12 +183,7 @@ async def open_rig(older: str | None = None) -> AsyncIterator[Rig]:
         processes = [ServiceProcess(folder / f"data-{number}", free_port(), **variables) for number in range(2)]
         address = stack.enter_context(_balancer(folder, [process.url for process in processes]))
         rig = Rig(folder, owner_url, database_url, processes, address, variables)
-        if older is None:
-            await asyncio.to_thread(migrate, owner_url, SERVICE_ROLE)
-        else:
-            root = await asyncio.to_thread(older_version, folder, older)
-            await asyncio.to_thread(rig.migrate, root)
-            rig.processes = rig.processes_of(root)
+        await asyncio.to_thread(migrate, owner_url, SERVICE_ROLE)
         for process in rig.processes:
             stack.callback(process.end)
         await asyncio.gather(*(asyncio.to_thread(process.start) for process in rig.processes))
@@ -241,17 +216,13 @@ async def restart_under_load(restarts: int, streams: int) -> Figures:
     return figures
 
 
-async def upgrade_under_load(streams: int, older: str | None = None) -> Figures:
-    """Migrate to the newer version's schema, upgrade process by process, go back, and upgrade again.
+async def upgrade_under_load(streams: int) -> Figures:
+    """Migrate to the next version's schema, upgrade process by process, go back, and upgrade again.
 
-    Between the migration and the upgrade a process of the older version starts on the newer schema.
-
-    Args:
-        streams: open at the same time.
-        older: commit to upgrade from to this version; None = from this version to one with one more migration.
+    Between the migration and the upgrade a process of this version starts on the newer schema.
     """
-    async with open_rig(older) as rig:
-        root = ROOT if older else await asyncio.to_thread(next_version, rig.folder)
+    async with open_rig() as rig:
+        root = await asyncio.to_thread(next_version, rig.folder)
         following = rig.processes_of(root)
         try:
             async with _under_load(rig, streams) as figures:
@@ -328,13 +299,10 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=20, help="of both processes, one after the other")
     parser.add_argument("--streams", type=int, default=50, help="open at the same time")
     parser.add_argument("--upgrade", action="store_true", help="upgrade to a newer schema instead")
-    parser.add_argument("--older", metavar="COMMIT", help="upgrade from this commit to the present version")
     options = parser.parse_args()
-    if options.older and not options.upgrade:
-        parser.error("--older goes with --upgrade")
     with contextlib.suppress(KeyboardInterrupt):
         figures = asyncio.run(
-            upgrade_under_load(options.streams, options.older)
+            upgrade_under_load(options.streams)
             if options.upgrade
             else restart_under_load(options.restarts, options.streams)
         )

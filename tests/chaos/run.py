@@ -20,7 +20,6 @@ from tests.chaos.checks import broken_promises, query
 from tests.chaos.client import Client, Told
 from tests.chaos.cluster import Cluster, echoed, open_cluster
 from tests.chaos.memory import check_memory
-from tests.chaos.replays import check_replays
 
 _MOST_BEHIND = 20
 """Messages behind a summary: 6 + 5, and what turns have left that did not complete."""
@@ -64,11 +63,9 @@ async def run(turns: int, *, at_once: int, seed: int) -> Report:
             blocked = await _blocked(told, http, cluster)
             await _until_settled(cluster, report)
             figures, broken = await check_memory(cluster, http)
-            replayed, changed = await check_replays(cluster, http)
-        report.broken += [*broken, *changed]
+        report.broken += broken
         report.figures |= {
             **figures,
-            **replayed,
             "turns": turns,
             "seconds": round(seconds, 1),
             "connections": sum(one.connections for one in told),

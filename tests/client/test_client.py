@@ -1,11 +1,10 @@
 """The Python client against the application."""
 
 import asyncio
-import inspect
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -87,15 +86,6 @@ async def test_a_stream_that_breaks_after_every_event_misses_and_repeats_none(
     assert events[-1].status == "done"
     assert cutting.cuts == len(events)
     assert len(await contents(services)) == 2
-
-
-async def test_a_turn_is_read_again_from_any_event(client: AsyncAnamnesis, model_server: ModelServer) -> None:
-    model_server.script(Reply(["One ", "two"]))
-    events = [event async for event in client.stream("Count", session="s-1")]
-    turn_id = events[0].content["turn_id"]
-
-    assert [event async for event in client.resume(turn_id)] == events
-    assert [event async for event in client.resume(turn_id, after=2)] == events[2:]
 
 
 async def test_a_failed_turn_and_a_refused_request_say_why(
@@ -181,15 +171,6 @@ async def test_any_endpoint_is_asked_and_lists_are_read_over_all_their_pages(cli
         await client.request("GET", "knowledge-bases", "a/b")
 
 
-async def test_a_document_is_taken_in(client: AsyncAnamnesis) -> None:
-    await client.request("POST", "knowledge-bases", json={"prefix": "handbook", "description": "Ours."})
-    taken = await client.add_document("handbook", "leave.md", b"# Leave\n\nThirty days.")
-    assert (taken["status"], taken["document"]["source"]) == ("created", "leave.md")
-    assert (await client.add_document("handbook", "leave.md", b"# Leave\n\nThirty days."))["status"] == "unchanged"
-    with pytest.raises(ServiceError, match="unknown kind"):
-        await client.add_document("handbook", "leave.png", b"\x89PNG")
-
-
 async def test_a_service_that_is_not_there_is_named_after_the_last_try() -> None:
     async with AsyncAnamnesis(f"http://127.0.0.1:{free_port()}", user="u-1", retries=1) as client:
         for call in (client.profile(), client.remember("x")):
@@ -234,14 +215,6 @@ async def test_the_client_without_a_loop_does_the_same(url: str, model_server: M
                 client.profile(user="nobody")
 
     await asyncio.to_thread(talk)
-
-
-def test_both_clients_have_the_same_methods_and_parameters() -> None:
-    def shape(client: type) -> dict[str, list[str]]:
-        methods: list[tuple[str, Callable[..., object]]] = inspect.getmembers(client, inspect.isfunction)
-        return {name: list(inspect.signature(method).parameters) for name, method in methods if name[0] != "_"}
-
-    assert shape(Anamnesis) == shape(AsyncAnamnesis)
 
 
 @pytest.mark.process

@@ -75,19 +75,6 @@ async def test_an_agent_recalls_and_what_is_said_is_kept(
     assert "recalled_memory" not in result
 
 
-async def test_an_agent_goes_on_while_the_service_is_away(caplog: pytest.LogCaptureFixture) -> None:
-    agents = pytest.importorskip("langchain.agents")
-    from langchain_anamnesis import AnamnesisMemory
-    from tests.support.ports import free_port
-
-    memory = AnamnesisMemory(f"http://127.0.0.1:{free_port()}", user="ada", retries=0)
-    agent = agents.create_agent(scripted(AIMessage("Hello.")), middleware=[memory])
-    result = await agent.ainvoke(ask("Hi"))
-    assert result["messages"][-1].text == "Hello."
-    assert "nothing is recalled" in caplog.text
-    assert "nothing is kept" in caplog.text
-
-
 async def test_the_prebuilt_agent_uses_tools_and_the_store(url: str, client: httpx.AsyncClient) -> None:
     from langgraph.config import get_store
     from langgraph.prebuilt import create_react_agent  # type: ignore[attr-defined,unused-ignore]

@@ -12,7 +12,6 @@ from langgraph.store.base import (
     InvalidNamespaceError,
     Item,
     ListNamespacesOp,
-    MatchCondition,
     Op,
     PutOp,
     SearchOp,
@@ -53,9 +52,10 @@ class Used:
         return [each.key for each in await self.search(prefix or ("test",), **wanted)]
 
 
-@pytest.fixture(params=[True, False], ids=["async", "sync"])
-async def has_loop(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+@pytest.fixture
+def has_loop(request: pytest.FixtureRequest) -> bool:
+    """Whether the methods for an event loop are used: yes, unless a parameter says otherwise."""
+    return bool(getattr(request, "param", True))
 
 
 Opened = Callable[..., Used]
@@ -79,6 +79,7 @@ async def store(opened: Opened) -> Used:
     return opened()
 
 
+@pytest.mark.parametrize("has_loop", [True, False], indirect=True, ids=["async", "sync"])
 async def test_an_item_is_put_changed_and_removed(store: Used) -> None:
     namespace = ("test", "documents")
     value = {"title": "Test", "content": "Hello, World!", "deep": {"list": [1, 2.5, None, True]}}
@@ -101,6 +102,7 @@ async def test_an_item_is_put_changed_and_removed(store: Used) -> None:
     assert await store.get(namespace, "doc1") is None
 
 
+@pytest.mark.parametrize("has_loop", [True, False], indirect=True, ids=["async", "sync"])
 async def test_results_are_in_the_order_of_their_operations(store: Used) -> None:
     await store.put(("test", "foo"), "key1", {"data": "value1"})
     await store.put(("test", "bar"), "key2", {"data": "value2"})
@@ -118,33 +120,7 @@ async def test_results_are_in_the_order_of_their_operations(store: Used) -> None
     assert [each.key for each in found] == ["key1"]
     assert names == [("test", "bar"), ("test", "foo")]
     assert missing is None
-    found, item, names, put, other = await store.batch(
-        [
-            SearchOp(("test",), None, limit=5),
-            GetOp(("test", "bar"), "key2"),
-            ListNamespacesOp(limit=5),
-            PutOp(("test",), "key3", {"data": "value3"}),
-            GetOp(("test", "foo"), "key1"),
-        ]
-    )
-    assert {each.key for each in found} == {"key1", "key2"}
-    assert item.value == {"data": "value3"}
-    assert len(names) == 2
-    assert put is None
-    assert other.key == "key1"
-    assert (await store.get(("test",), "key3")).value == {"data": "value3"}
     assert await store.batch([]) == []
-
-
-async def test_a_batch_of_one_kind(store: Used) -> None:
-    puts = [PutOp(("test",), "1", {"n": 1}), PutOp(("test",), "2", {"n": 2}), PutOp(("test",), "3", None)]
-    assert await store.batch(puts) == [None] * 3
-    got = await store.batch([GetOp(("test",), key) for key in ("1", "2", "3", "1")])
-    assert [each and each.value["n"] for each in got] == [1, 2, None, 1]
-    last = [PutOp(("test",), "1", {"n": 3}), PutOp(("test",), "2", None), PutOp(("test",), "1", {"n": 4})]
-    assert await store.batch(last) == [None] * 3
-    one, none = await store.batch([GetOp(("test",), "1"), GetOp(("test",), "2")])
-    assert (one.value, none) == ({"n": 4}, None)
 
 
 async def test_a_batch_larger_than_a_request(store: Used) -> None:
@@ -165,15 +141,10 @@ SOME: Namespaces = [
     ("a", "b", "f"),
     ("a", "c", "f"),
     ("b", "a", "f"),
-    ("users", "123"),
     ("users", "456", "settings"),
-    ("admin", "users", "789"),
     ("foo",),
     ("foo", "child"),
     ("foobar", "baz"),
-    ("uid", "users", "alice"),
-    ("uid", "users", "malice"),
-    ("uid", "a", "b", "alice"),
     ("user_1",),
     ("userX1",),
     ("a%b", "child"),
@@ -185,7 +156,6 @@ SOME: Namespaces = [
 ]
 
 
-@pytest.mark.parametrize("has_loop", [True], indirect=True)
 async def test_namespaces_are_listed_by_their_ends(store: Used) -> None:
     assert await store.list_namespaces() == []
     await store.put_into(SOME)
@@ -195,66 +165,18 @@ async def test_namespaces_are_listed_by_their_ends(store: Used) -> None:
         ({"suffix": ("f",)}, SOME[3:6]),
         ({"prefix": ("a",), "suffix": ("f",)}, SOME[3:5]),
         ({"prefix": ("a", "b"), "max_depth": 3}, [("a", "b", "c"), ("a", "b", "d"), ("a", "b", "f")]),
-        ({"prefix": ("a", "b"), "limit": 2}, SOME[:2]),
         ({"prefix": ("a", "b"), "offset": 2}, SOME[2:4]),
         ({"prefix": ("a", "*", "f")}, SOME[3:5]),
-        ({"suffix": ("*", "f")}, SOME[3:6]),
-        ({"prefix": ("nonexistent",)}, []),
-        ({"prefix": ("users", "123")}, [("users", "123")]),
-        ({"prefix": ("users", "*")}, [("users", "123"), ("users", "456", "settings")]),
         ({"suffix": ("*", "settings")}, [("users", "456", "settings")]),
-        ({"prefix": ("*", "users"), "suffix": ("*", "settings")}, []),
         ({"prefix": ["foo"]}, [("foo",), ("foo", "child")]),
-        ({"suffix": ["alice"]}, [("uid", "a", "b", "alice"), ("uid", "users", "alice")]),
-        ({"prefix": ("uid", "*", "alice")}, [("uid", "users", "alice")]),
         ({"prefix": ("user_1",)}, [("user_1",)]),
         ({"prefix": ("a%b",)}, [("a%b", "child")]),
         ({"prefix": ("a+b",)}, [("a+b", "[x]")]),
-        ({"suffix": ("[x]",)}, [("a+b", "[x]")]),
-        ({"suffix": ("ada",)}, [("people", "ada")]),
         ({"prefix": ("people", "ada")}, [("people", "ada")]),
         ({"prefix": ("People",)}, [("People", "eve")]),
-        ({"max_depth": 1, "prefix": ("uid",)}, [("uid",)]),
     ]
     for given, expected in wanted:
         assert await store.list_namespaces(**given) == expected, given
-
-
-async def test_pages_of_namespaces(store: Used) -> None:
-    every = [("namespace", f"sub_{n:02d}") for n in range(20)]
-    await store.put_into(every)
-    for offset in (0, 5, 15, 20):
-        page = await store.list_namespaces(prefix=("namespace",), limit=5, offset=offset)
-        assert page == every[offset : offset + 5]
-
-
-async def test_several_conditions_hold_together(store: Used) -> None:
-    await store.put_into([("a", "b", "c"), ("a", "x", "c"), ("z", "b", "c")])
-
-    async def listed(*conditions: tuple[Any, tuple[str, ...]]) -> Any:
-        matches = tuple(MatchCondition(kind, path) for kind, path in conditions)
-        return (await store.batch([ListNamespacesOp(matches)]))[0]
-
-    assert await listed(("prefix", ("a",)), ("prefix", ("*", "b"))) == [("a", "b", "c")]
-    assert await listed(("suffix", ("c",)), ("suffix", ("x", "*"))) == [("a", "x", "c")]
-    assert await listed(("prefix", ("a",)), ("prefix", ("b",))) == []
-
-
-@pytest.mark.parametrize("has_loop", [True], indirect=True)
-async def test_a_search_stays_below_its_prefix(store: Used) -> None:
-    await store.put_into(SOME)
-
-    async def found(*prefix: str) -> set[tuple[str, ...]]:
-        return {each.namespace for each in await store.search(prefix, limit=100)}
-
-    assert await found("foo") == {("foo",), ("foo", "child")}
-    assert await found("foobar") == {("foobar", "baz")}
-    assert await found("fo") == set()
-    assert await found("user_1") == {("user_1",)}
-    assert await found("a%b") == {("a%b", "child")}
-    assert await found("people", "ada") == {("people", "ada")}
-    assert await found("PEOPLE") == set()
-    assert await found() == set(SOME)
 
 
 FRUIT = {
@@ -265,28 +187,23 @@ FRUIT = {
 }
 
 
-@pytest.mark.parametrize("has_loop", [True], indirect=True)
 async def test_filters(store: Used) -> None:
     await store.put_each(FRUIT)
     wanted: list[tuple[dict[str, Any], set[str]]] = [
         ({"color": "red"}, {"doc1", "doc2"}),
         ({"color": "red", "score": {"$gt": 3}}, {"doc1"}),
         ({"score": {"$gt": 3.2}}, {"doc1", "doc3", "doc4"}),
-        ({"score": {"$gte": 4}}, {"doc1", "doc3"}),
         ({"score": {"$lt": 3.5}}, {"doc2"}),
-        ({"score": {"$lte": 3.5}}, {"doc2", "doc4"}),
         ({"score": {"$gt": 3, "$lt": 4}}, {"doc4"}),
         ({"score": {"$lt": 10**100}}, set(FRUIT)),
         ({"color": {"$eq": "blue"}}, {"doc4"}),
         ({"color": {"$ne": "red"}}, {"doc3", "doc4"}),
         ({"tags": ["a", "b"]}, {"doc1"}),
         ({"in": {"stock": True}}, {"doc1"}),
-        ({"in": {"stock": {"$eq": True}}}, {"doc1"}),
         ({"nothing": None}, set(FRUIT)),
         ({"score": True}, set()),
         ({"name": "O'Brien"}, {"doc4"}),
         ({"color": "red' OR '1'='1"}, set()),
-        ({"color": "red\x00' --"}, set()),
         ({"color') = 'red' OR '1'='1": "x"}, set()),
     ]
     for given, expected in wanted:
@@ -294,15 +211,6 @@ async def test_filters(store: Used) -> None:
         assert set(await store.keys(filter=given, query="apple")) == expected, given
     with pytest.raises(ServiceError, match="near"):
         await store.search(("test",), filter={"score": {"$near": 1}})
-
-
-@pytest.mark.parametrize("refresh_ttl", [True, False])
-async def test_a_query_with_a_filter(store: Used, refresh_ttl: bool) -> None:
-    await store.put_each(FRUIT)
-    red = {"filter": {"color": "red"}, "refresh_ttl": refresh_ttl}
-    assert await store.keys(query="apple", **red) == ["doc1", "doc2"]
-    assert await store.keys(query="car", **red) == ["doc2", "doc1"]
-    assert await store.keys(query="apple", filter={"score": {"$gte": 4.0}, "color": "green"}) == ["doc3"]
 
 
 async def test_a_query_finds_what_an_item_says_now(store: Used) -> None:
@@ -320,21 +228,6 @@ async def test_a_query_finds_what_an_item_says_now(store: Used) -> None:
     plain = await store.search(("test",))
     assert len(plain) == 4
     assert all(each.score is None for each in plain)
-
-
-async def test_pages_of_a_search(store: Used) -> None:
-    await store.put_each({f"doc{n}": {"text": f"test document number {n}"} for n in range(5)})
-    for wanted in ({}, {"query": "test"}, {"filter": {"text": {"$ne": ""}}}):
-        pages = [await store.keys(limit=2, offset=offset, **wanted) for offset in (0, 2, 4, 6)]
-        assert [len(each) for each in pages] == [2, 2, 1, 0]
-        assert {key for page in pages for key in page} == {f"doc{n}" for n in range(5)}
-
-
-@pytest.mark.parametrize("query", ["", None, "  ", "test " * 100, "test!@#$%^&*()", "🤷", "\n"])
-@pytest.mark.parametrize("has_loop", [True], indirect=True)
-async def test_queries_of_any_form(store: Used, query: str | None) -> None:
-    await store.put(("test",), "doc1", {"text": "test document"})
-    assert await store.keys(query=query) == ["doc1"]
 
 
 async def test_each_field_counts_by_itself(opened: Opened) -> None:
@@ -355,15 +248,6 @@ async def test_each_field_counts_by_itself(opened: Opened) -> None:
     await store.put_each({"doc3": one}, ("own",), index=["key2"])
     [own] = await store.search(("own",), query="violin")
     assert own.score == pytest.approx(both[0].score, abs=1e-3)
-
-
-@pytest.mark.parametrize("has_loop", [True], indirect=True)
-async def test_any_script(store: Used) -> None:
-    texts = ["这是中文", "これは日本語です", "이건 한국어야", "Это русский", "यह रूसी है"]
-    await store.put_each({text: {"text": text} for text in texts}, ("user_123", "memories"))
-    for text in texts:
-        assert (await store.keys("user_123", "memories", query=text))[0] == text
-        assert (await store.get(("user_123", "memories"), text)).value == {"text": text}
 
 
 class Clock:
@@ -435,15 +319,6 @@ async def test_namespaces_that_are_not_accepted(store: Used, namespace: Any) -> 
     assert await store.list_namespaces() == []
 
 
-async def test_a_batch_may_use_a_reserved_namespace(store: Used) -> None:
-    await store.put(("foo", "langgraph", "foo"), "bar", {"foo": "bar"})
-    assert (await store.get(("foo", "langgraph", "foo"), "bar")).value == {"foo": "bar"}
-    await store.batch([PutOp(("langgraph", "foo"), "bar", {"foo": "bar"})])
-    assert await store.keys("langgraph", "foo") == ["bar"]
-    await store.delete(("langgraph", "foo"), "bar")
-    assert await store.get(("langgraph", "foo"), "bar") is None
-
-
 async def test_calls_at_once_are_carried_out_in_their_order(url: str, services: Services) -> None:
     async with AnamnesisStore(url, user="order") as store:
         await asyncio.gather(*(store.aput(("test",), "key", {"n": n}) for n in range(20)))
@@ -453,19 +328,6 @@ async def test_calls_at_once_are_carried_out_in_their_order(url: str, services: 
         assert [each.value for each in before[0]] == [{"n": 19}]
     logged = await services.database.fetch(DEFAULT_TENANT, "SELECT type FROM memory_operations", {}, tuple_row)
     assert sorted(row[0] for row in logged) == ["store_delete", "store_put"]
-
-
-async def test_thousands_of_calls_at_once(url: str) -> None:
-    async with AnamnesisStore(url, user="many") as store:
-        calls: list[Awaitable[Any]] = []
-        for n in range(1_000):
-            namespace = ("test", "foo", str(n % 2))
-            calls += [store.aput(namespace, f"key{n}", {"n": n}), store.aget(namespace, f"key{n}")]
-            calls += [store.alist_namespaces(max_depth=n % 3 + 1), store.asearch(("test",))]
-            calls += [store.adelete(namespace, f"key{n}")] if n % 2 else []
-        assert len(await asyncio.gather(*calls)) == 4_500
-        assert await store.alist_namespaces() == [("test", "foo", "0")]
-        assert len(await store.asearch(("test",), limit=1_000)) == 500
 
 
 async def test_a_call_that_is_refused_fails_alone(store: Used, url: str) -> None:

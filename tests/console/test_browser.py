@@ -1,11 +1,9 @@
 """The console in a browser, over the real service."""
 
-import json
 import os
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -65,21 +63,6 @@ async def test_a_new_user_talks_sees_why_and_makes_it_forget(
             await seen.open(screen)
 
 
-async def test_why_names_the_maker_of_each_value(browser: Browser, url: str, client: httpx.AsyncClient) -> None:
-    imported = {"kind": "core_memory", "user_id": "me", "section": "work", "content": {"trade": "baker"}}
-    line = json.dumps(imported).encode()
-    await client.post("/api/v1/import", content=line, headers={"content-type": "application/x-ndjson"})
-    async with watched(browser, url) as seen:
-        page = seen.page
-        await seen.open()
-        await seen.ask("What do I do for a living?")
-        await page.get_by_role("button", name="Why?").click()
-        core = page.locator(".item", has_text="Core memory")
-        await expect(core).to_contain_text("draws on an import")
-        await core.get_by_role("button", name="Its values (1)").click()
-        await expect(core.locator("dd")).to_have_text("baker by an import")
-
-
 async def test_hostile_text_stays_text(browser: Browser, url: str, model_server: ModelServer) -> None:
     model_server.default = Reply([HOSTILE])
     async with watched(browser, url) as seen:
@@ -129,18 +112,6 @@ async def test_edited_and_repeated_messages_can_be_switched(browser: Browser, ur
         await expect(page.locator(".versions")).to_contain_text("3/3")
         await page.get_by_role("button", name="Version before").click()
         await expect(page.locator(".bubble")).to_have_text("First words")
-
-
-@pytest.mark.soak
-async def test_a_long_answer_is_shown_in_linear_time(
-    browser: Browser, url: str, model_server: ModelServer
-) -> None:
-    text = "\n\n".join(f"Paragraph {n} with **bold** words and `code`, and some more to read." for n in range(750))
-    model_server.default = Reply([text[at : at + 50] for at in range(0, len(text), 50)])
-    async with watched(browser, url) as seen:
-        await seen.open()
-        await seen.ask("Write a book")
-        assert await seen.page.locator(".prose p").count() == 750
 
 
 @pytest.mark.soak

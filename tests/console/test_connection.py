@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, expect
 
 from tests.console.browser import watched
 from tests.support.cutting_proxy import CuttingProxy
@@ -70,32 +70,3 @@ async def test_an_answer_is_complete_and_not_doubled_after_the_connection_was_lo
     (conversation,) = (await client.get("/api/v1/conversations")).json()["items"]
     messages = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
     assert [each["role"] for each in messages] == ["user", "assistant"] * 2
-
-
-@pytest.mark.soak
-async def test_a_message_whose_answer_never_began_to_come_is_not_stored_twice(
-    browser: Browser, url: str, client: httpx.AsyncClient
-) -> None:
-    async with watched(browser, url) as seen:
-        page = seen.page
-        await seen.open()
-        lost = 0
-
-        async def lose(route: Route) -> None:
-            nonlocal lost
-            lost += 1
-            if lost == 1:
-                await route.fetch()  # the service takes the message, and the browser never hears of it
-                await route.abort("connectionreset")
-            else:
-                await route.continue_()
-
-        await page.route("**/api/v1/chat/stream", lose)
-        await seen.say("Only once")
-        await expect(page.locator(".toast.bad")).to_be_visible()
-        await page.keyboard.press("Enter")
-        await page.locator(".why-button").wait_for()
-        seen.expect_faults("ERR_CONNECTION_RESET")
-    (conversation,) = (await client.get("/api/v1/conversations")).json()["items"]
-    messages = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
-    assert [each["content"] for each in messages if each["role"] == "user"] == ["Only once"]

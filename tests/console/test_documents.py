@@ -14,7 +14,6 @@ _LEASE: FilePayload = {
     "mimeType": "text/markdown",
     "buffer": b"# Lease\n\nThe rent of the flat is 912 euros a month.\n",
 }
-_UNREADABLE: FilePayload = {"name": "a.bin", "mimeType": "", "buffer": b"\x00\x01"}
 
 
 async def test_a_document_is_given_in_a_new_chat_and_its_passage_opened(
@@ -45,18 +44,3 @@ async def test_a_document_is_given_in_a_new_chat_and_its_passage_opened(
     (stored,) = (await client.get("/api/v1/conversations")).json()["items"]
     path = f"/api/v1/users/me/sessions/{stored['session_id']}/documents"
     assert (await client.get(path)).json() == {"items": [], "next": None}
-
-
-async def test_a_file_that_cannot_be_read_is_told_and_a_temporary_chat_takes_none(
-    browser: Browser, url: str
-) -> None:
-    async with watched(browser, url, language="zh") as seen:
-        page = seen.page
-        await seen.open()
-        file = page.locator(".composer input[type=file]")
-        await file.set_input_files([_UNREADABLE])
-        await expect(page.locator(".toast.bad")).to_contain_text("无法读取这类文件")
-        await page.get_by_role("button", name="临时对话").click()
-        await file.set_input_files([_LEASE])
-        await expect(page.locator(".toast.bad").last).to_have_text("临时对话不保存文档。")
-        seen.expect_faults("415")

@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, RetryPolicy
 from typing_extensions import TypedDict
 
-from graph.plain_nodes import run_plainly
+from graph.builder import run_plainly
 
 pytestmark = pytest.mark.anyio
 
@@ -66,11 +66,6 @@ async def test_a_plain_graph_streams_the_same_updates_and_tries_again_as_often(f
         streamed.append([update async for update in graph.astream({"said": ["asked"]}, stream_mode="updates")])
     assert streamed[0] == streamed[1]
     assert streamed[1] == [{"first": {"said": ["first"]}}, {"second": {"said": ["second after first"]}}]
-
-
-async def test_a_failure_that_is_not_tried_again_ends_the_graph() -> None:
-    with pytest.raises(ValueError, match="broken"):
-        await _graph([ValueError("broken")], plain=True).ainvoke({"said": []})
 
 
 async def test_callbacks_are_told_of_plain_nodes() -> None:

@@ -1,5 +1,4 @@
 from datetime import UTC, datetime
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -51,14 +50,6 @@ def _used(calls: int, tokens: int) -> TokenUsage:
     )
 
 
-async def test_tools_are_left_out_in_the_second_half_of_the_time(
-    services: Services, model_server: ModelServer
-) -> None:
-    update = await _generate(services, {"seconds": 100}, begun=perf_counter() - 60)
-    assert _measures(update) == ["no_tools"]
-    assert update["answer"] == "Certainly, here is the answer."
-
-
 async def test_few_tokens_leave_out_tools_then_context_and_limit_the_answer(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -77,14 +68,6 @@ async def test_few_tokens_leave_out_tools_then_context_and_limit_the_answer(
     assert sent < size
     assert model_server.requests[-1].body["max_output_tokens"] == 600 - sent
     assert any(entry["section"] == "history" for entry in update["context_report"]["dropped"])
-
-
-@pytest.mark.traced
-async def test_an_answer_ends_at_the_tokens_left(services: Services, model_server: ModelServer) -> None:
-    model_server.script(Reply(["Part of an answer"], ending="length"))
-    update = await _generate(services, {"tokens": 300})
-    assert "shorter_answer" in _measures(update)
-    assert (update["answer"], update["context_report"]["finish"]) == ("Part of an answer", "length")
 
 
 @pytest.mark.traced

@@ -7,8 +7,8 @@ from nodes.history import history
 from services.bootstrap import Services
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
-from services.context.sources.system import rules_text
-from services.context.sources.user_activity import UserActivityReader, UserActivitySource
+from services.context.sources.instructions import rules_text
+from services.context.sources.time import UserActivitySource
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -23,7 +23,7 @@ from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.schedule import ARCHIVE, SUMMARISE
+from services.summaries.schedule import ARCHIVE
 from services.summaries.writer import DayWriter, SummaryWriter
 from services.time_reference.local_days import local_day
 from services.visits.visit import VisitSchedule
@@ -32,7 +32,7 @@ from state.conversation import ConversationState
 from state.prompt import TimeReference
 from state.section import section_named
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import context_of, exchange, new_turn, policy, remember, runtime, state
+from tests.support.turns import context_of, exchange, new_turn, policy, runtime, state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -45,13 +45,13 @@ async def _history(
     *,
     core: CoreMemory | None = None,
     days: PastDays | None = None,
-    user_activity: UserActivityReader | None = None,
+    visits: Database | None = None,
     **values: Any,
 ) -> ConversationState:
     replaced = {
         CoreMemorySource: CoreMemorySource(core) if core else None,
         DaysSource: DaysSource(days) if days else None,
-        UserActivitySource: UserActivitySource(user_activity) if user_activity else None,
+        UserActivitySource: UserActivitySource(visits) if visits else None,
     }
     return await history(
         state(user_message_id=str(turn.user_message_id), **values),
@@ -134,56 +134,6 @@ async def test_of_an_answer_that_broke_off_the_next_prompt_says_so_and_no_later_
     assert _text(await _history(services, later), "cut_off") == ""
 
 
-async def test_a_message_that_failed_and_is_sent_again_counts_once(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    failed = TurnOutcome(status="failed", error={"code": "x"})
-    for _ in range(2):
-        turn = await services.turns.open(new_turn("What is new?"))
-        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, failed)
-    again = await services.turns.open(new_turn("What is new?"))
-    assert _said(await _history(services, again, message="What is new?")) == ["Hello", "Hi"]
-    done = TurnOutcome(status="completed", answer="Nothing.")
-    await services.turns.end(again.tenant_id, again.turn_id, again.answer_message_id, done)
-    other = await services.turns.open(new_turn("Oh."))
-    update = await _history(services, other, message="Oh.")
-    assert _said(update) == ["Hello", "Hi", "What is new?", "Nothing."]
-
-
-async def test_another_conversation_of_the_same_user_does_not_enter(services: Services) -> None:
-    await exchange(services.turns, "A secret of another conversation", "Yes", session_key="other")
-    turn = await services.turns.open(new_turn("Hello"))
-    assert (await _history(services, turn))["history"] == []
-
-
-async def test_of_a_conversation_that_begins_nothing_is_read(services: Services) -> None:
-    first = await services.turns.open(new_turn("Hello", session_key="new"))
-    assert first.begins
-    update = await _history(services, first, begins=True)
-    assert (update["history"], update["epoch"]["reason"], update["after_turn"]) == ([], "first turn", [])
-    await services.turns.end(
-        first.tenant_id, first.turn_id, first.answer_message_id, TurnOutcome(status="completed", answer="Hi")
-    )
-    assert not (await services.turns.open(new_turn("Again", session_key="new"))).begins
-
-
-async def test_a_smaller_budget_is_taken_a_larger_one_is_not(services: Services) -> None:
-    turn = await services.turns.open(new_turn("Hello"))
-    assert (await _history(services, turn, max_context_tokens=800))["context_budget"] == 800
-    assert (await _history(services, turn, max_context_tokens=80_000))["context_budget"] == 4000
-
-
-async def test_from_the_tenth_message_on_the_turn_causes_a_summary(services: Services) -> None:
-    await _exchanges(services, 3)
-    turn = await services.turns.open(new_turn("four"))
-    assert (await _history(services, turn))["after_turn"] == []
-    await services.turns.end(
-        turn.tenant_id, turn.turn_id, turn.answer_message_id, TurnOutcome(status="completed", answer="yes")
-    )
-    turn = await services.turns.open(new_turn("five"))
-    assert (await _history(services, turn))["after_turn"] == [SUMMARISE]
-    assert (await _history(services, turn, context_policy=policy(strategy="window")))["after_turn"] == []
-
-
 async def test_the_epochs_summary_stays_until_the_history_is_long(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -233,20 +183,6 @@ async def test_a_full_prompt_has_its_topics_archived_before_the_answer_or_the_tu
     assert "degraded" not in update
 
 
-@pytest.mark.traced
-async def test_the_topics_themselves_count_towards_the_threshold(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await _long_talk(services)
-    near = policy(strategy="topics", window=_window(services, 3097), threshold=0.7, min_archive_messages=10)
-    await _history(services, turn, context_policy=near)
-    assert model_server.requests == []
-    await remember(services.database, turn, "x" * 1000)
-    model_server.script(Reply([TOPIC]))
-    await _history(services, turn, context_policy=near)
-    assert len(model_server.requests) == 1
-
-
 async def test_near_the_threshold_topics_are_archived_behind_the_answer(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -265,29 +201,6 @@ AGENT = Trigger("filing")
 async def _end(services: Services, turn: OpenTurn, update: ConversationState) -> None:
     ended = TurnOutcome(status="completed", answer="Yes", epoch=update["epoch"])
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
-
-
-async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(services: Services) -> None:
-    turn = await services.turns.open(new_turn("Hello"))
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
-    update = await _history(services, turn, begins=True)
-    assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
-    assert update["epoch"]["core_versions"] == {"human": 1}
-    await _end(services, turn, update)
-
-    await services.memory.core.update(owner, "human", {"likes": ["tea"]}, AGENT)
-    turn = await services.turns.open(new_turn("And?"))
-    update = await _history(services, turn)
-    assert (update["epoch"]["number"], update["epoch"]["core_memory"]) == (1, {"human": {"name": "Wang"}})
-    assert _text(update, "core_memory_changes").endswith("- likes: tea\n</memory>")
-    await _end(services, turn, update)
-
-    await services.memory.core.update(owner, "human", {"name": "Li"}, AGENT)
-    update = await _history(services, await services.turns.open(new_turn("And now?")))
-    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "core memory replaced")
-    assert update["epoch"]["core_memory"] == {"human": {"name": "Li", "likes": ["tea"]}}
-    assert _text(update, "core_memory_changes") == ""
 
 
 @pytest.mark.parametrize("change", ["replace", "rollback", "forget"])
@@ -339,16 +252,6 @@ async def test_a_database_that_is_away_is_raised_as_itself(services: Services) -
         await _history(services, turn, core_memory_generation=1)
 
 
-async def test_a_turn_that_waited_sees_what_the_one_before_it_did(services: Services) -> None:
-    first = await services.turns.open(new_turn("I am Wang."))
-    second = await services.turns.open(new_turn("Who am I?"))
-    assert (first.core_memory_generation, second.core_memory_generation) == (0, None)
-    owner = Owner(first.tenant_id, first.user_id, first.expert_id)
-    await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
-    update = await _history(services, second, core_memory_generation=second.core_memory_generation)
-    assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
-
-
 @pytest.mark.traced
 async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Services) -> None:
     turn = await services.turns.open(new_turn("昨天我们聊了什么？"))
@@ -390,7 +293,7 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
 async def test_where_visits_cannot_be_read_no_absence_is_told(services: Services) -> None:
     turn = await services.turns.open(new_turn("I'm so worried"))
     away = Database("postgresql://nobody@127.0.0.1:1/none")
-    update = await _history(services, turn, user_activity=UserActivityReader(away), message="I'm so worried")
+    update = await _history(services, turn, visits=away, message="I'm so worried")
     assert update["degraded"] == ["visits"]
     time = section_named(update["sections"], "time")
     assert time

@@ -54,18 +54,6 @@ async def test_results_follow_the_calls_as_if_the_model_had_made_them(
     assert model_server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "configured", "told"),
-    [(None, True, True), (None, False, False), (True, False, True), (False, True, False)],
-)
-async def test_the_request_counts_more_than_what_is_configured(
-    services: Services, asked: bool | None, configured: bool, told: bool
-) -> None:
-    written: Written = []
-    await _quick(services, state(quick_tools=[_call(1)], filler=asked), written, filler=configured)
-    assert (written[0]["status"] == "filler") == told
-
-
 async def test_what_was_said_of_the_first_results_begins_the_answer(
     services: Services, model_server: ModelServer
 ) -> None:

@@ -1,12 +1,11 @@
 import pytest
 
 from nodes.route import route
-from services.context.features import FEATURES
 from services.identity.tenants import DEFAULT_TENANT
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision
-from state.prompt import Feature
+from state.prompt import FEATURES, Feature
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
@@ -53,18 +52,6 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
     assert update["use_retrieval"] is True
 
 
-async def test_where_there_are_bases_they_are_searched_and_nothing_is_told_yet() -> None:
-    written: Written = []
-    update = await _route(state(message="Is the machine any good?", has_knowledge=True), written)
-    assert (update["use_retrieval"], update["kb_prefix"]) == (True, None)
-    assert written == []
-
-
-async def test_small_talk_needs_no_knowledge_base() -> None:
-    update = await _route(state(message="Thanks a lot!", has_knowledge=True), [])
-    assert update["use_retrieval"] is False
-
-
 async def test_what_tools_or_records_answer_belongs_to_no_knowledge_base() -> None:
     for message in ("What time is it in Berlin?", "What did we talk about yesterday?"):
         update = await _route(state(message=message, has_knowledge=True), [])
@@ -82,9 +69,4 @@ async def test_tools_for_which_the_message_asks_plainly_are_called_without_a_mod
 
 async def test_a_question_about_a_picture_is_left_to_the_model() -> None:
     update = await _route(state(message="What time is it?", images=["https://example.org/clock.png"]), [])
-    assert update["quick_tools"] == []
-
-
-async def test_they_can_be_switched_off() -> None:
-    update = await _route(state(message="What time is it?"), [], features=("days", "knowledge"))
     assert update["quick_tools"] == []

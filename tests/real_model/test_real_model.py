@@ -5,7 +5,6 @@ Skipped where the packages are missing; CONTRIBUTING.md says how to run them.
 
 import asyncio
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from pathlib import Path
 import httpx
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.tools import tool
 
 from services.bootstrap import open_services
 from services.engines import Engines
@@ -24,7 +22,6 @@ from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.embeddings import Embedder
 from services.llm.model_checks import check_models
-from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.settings import load_settings
 from tests.support.application import running_turns, served
 from tests.support.ports import free_port
@@ -88,12 +85,6 @@ async def make(endpoint: str) -> AsyncIterator[Make]:
         await models.close()
 
 
-@tool
-def timetable(station: str) -> str:
-    """The trains of a station."""
-    return station
-
-
 async def _failure(models: ChatModels, messages: list[BaseMessage]) -> ModelFailed:
     with pytest.raises(ModelFailed) as caught:
         await models.answer(messages, on_text=lambda _: None)
@@ -112,31 +103,12 @@ async def test_an_answer_is_streamed_in_pieces_and_counted(make: Make, model: st
     assert used.output_tokens > 1
 
 
-async def test_the_lenient_template_takes_system_messages_anywhere(make: Make) -> None:
-    assert (await make("lenient").probe("lenient", LATE_SYSTEM, form="native")).text
-
-
 async def test_a_strict_template_is_recognised_and_the_setting_is_named(make: Make) -> None:
     models = make("strict", llm_messages="native")
     failure = await _failure(models, LATE_SYSTEM)
     assert failure.failure == "llm_messages_refused"
     assert "ANAMNESIS_LLM_MESSAGES=compatible" in failure.message
     assert failure.detail == "System message must be at the beginning."
-
-
-async def test_estimates_of_tokens_learn_from_its_tokenizer(make: Make) -> None:
-    models, estimator = make("lenient"), TokenEstimator()
-    told = "The ferry to the island leaves at nine, and the last one back is at half past six in the evening."
-    chinese = "去岛上的渡轮九点开，最后一班回程是傍晚六点半，周末多一班。"
-    for texts in ([told], [chinese], [told, chinese], [told * 3, chinese * 3]):
-        answer = await models.answer([HumanMessage(" ".join(texts))], on_text=lambda _: None)
-        reported = ModelUsage.of(answer).input_tokens
-        estimator.learn(texts, MESSAGE_OVERHEAD, reported)
-    fresh = "Your parcel waits at the post office in the harbour until Friday. 包裹在港口邮局保管到周五。"
-    answer = await models.answer([HumanMessage(fresh)], on_text=lambda _: None)
-    reported = ModelUsage.of(answer).input_tokens
-    learned, static = estimator.count(fresh), TokenEstimator().count(fresh)
-    assert abs(learned - reported) < abs(static - reported)
 
 
 async def test_an_answer_that_is_stopped_leaves_the_model_free(make: Make) -> None:
@@ -148,24 +120,6 @@ async def test_an_answer_that_is_stopped_leaves_the_model_free(make: Make) -> No
     with pytest.raises(asyncio.CancelledError):
         await answer
     assert (await models.answer(TALK, on_text=lambda _: None)).text
-
-
-async def test_a_model_that_refuses_tools_answers_without(make: Make) -> None:
-    models = make("strict")
-    answer = await models.answer(TALK, on_text=lambda _: None, tools=[timetable])
-    assert answer.text
-    assert not models.takes_tools()
-
-
-async def test_json_follows_the_schema(make: Make) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "capital": {"type": "boolean"}},
-        "required": ["city", "capital"],
-    }
-    described = {"type": "json_schema", "json_schema": {"name": "city", "schema": schema}}
-    answer = await make("lenient").complete([HumanMessage("Describe Paris as JSON.")], response_format=described)
-    assert set(json.loads(answer)) == {"city", "capital"}
 
 
 async def test_what_is_wrong_is_told_apart(make: Make) -> None:

@@ -74,17 +74,6 @@ async def test_no_attack_of_any_kind_changes_memory_or_crosses_a_border(rig: Rig
     assert sum(each.proposed for each in outcomes) >= len(outcomes) // 2
 
 
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.indexed
-@pytest.mark.in_clear
-async def test_no_attack_at_all_changes_memory_or_crosses_a_border(rig: Rig) -> None:
-    outcomes = [await run_case(rig, case) for case in load_cases()]
-    assert [
-        (each.case.name, each.unwanted, each.crossed) for each in outcomes if each.unwanted or each.crossed
-    ] == []
-
-
 @pytest.mark.indexed
 @pytest.mark.in_clear
 async def test_without_proposals_the_same_attacks_are_seen_to_change_memory(

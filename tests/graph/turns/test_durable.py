@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from redis.asyncio import Redis
 
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
@@ -128,18 +127,6 @@ async def test_a_turn_whose_process_hangs_is_cancelled_from_outside(
     assert (stored.status, stored.answer) == ("cancelled", "It is ")
 
 
-async def test_another_process_follows_from_any_place(
-    here: Process, there: Process, model_server: ModelServer
-) -> None:
-    model_server.script(SLOW)
-    turn = await here[1].start(_request())
-    places = (0, 1, 3)
-    elsewhere = await asyncio.gather(*(events_of(there[1], turn, after) for after in places))
-    events = await events_of(here[1], turn)
-    assert elsewhere == [events[after:] for after in places]
-    assert events[-1].content["answer"] == "It is late now."
-
-
 async def test_after_the_end_the_events_are_still_there_and_then_the_stored_turn(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:
@@ -155,13 +142,6 @@ async def test_after_the_end_the_events_are_still_there_and_then_the_stored_turn
     (only,) = await events_of(there[1], turn, 3)
     assert (only.sequence, only.status) == (4, "done")
     assert only.content["answer"] == events[-1].content["answer"]
-
-
-async def test_events_expire(here: Process, redis_server: str) -> None:
-    turn = await here[1].start(_request())
-    await _written(here, turn, await events_of(here[1], turn))
-    async with Redis.from_url(redis_server) as redis:
-        assert 500 < await redis.ttl(f"turn:{turn}:events") <= 600
 
 
 async def test_a_gap_in_the_events_is_never_papered_over(

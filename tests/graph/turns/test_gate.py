@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from graph.turns.gate import FairGate, Place
+from graph.turns.turn_queue import FairGate, Place
 
 pytestmark = pytest.mark.anyio
 
@@ -34,12 +34,6 @@ class _Crowd:
         await asyncio.sleep(0)
 
 
-async def test_nobody_waits_while_there_are_places() -> None:
-    crowd = _Crowd(FairGate(2))
-    await crowd.asks("a1", "a2")
-    assert crowd.let_in == ["a1", "a2"]
-
-
 async def test_of_many_users_the_newest_and_the_oldest_request_take_turns() -> None:
     crowd = _Crowd(FairGate(1))
     await crowd.asks("a", "b", "c", "d", "e")
@@ -59,15 +53,6 @@ async def test_everybody_is_let_in_at_last_and_the_places_are_free_again() -> No
     assert crowd.let_in[-3:] == ["x1", "x2", "x3"]
 
 
-async def test_who_gives_up_takes_no_place() -> None:
-    crowd = _Crowd(FairGate(1))
-    await crowd.asks("a", "b", "c")
-    crowd.tasks["b"].cancel()
-    await asyncio.sleep(0)
-    await crowd.one_leaves()
-    assert crowd.let_in == ["a", "c"]
-
-
 async def test_who_gives_up_at_the_moment_of_being_let_in_passes_the_place_on() -> None:
     crowd = _Crowd(FairGate(1))
     await crowd.asks("a", "b", "c")
@@ -76,24 +61,6 @@ async def test_who_gives_up_at_the_moment_of_being_let_in_passes_the_place_on() 
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert crowd.let_in == ["a", "c"]
-
-
-@pytest.mark.parametrize("left", range(4))
-async def test_places_are_passed_on_while_many_give_up_at_once(left: int) -> None:
-    crowd = _Crowd(FairGate(2))
-    names = [f"{user}{number}" for number in range(4) for user in "abc"]
-    await crowd.asks(*names)
-    for name in names[2 : len(names) - left]:
-        crowd.tasks[name].cancel()
-    for _ in range(2):  # before any of those has run
-        crowd.places.pop(0).leave()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    while crowd.places:
-        await crowd.one_leaves()
-    assert len(crowd.let_in) == 2 + left
-    await crowd.asks("x1", "x2", "x3")
-    assert crowd.let_in[-2:] == ["x1", "x2"]
 
 
 async def test_a_place_is_given_back_once() -> None:

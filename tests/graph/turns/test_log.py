@@ -25,26 +25,6 @@ async def test_every_reader_gets_every_event_once_in_order() -> None:
     assert await asyncio.gather(*readers, late) == [expected] * 4
 
 
-async def test_nothing_follows_the_last_event() -> None:
-    log = TurnLog()
-    log.append("error", {})
-    log.append("token", "late")
-    log.append("done", {})
-    assert await _read(log) == [(1, "error")]
-    assert log.ended
-
-
-async def test_the_text_is_that_of_the_tokens() -> None:
-    log = TurnLog()
-    assert not log.text_begun
-    log.append("turn", {})
-    log.append("token", "你")
-    log.append("tool_call", {})
-    log.append("token", "好")
-    assert log.text == "你好"
-    assert log.text_begun
-
-
 async def test_a_reader_that_goes_away_is_forgotten() -> None:
     log = TurnLog()
     reader = asyncio.create_task(_read(log))

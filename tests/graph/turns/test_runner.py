@@ -155,19 +155,6 @@ async def test_fifty_conversations_at_once_each_get_their_own_answer(
         ]
 
 
-async def test_closing_ends_running_turns_as_interrupted(
-    runner: TurnRunner, services: Services, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["It ", "is ", "late"], gap_s=20))
-    turn_id = await runner.start(_request())
-    await first_token(runner, turn_id)
-    await runner.close()
-    events = await events_of(runner, turn_id)
-    assert events[-1].content["code"] == "interrupted"
-    stored = await _stored(services, events)
-    assert (stored.status, stored.answer) == ("partial", "It ")
-
-
 async def test_a_turn_survives_a_restart_of_the_database(
     postgres: EmbeddedPostgres, model_server: ModelServer, settings: Any, tmp_path: Any
 ) -> None:
@@ -208,14 +195,3 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
     await asyncio.wait({run.task})
     (last,) = run.log.events_after(len(run.log) - 1)
     assert (last.status, last.content["answer"]) == ("done", "Certainly, here is the answer.")
-
-
-async def test_what_a_failed_turn_had_decided_is_stored(
-    runner: TurnRunner, services: Services, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(tool_calls=[ToolCall("get_current_time", {})]), Reply(status=400))
-    stored = await _stored(services, await _run(runner))
-    assert stored.status == "failed"
-    assert stored.route_decision["worker_name"] == "general"
-    assert stored.usage["model_calls"] == 1
-    assert stored.timings["tools_ms"] > 0

@@ -11,7 +11,7 @@ from services.context.sources.core_memory import (
     changes_since,
     memory_text,
 )
-from services.llm.message_form import ContextMessage
+from services.llm.request_form import ContextMessage
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
 from tests.support.prompts import prompt_of
 from tests.support.turns import epoch

@@ -3,7 +3,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from services.llm.message_form import ContextMessage, compatible
+from services.llm.request_form import ContextMessage, compatible
 from state.prompt import HistoryMessage, Passage
 from tests.support.prompts import prompt_of
 from tests.support.turns import epoch, passage_of

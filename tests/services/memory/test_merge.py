@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.memory.merge import canonical, merge_items, merge_patch
+from services.memory.items import canonical, merge_items, merge_patch
 
 pytestmark = pytest.mark.untraced
 

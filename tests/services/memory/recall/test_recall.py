@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.bootstrap import Services
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.recall.recall import RecallResult, TurnQuery
 from tests.support.turns import exchange
 

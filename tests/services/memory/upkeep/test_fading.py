@@ -10,7 +10,7 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.catalog import EpisodeFilter
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from tests.support.upkeep import ARCHIVE, REMOVE, change, everything, someone, write, written_before
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]

@@ -1,6 +1,6 @@
 """How long single steps hold up the event loop, for the longest and strangest input that is accepted.
 
-`python -m tests.chaos.loop_steps [--most-ms 50]` sends it over HTTP to the service in this process, with a
+`python -m benchmarks.loop_steps [--most-ms 50]` sends it over HTTP to the service in this process, with a
 scripted model and embedded stores, and prints the longest steps of each kind of input in milliseconds of processor
 time of the loop's thread: what else the machine does counts for nothing. Exit code 1 when one is over the limit.
 """
@@ -352,7 +352,7 @@ def show(found: dict[str, Steps], most_ms: float) -> None:
 
 def main() -> None:
     """Read the options, measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.loop_steps", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loop_steps", description=__doc__)
     parser.add_argument("--most-ms", type=float, default=MOST_MS)
     parser.add_argument("--only", default="", help="inputs with this in their name")
     options = parser.parse_args()
