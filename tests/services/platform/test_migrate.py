@@ -56,11 +56,6 @@ async def _start(url: str) -> None:
         await database.close()
 
 
-def test_a_second_time_nothing_is_to_do(engines: Engines) -> None:
-    assert engines.owner_url
-    assert migrate(engines.owner_url, SERVICE_ROLE) == (newest_revision(), newest_revision())
-
-
 def test_a_missing_service_role_is_named(engines: Engines) -> None:
     assert engines.owner_url
     with pytest.raises(ConfigurationError, match="role nobody does not exist"):
