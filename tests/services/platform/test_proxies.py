@@ -40,9 +40,7 @@ def test_this_machine_is_spared_and_what_was_spared_stays() -> None:
 
 
 def test_other_kinds_are_refused_by_name_without_the_password() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"^HTTPS_PROXY=socks4://h:1 cannot .*env -u HTTPS_PROXY"
-    ):
+    with pytest.raises(ConfigurationError, match=r"^HTTPS_PROXY=socks4://h:1 cannot .*env -u HTTPS_PROXY"):
         _prepared(HTTPS_PROXY="socks4://me:secret@h:1")
 
 

@@ -8,16 +8,14 @@ import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 
-from services.errors import ConfigurationError, DatabaseUnavailable
+from services.errors import ConfigurationError
 from services.llm.endpoint import ModelEndpoint
 from services.platform.database_away import sentence, why_away
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.env_encoding import encoding_of
-from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply
-from tests.support.ports import free_port
 
 ENV = "# 模型设置\nANAMNESIS_PORT=8123\nANAMNESIS_LOG_LEVEL=debug\n"
 
@@ -98,16 +96,6 @@ async def test_a_real_server_that_refuses_is_quoted() -> None:
                 assert told in str(why_away(server.url(role, database), "ANAMNESIS_DATABASE_URL"))
         finally:
             await server.stop()
-
-
-@pytest.mark.anyio
-async def test_a_closed_port_is_named_when_the_service_opens_its_database() -> None:
-    database = Database(f"postgresql://anamnesis@127.0.0.1:{free_port()}/anamnesis")
-    try:
-        with pytest.raises(DatabaseUnavailable, match=r"ANAMNESIS_DATABASE_URL: nothing listens at 127\.0\.0\.1:"):
-            await database.open()
-    finally:
-        await database.close()
 
 
 @pytest.mark.anyio
