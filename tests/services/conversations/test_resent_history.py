@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.conversations.messages import Role, message_digest
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare
+from services.conversations.values import Role, message_digest
 
 
 @dataclass

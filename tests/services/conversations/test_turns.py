@@ -5,9 +5,9 @@ from psycopg.rows import TupleRow, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.conversations.messages import title_of
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
+from services.conversations.values import title_of
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.filing_store import defer_filing
