@@ -16,7 +16,7 @@ from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.streams.text import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimators
-from services.platform.patience import beside_the_loop
+from services.platform.threads import beside_the_loop
 from services.tools.registry import ToolRegistry
 from services.usage.budgets import LEAST_ANSWER, REQUEST_BUDGET, allowance, with_measures
 from state.budget import BudgetMeasure

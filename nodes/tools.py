@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from services.errors import DatabaseUnavailable
 from services.memory.quotes import own_text
 from services.memory.trust import ForeignItems, ForeignOrigins
-from services.platform.patience import beside_the_loop
+from services.platform.threads import beside_the_loop
 from services.tools.actor import foreign_texts, remembered_texts
 from services.tools.executor import ToolExecutor
 from services.usage.budgets import allowance

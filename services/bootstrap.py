@@ -35,9 +35,9 @@ from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
 from services.memory.removal.hiding import RebuildTasks
 from services.memory.wiring import Memory
+from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import Standby
 from services.platform.outgoing import OutgoingHttp
-from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings
 from services.store.store import Store
 from services.summaries.past_days import PastDays

@@ -46,9 +46,9 @@ from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
 from services.memory.removal.hiding import EndedExchange, Hiding
 from services.platform.connections import Connection
-from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.platform.threads import beside_the_loop
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
 from services.text.secrets import Secrets
@@ -161,9 +161,8 @@ class Turns(TurnRecords):
             if one.of_space is False:
                 raise await self._other_space(new)
             refuse_conflict(one, new)
-        if not one.experiments:
-            return turn
-        return await self.with_variants(turn, running_experiments(one.experiments))
+        running = running_experiments(one.experiments)
+        return await self.with_variants(turn, running) if running else turn
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.

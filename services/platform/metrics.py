@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from services.platform.tracing import TracedHistogram
+from services.platform.exemplars import TracedHistogram
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The client library's variable for the folder in which the processes of one service keep their figures."""

@@ -18,7 +18,7 @@ from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
-from services.platform.patience import CircuitBreaker
+from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore

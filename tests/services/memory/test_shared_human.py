@@ -15,7 +15,7 @@ from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
-from services.platform.patience import CircuitBreaker
+from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
 from tests.support.turns import exchange, new_turn
 

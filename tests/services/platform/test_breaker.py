@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from services.errors import Unavailable
-from services.platform.patience import CircuitBreaker
+from services.platform.breaker import CircuitBreaker
 
 pytestmark = pytest.mark.anyio
 
