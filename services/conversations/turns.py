@@ -161,8 +161,9 @@ class Turns(TurnRecords):
             if one.of_space is False:
                 raise await self._other_space(new)
             refuse_conflict(one, new)
-        running = running_experiments(one.experiments)
-        return await self.with_variants(turn, running) if running else turn
+        if not one.experiments:
+            return turn
+        return await self.with_variants(turn, running_experiments(one.experiments))
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.

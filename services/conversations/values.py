@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
-from services.names import RULE, is_id
 from services.time_reference.local_days import time_zone
+from services.validation import RULE, is_id
 
 Given = TypeVar("Given")
 
