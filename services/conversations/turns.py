@@ -16,8 +16,6 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.conversations import turn_sql
-from services.conversations.messages import without_nul
-from services.conversations.outcome_values import outcome_values
 from services.conversations.turn import (
     WITHOUT_MEMORY,
     WITHOUT_WRITING,
@@ -26,7 +24,8 @@ from services.conversations.turn import (
     OpenTurn,
     TurnOutcome,
 )
-from services.conversations.turn_opening import (
+from services.conversations.turn_records import TurnRecords
+from services.conversations.turn_values import (
     KEY,
     KEY_OF_ANOTHER_MESSAGE,
     OpeningRow,
@@ -34,9 +33,10 @@ from services.conversations.turn_opening import (
     opened_turn,
     opening_values,
     other_space,
+    outcome_values,
     refuse_conflict,
 )
-from services.conversations.turn_records import TurnRecords
+from services.conversations.values import without_nul
 from services.errors import BrokenReference, Conflict, ConversationExists, DatabaseContended, InvalidInput
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
@@ -158,8 +158,9 @@ class Turns(TurnRecords):
             if one.of_space is False:
                 raise await self._other_space(new)
             refuse_conflict(one, new)
-        running = running_experiments(one.experiments)
-        return await self.with_variants(turn, running) if running else turn
+        if not one.experiments:
+            return turn
+        return await self.with_variants(turn, running_experiments(one.experiments))
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.
