@@ -101,37 +101,6 @@ async def test_what_waits_is_listed_and_settled(anamnesis: Anamnesis, services: 
     assert (await proposals("find")).stdout == "Proposed: 0. Applied by policy: 0.\n"
 
 
-def test_two_memories_that_say_the_same_are_shown_and_settled(remembered: Anamnesis, tmp_path: Path) -> None:
-    file = tmp_path / "same.jsonl"
-    same = [_episode(text, importance=0.9) for text in ("The user lives in Lisbon", "the user lives in Lisbon.")]
-    file.write_bytes(ndjson(*same))
-    assert remembered("import", str(file)).exit_code == 0
-    assert "1 memory would be merged." in remembered("upkeep", "preview", "u-1").stdout
-    assert remembered("proposals", "find", "u-1").stdout == "Proposed: 1. Applied by policy: 0.\n"
-    shown = remembered("proposals", "list", "u-1").stdout
-    assert {line.split("  ")[1][:2] for line in shown.splitlines() if "lives in Lisbon" in line} == {"+ ", "- "}
-    (waits,) = _json(remembered("proposals", "list", "u-1", "--json"))
-    assert remembered("proposals", "accept", "u-1", waits["id"]).exit_code == 0
-    assert remembered("proposals", "undo", "u-1", waits["id"]).exit_code == 0
-    assert remembered("proposals", "list", "u-1").stdout == "Nothing waits.\n"
-
-
-def test_memories_and_values_are_pinned(remembered: Anamnesis) -> None:
-    assert remembered("memory", "edit", "u-1", "allergies", "--add", "peanuts").exit_code == 0
-    assert remembered("memory", "pin", "u-1", "allergies", "peanuts").stdout == "Pinned allergies.\n"
-    umbrella = next(
-        each["id"]
-        for each in _json(remembered("memory", "show", "u-1", "--json"))["episodes"]
-        if "umbrella" in each["content"]
-    )
-    assert remembered("memory", "pin", "u-1", umbrella).stdout == f"Pinned {umbrella}.\n"
-    assert _json(remembered("upkeep", "preview", "u-1", "--fading", "archive", "--json"))["total"] == 0
-    assert remembered("memory", "unpin", "u-1", umbrella).stdout == f"Unpinned {umbrella}.\n"
-    assert _json(remembered("upkeep", "preview", "u-1", "--fading", "archive", "--json"))["total"] == 1
-    missing = remembered("memory", "pin", "u-1", "allergies", "cats")
-    assert (missing.exit_code, missing.stderr.count("\n")) == (1, 1)
-
-
 def test_a_tenant_decides_for_how_long_it_keeps_what(remembered: Anamnesis) -> None:
     nothing = {"messages": None, "turns": None, "jobs": None, "operations": None}
     assert _json(remembered("retention", "show", "--json")) == nothing
@@ -174,28 +143,3 @@ def test_a_word_is_searched_in_every_store_and_after_its_user_was_erased(
     gone = remembered("audit", "u-1", "--canary", "cello")
     assert "Found in nothing." in gone.stdout
     assert "There is no user" not in gone.output
-
-
-def test_what_was_derived_names_what_it_was_made_from(remembered: Anamnesis) -> None:
-    found = remembered("lineage", "audit", "--user", "u-1")
-    assert (found.exit_code, "0 orphans among" in found.stdout) == (0, True), found.output
-    assert _json(remembered("lineage", "audit", "--json"))["orphans"] == 0
-
-
-@pytest.mark.indexed
-def test_recall_is_measured_on_a_folder_of_questions(anamnesis: Anamnesis, tmp_path: Path) -> None:
-    folder = tmp_path / "questions"
-    folder.mkdir()
-    said = {"conversation_id": "c-1", "session_id": "s-1", "role": "user"}
-    when = {"session_time": "2026-03-01T10:00:00Z"}
-    (folder / "conversations.jsonl").write_bytes(
-        ndjson(
-            {**said, **when, "turn_id": "t-1", "text": "My cello is from Lyon."},
-            {**said, **when, "turn_id": "t-2", "text": "It rained all day."},
-        )
-    )
-    asked = {"conversation_id": "c-1", "question_id": "q-1", "question": "Where is my cello from?"}
-    (folder / "questions.jsonl").write_bytes(ndjson({**asked, "evidence_turn_ids": ["t-1"], "category": "fact"}))
-    report = _json(anamnesis("eval", str(folder), "--json"))
-    assert report["embedding"] == "built-in sentence encoder"
-    assert anamnesis("eval", str(folder)).stdout.startswith("questions: 2 messages, 1 questions")

@@ -22,13 +22,3 @@ def test_rates_are_those_of_all_processes_since_the_last_look() -> None:
     assert ("turns completed", "4.0/s") in shown
     assert ("turns running", "4") in shown
     assert ("first token, 95th percentile", "≤ 0.5 s") in shown
-
-
-def test_the_queue_is_counted_once() -> None:
-    reading = read([_EARLIER, _EARLIER], 1.0)
-    assert ("jobs waiting", "7") in list(rows(reading, reading))
-
-
-def test_without_turns_there_is_no_percentile() -> None:
-    reading = read([_EARLIER], 1.0)
-    assert ("first token, 95th percentile", "–") in list(rows(reading, reading))

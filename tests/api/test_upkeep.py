@@ -51,23 +51,6 @@ async def test_a_policy_is_previewed_set_carried_out_reported_and_undone(
     assert again.status_code == 409
 
 
-async def test_one_memory_is_brought_back(client: httpx.AsyncClient, services: Services) -> None:
-    owner = await someone(services)
-    first, second = await written_before(services, owner, "first", "second")
-    run = (await client.post(f"{USER}/upkeep-runs", json={"fading": "remove"})).json()
-    assert set(run["faded_ids"]) == {str(first), str(second)}
-    assert (await client.get(f"{USER}/episodes")).json()["items"] == []
-    back = await client.post(f"{USER}/episodes/{first}/restore")
-    assert (back.status_code, back.json()["content"], back.json()["superseded_by"]) == (200, "first", None)
-    assert (await client.post(f"{USER}/episodes/{first}/restore")).status_code == 409
-    assert (await client.post(f"{USER}/episodes/{run['id']}/restore")).status_code == 404
-
-
-async def test_users_that_are_not_there_have_no_runs(client: httpx.AsyncClient) -> None:
-    for path in ("upkeep-preview", "upkeep-runs"):
-        assert (await client.get(f"/api/v1/users/u-9/{path}")).status_code == 404
-
-
 async def test_memories_and_values_are_pinned_and_unpinned(client: httpx.AsyncClient, services: Services) -> None:
     owner = await someone(services)
     (old,) = await written_before(services, owner, "Owns a red kettle")
