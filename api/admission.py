@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.mcp.challenge import challenge
 from api.problems import response_of
 from api.request_bodies import SMALL_BYTES, Replayed, answer_early, declared_bytes, sender_of
-from graph.turns.gate import FairGate
+from graph.turns.turn_queue import FairGate
 from services.errors import AnamnesisError, Busy
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits

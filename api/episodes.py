@@ -28,8 +28,7 @@ from services.bootstrap import Services
 from services.conversations.values import Id
 from services.memory.archive import FoundEpisode, FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
-from services.memory.episodes.episode import IMPORTANCE, NewEpisode
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import IMPORTANCE, NewEpisode, Scope
 from services.memory.operations import Trigger
 from services.search.queries import Utterance
 

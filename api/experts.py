@@ -11,7 +11,7 @@ from api.json_router import NO_CONTENT, PathId, json_router
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
 from api.schemas import Page, answered
-from services.context.sources.system import prompt_of
+from services.context.sources.instructions import prompt_of
 from services.conversations.experts import Expert, ExpertChange, NewExpert
 from services.llm.token_estimates import count_tokens
 from services.text.language import Language

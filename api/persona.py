@@ -11,6 +11,7 @@ from api.access import MemoryReader, ServicesOf
 from api.json_router import PathId, json_router
 from api.spaces import SpaceQuery
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
+from services.context.sources.time import user_activity
 from services.conversations.values import Id
 from services.text.language import language_of
 
@@ -41,7 +42,7 @@ async def persona(
     """A user in brief, from core memory and their visits."""
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
     content = await services.memory.core.known(owner)
-    known = await services.user_activity.read(owner)
+    known = await user_activity(services.database, owner)
     user = await services.users.get(caller.tenant_id, user_id)
     human, self_image = content.get("human", {}), content.get("persona", {})
     language = language_of(str(value) for fields in content.values() for value in fields.values())

@@ -10,8 +10,7 @@ from api.json_router import json_router
 from api.paging import Limit
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
-from services.memory.removal.expiry import RetentionReport, StoredReport
-from services.memory.removal.expiry_rules import KINDS, LONGEST_DAYS, Kind
+from services.memory.removal.expiry import KINDS, LONGEST_DAYS, Kind, RetentionReport, StoredReport
 
 _LONGEST_RUN_S = 300.0
 

@@ -15,9 +15,8 @@ from datetime import UTC, datetime
 import httpx
 
 from services.errors import BadModelOutput
-from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
 from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
-from services.memory.filing_prompt import Batch, Said, filing_prompt
+from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
 from services.memory.model import Memory
 from services.memory.quotes import foreign_text, own_text
 

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.conversation_rig import USER, Rig, rig
 from benchmarks.dialogue import answer_to, message_of
-from services.memory.lineage.sql import ORPHANS
+from services.memory.lineage.audit import ORPHANS
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _CHUNK = 64 * 1024

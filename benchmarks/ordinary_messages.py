@@ -22,8 +22,8 @@ from pathlib import Path
 import structlog
 
 from services.errors import BadModelOutput
-from services.memory.filing_answer import filing_of_answer
 from services.memory.filing_checks import Evidence, Verdict, checked
+from services.memory.filing_prompt import filing_of_answer
 from services.memory.model import Memory
 from services.memory.plain_forms import plain_forms
 from services.memory.quotes import foreign_text, own_text

@@ -29,7 +29,7 @@ from services.bootstrap import Services, open_services
 from services.conversations.turn import NewTurn
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.recall.recall import TurnQuery
 from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings

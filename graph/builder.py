@@ -1,16 +1,18 @@
 """The graph: nodes with the services that each may touch, and the edges between them."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
-from typing import Protocol, get_args, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from graph.edges import after_generate, after_history, after_retrieve, generation
-from graph.events import EVENTS
 from nodes.generate import generate
 from nodes.history import history
 from nodes.no_record import no_record
@@ -20,12 +22,17 @@ from nodes.retrieve import retrieve
 from nodes.route import route
 from nodes.tools import tools
 from services.bootstrap import Services
-from services.context.features import features_on
 from services.context.sources.knowledge import HANDLERS
+from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext
 from state.conversation import ConversationState, GraphState, with_update
+
+EVENTS: ContextVar[Callable[[dict[str, Any]], None] | None] = ContextVar("turn_events", default=None)
+"""Takes the events of the turn that runs when a node writes them; None = they go into LangGraph's stream, which
+Studio reads. With that stream every step runs in a task of its own beside one that waits for events, and each
+event wakes the loop: a twentieth of a served turn's CPU."""
 
 
 class Node(Protocol):
@@ -48,7 +55,9 @@ class MeasuredNode(Protocol):
 Choice = Callable[[ConversationState], str]
 """Names the next node; its return type names all that it may choose."""
 
+
 TurnGraph = StateGraph[GraphState, TurnContext, GraphState, GraphState]
+
 
 # The database may restart during a turn: reading and storing are retried for some seconds. Both may run
 # twice without harm; the model is never asked twice.
@@ -151,3 +160,61 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
         return Command(update={"turn": update}, goto=choice(with_update(before, update)))
 
     return measured
+
+
+def after_history(
+    state: ConversationState,
+) -> Literal["no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
+    """Ask no model about days on which nothing was said; search knowledge bases only where it may help."""
+    if state.get("told_without_model"):
+        return "no_record"
+    return "retrieve" if state.get("use_retrieval") else after_retrieve(state)
+
+
+def after_retrieve(state: ConversationState) -> Literal["quick", "generate_kb", "generate_rag"]:
+    """Run tools before the model is asked only when the message itself asks for them."""
+    return "quick" if state.get("quick_tools") else generation(state)
+
+
+def generation(state: ConversationState) -> Literal["generate_kb", "generate_rag"]:
+    """Choose `generate_kb` for a knowledge base, whose handler may assemble its prompts."""
+    return "generate_kb" if state.get("handler") else "generate_rag"
+
+
+def after_generate(state: ConversationState) -> Literal["tools", "persist"]:
+    """Run the tools that the model called; without any the answer is complete."""
+    last = state["messages"][-1]
+    return "tools" if isinstance(last, AIMessage) and last.tool_calls else "persist"
+
+
+class _PlainNode(Runnable[Any, Any]):
+    """A node, and then what writes its update."""
+
+    def __init__(self, sequence: Runnable[Any, Any], steps: Sequence[Runnable[Any, Any]]) -> None:
+        self._sequence = sequence
+        self._node, *self._writers = steps
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self._sequence.invoke(input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        callbacks: Any = config.get("callbacks") if config else None
+        if kwargs or (callbacks is not None and getattr(callbacks, "handlers", True)):
+            return await self._sequence.ainvoke(input, config, **kwargs)
+        update = await self._node.ainvoke(input, config)
+        for writer in self._writers:
+            update = await writer.ainvoke(update, config)
+        return update
+
+
+def run_plainly(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
+    """Let the nodes of a compiled graph run as they are, where nobody listens to LangChain's callbacks.
+
+    LangGraph wraps each node in a sequence that reports its beginning and its end to callbacks, and runs it in a
+    task of its own: a fifth of the CPU that LangGraph takes of a turn. Where somebody listens, such as a tracer, a
+    node still runs in that sequence.
+    """
+    for each in graph.nodes.values():
+        # The sequence's class is LangGraph's own affair: what has no steps runs as it is.
+        if each.node is not None and (steps := getattr(each.node, "steps", None)):
+            each.node = _PlainNode(each.node, steps)

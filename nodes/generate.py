@@ -12,10 +12,9 @@ from services.context.assemble import Prompt, assemble, without_tools
 from services.context.fitting import fit
 from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
-from services.llm.bounded import Bounds, answer_within
+from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.endpoint import finish_of
-from services.llm.streams.pieces import Reasoning, Retraction, Said
+from services.llm.streams.text import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimators
 from services.platform.threads import beside_the_loop
 from services.tools.registry import ToolRegistry
@@ -129,13 +128,11 @@ async def answer(
 
     offered = tools if fitted.with_tools else None
     bounded = await answer_within(
-        models,
-        prompt.messages,
+        partial(models.answer, prompt.messages, tools=offered.for_model if offered else ()),
         Bounds(left.seconds, fitted.answer_tokens, fitted.size),
         tokens,
         on_text=on_text,
-        model=state.get("model"),
-        tools=offered.for_model if offered else (),
+        model=state.get("model") or models.default_model,
         sampling=state.get("sampling"),
     )
     reply, text = bounded.message, said.text

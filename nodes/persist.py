@@ -11,8 +11,8 @@ from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.changes import Changes
-from services.memory.episodes.scope import Scope
-from services.memory.off_record import Exchange, repetition_of_forgotten, repetition_off_record
+from services.memory.episodes.episode import Scope
+from services.memory.plans import Exchange, repetition_of_forgotten, repetition_off_record
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.threads import beside_the_loop
 from services.tools.actor import owner_of

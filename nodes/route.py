@@ -5,7 +5,6 @@ from functools import partial
 
 from langgraph.runtime import Runtime
 
-from services.context.features import features_of_turn
 from services.memory.plain_forms import plain_forms
 from services.platform.threads import beside_the_loop
 from services.text.questions import is_small_talk
@@ -33,7 +32,8 @@ async def route(
     answers is decided by their passages, in `retrieve`.
     """
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
-    on = features_of_turn(features, state.get("features_off", ()))
+    switched_off = state.get("features_off", ())
+    on = [feature for feature in features if feature not in switched_off]
     reference = (
         await beside_the_loop(partial(detect, message, timezone, now), characters=len(message), most=_LONG)
         if "days" in on

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from services.errors import DatabaseUnavailable
-from services.memory.foreign_origins import ForeignItems, ForeignOrigins
 from services.memory.quotes import own_text
+from services.memory.trust import ForeignItems, ForeignOrigins
 from services.platform.threads import beside_the_loop
 from services.tools.executor import ToolExecutor
 from services.tools.foreign_words import foreign_texts, remembered_texts

@@ -9,16 +9,14 @@ from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.memory.blocks import Owner
-from services.memory.filing import Filing
-from services.memory.filing_evidence import FilingEvidence
-from services.memory.filing_plans import FilingPlans
+from services.memory.filing import Filing, FilingPlans
+from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
-from services.memory.removal.expiry import Retention
-from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.removal.expiry import Retention, RetentionRules
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
 from services.memory.removal.stores import RemovalStores

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from services.background import BackgroundServices, RemovalServices
 from services.connected import Connected, connect
-from services.context.sources.user_activity import UserActivityReader
 from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
@@ -84,7 +83,7 @@ class Services:
             self.database, memory, self.knowledge, episodes=settings.memory_episodes, standby=standby
         )
         self.conversation = make_conversation(settings, self.database)
-        self.sources = make_sources(settings, self.database, memory, self.user_activity, self.past_days)
+        self.sources = make_sources(settings, self.database, memory, self.past_days)
         self.importer = Importer(settings, self.database, self.jobs)
         self.exporter = Exporter(self.database)
 
@@ -127,7 +126,6 @@ class Services:
         self.explanations = Explanations(database)
         self.experts = Experts(database)
         self.users = Users(database, default_timezone=zone, default_locale=locale)
-        self.user_activity = UserActivityReader(database)
         self.spaces = Spaces(database)
         self.visits = Visits(database, self.jobs, visit_schedule(settings))
         self.estimators = TokenEstimators()

@@ -1,7 +1,7 @@
 """Values that prompts are made of, and the report on a prompt."""
 
 from datetime import date, datetime
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, get_args
 
 from typing_extensions import TypedDict
 
@@ -22,6 +22,7 @@ Feature = Literal[
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
 recall of earlier conversations, records of days, the present time, knowledge bases that routing finds,
 tools that run by themselves, the memory agent."""
+FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 
 class HistoryMessage(TypedDict):

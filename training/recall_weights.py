@@ -27,8 +27,7 @@ from services.search.heads import Heads, MessageKind
 from services.search.queries import Query, Utterance, make_query
 from services.search.ranking import FEATURES, SHOWN, Mask, Values, kind_of, score, shown_features, sought
 from services.text.language import language_of
-from services.text.questions import asks
-from services.text.speech import states_something
+from services.text.questions import asks, states_something
 from services.text.tokenizer import indexed_text, terms
 from training.matching import Pairs, learn_matching
 

@@ -161,7 +161,7 @@ def expert_of(service: Anamnesis, name: str) -> Record:
         found: Record = service.request("GET", "experts", name)
     except ServiceError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            raise Refused(f"There is no expert {name}; see: anamnesis experts list", wrong_use=True) from None
+            raise Refused(f"There is no expert {name}; see: anamnesis api GET experts", wrong_use=True) from None
         raise
     return found
 

@@ -1,6 +1,5 @@
 """`anamnesis init` and `anamnesis config`: a file of settings to start from, and the settings in effect."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -22,15 +21,9 @@ _OWNER_ALONE = 0o600
 
 
 def init(
-    to_stdout: Annotated[bool, typer.Option("--stdout", help="Print all settings and write nothing.")] = False,
-    ask: Annotated[
-        bool | None,
-        typer.Option("--ask/--all", help="Ask which model answers, as at a terminal; or write every setting."),
-    ] = None,
+    to_stdout: Annotated[bool, typer.Option("--stdout", help="Print the settings and write nothing.")] = False,
 ) -> None:
-    """Ask which model answers, and write a `.env` with it. An existing file is kept.
-
-    Where nobody can be asked, and with `--all`, it has every setting, its meaning and its default, commented out.
+    """Write a `.env` with every setting, its meaning and its default, commented out. An existing file is kept.
 
     Example: `anamnesis init`
     """
@@ -40,23 +33,12 @@ def init(
     path = Path(".env")
     if path.exists():
         fail("There is a .env already; it was left as it is. Print the settings with: anamnesis init --stdout")
-    asked = sys.stdin.isatty() if ask is None else ask
-    if asked:
-        from api.cli.first_model import asked_for_model, env_of_model  # noqa: PLC0415 — it takes a second
-
-        content = env_of_model(asked_for_model())
-    else:
-        content = env_file()
     try:
         path.touch(_OWNER_ALONE, exist_ok=False)  # it will hold keys
-        path.write_text(content, encoding="utf-8")
+        path.write_text(env_file(), encoding="utf-8")
     except OSError as error:
         fail(f".env cannot be written ({error.strerror}).")
-    typer.echo(
-        "Wrote .env. Now run: anamnesis serve"
-        if asked
-        else "Wrote .env. Uncomment what you change, then run: anamnesis serve"
-    )
+    typer.echo("Wrote .env. Uncomment what you change, then run: anamnesis serve")
 
 
 def config(

@@ -1,13 +1,16 @@
 """`anamnesis kb`: knowledge bases and their documents."""
 
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from anamnesis_client import Anamnesis, ClientError
+from anamnesis_client import Anamnesis, ClientError, ServiceError
 from api.cli import shell
-from api.cli.documents import Report, each_once, files_of, ingest_files, remove_documents
 from api.cli.service import over_http
 
 app = shell.command_group("Manage knowledge bases and their documents.")
@@ -59,13 +62,13 @@ def ingest(
 
     Example: `anamnesis kb ingest handbook documents/ notes.pdf`
     """
-    files = each_once(files_of(paths))
+    files = _each_once(_files_of(paths))
     if remove_missing and not files:
         raise typer.BadParameter("there is no file at all: every document would be removed", param_hint="PATHS")
     report = Report()
 
     try:
-        ingest_files(service, prefix, files, report, remove_missing=remove_missing)
+        _ingest_files(service, prefix, files, report, remove_missing=remove_missing)
     except (ClientError, KeyboardInterrupt):
         if report.stored:
             done = f"{report.stored} of {len(files)} files are stored"
@@ -123,41 +126,6 @@ def list_(
 
 @app.command()
 @over_http
-def update(
-    service: Anamnesis,
-    prefix: OfBase,
-    description: Annotated[
-        str | None, typer.Option(help="What its documents are about, in a sentence or two.")
-    ] = None,
-    keyword: Annotated[
-        list[str] | None, typer.Option(help="Replaces all keywords; may be repeated. Empty for none.")
-    ] = None,
-    system_prompt: Annotated[
-        str | None, typer.Option(help="Instructions for answers from it, besides the expert's. Empty for none.")
-    ] = None,
-    handler: Annotated[
-        str | None, typer.Option(help="Name of the strategy that answers from it. Empty for the usual one.")
-    ] = None,
-    as_json: shell.AsJson = False,
-) -> None:
-    """Change the given fields of a knowledge base; everything else stays.
-
-    Example: `anamnesis kb update handbook --keyword leave --keyword sick`
-    """
-    change: dict[str, Any] = shell.given(
-        description=description,
-        keywords=None if keyword is None else [each for each in keyword if each],
-        system_prompt=system_prompt,
-    )
-    if handler is not None:
-        change["handler"] = handler or None
-    if not change:
-        shell.fail("nothing to change; see: anamnesis kb update --help", shell.WRONG_USE)
-    shell.print_one(service.request("PATCH", "knowledge-bases", prefix, json=change), as_json=as_json)
-
-
-@app.command()
-@over_http
 def search(
     service: Anamnesis,
     prefix: OfBase,
@@ -210,5 +178,118 @@ def remove(
         there = {each["source"] for each in service.items("knowledge-bases", prefix, "documents")}
         if missing := set(document) - there:
             shell.fail(f"there is no document {', '.join(sorted(missing))} in {prefix}; nothing was removed")
-        remove_documents(service, prefix, lambda source: source in document)
+        _remove_documents(service, prefix, lambda source: source in document)
     typer.echo(f"Removed {what}.")
+
+
+_OF_THE_FILE = frozenset(
+    {
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    }
+)
+"""The service refuses this document, and may take others."""
+_MOST_BYTES = 65 * 1024 * 1024
+"""The service accepts no larger document with any setting."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file and its name in the knowledge base."""
+
+    path: Path
+    source: str
+
+
+@dataclass
+class Report:
+    """Outcome of the files."""
+
+    created: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    failed: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def stored(self) -> int:
+        """Files that the base holds now."""
+        return self.created + self.replaced + self.unchanged
+
+
+def _ingest_files(
+    service: Anamnesis, prefix: str, files: Sequence[File], report: Report, *, remove_missing: bool
+) -> None:
+    """Ingest files one after the other, with a progress bar; record the outcome of each in the report.
+
+    Raises:
+        ServiceError: there is no such knowledge base, or the service cannot go on; files already ingested stay.
+        Unreachable: the service does not answer.
+    """
+    service.request("GET", "knowledge-bases", prefix)
+    with shell.progress_bar() as progress:
+        bar = progress.add_task("ingest", total=len(files))
+        for file in files:
+            try:
+                taken = service.add_document(prefix, file.source, _read(file.path))
+            except OSError as error:
+                report.failed.append({"file": str(file.path), "reason": f"cannot be read: {error.strerror}"})
+            except ServiceError as error:
+                if error.status not in _OF_THE_FILE:
+                    raise
+                report.failed.append({"file": str(file.path), "reason": error.detail.removeprefix("document: ")})
+            else:
+                setattr(report, taken["status"], getattr(report, taken["status"]) + 1)
+            progress.advance(bar)
+    if remove_missing:
+        kept = {file.source for file in files}
+        report.removed = _remove_documents(service, prefix, lambda source: source not in kept)
+
+
+def _remove_documents(service: Anamnesis, prefix: str, goes: Callable[[str], bool]) -> int:
+    """Remove the documents of a base whose names are to go; return how many."""
+    gone = [each for each in service.items("knowledge-bases", prefix, "documents") if goes(each["source"])]
+    for document in gone:
+        service.request("DELETE", "knowledge-bases", prefix, "documents", document["id"])
+    return len(gone)
+
+
+def _files_of(paths: Sequence[Path]) -> Iterator[File]:
+    """Return each file once, with its name in the base: its path within the given folder."""
+    for path in paths:
+        if path.is_dir():
+            for file in (each for each in sorted(path.rglob("*")) if each.is_file()):
+                inside = file.relative_to(path)
+                if not any(part.startswith(".") for part in inside.parts):
+                    yield File(file, _shown(inside.as_posix()))
+        elif path.exists():
+            yield File(path, _shown(path.name))
+        else:
+            shell.fail(f"there is no file or folder {path}", shell.WRONG_USE)
+
+
+def _shown(name: str) -> str:
+    """A name as text: one whose bytes are not UTF-8 is often Chinese, packed on Windows."""
+    if name.isprintable():
+        return name
+    try:
+        return os.fsencode(name).decode("gb18030")
+    except UnicodeDecodeError:
+        return name
+
+
+def _each_once(files: Iterable[File]) -> list[File]:
+    """Drop files that are named twice; end the command if two different ones have the same name."""
+    by_source: dict[str, File] = {}
+    for file in files:
+        other = by_source.setdefault(file.source, file)
+        if not other.path.samefile(file.path):
+            reason = f"{other.path} and {file.path} would both be the document {file.source}"
+            shell.fail(f"{reason}; take in a folder that holds both, or give one another name", shell.WRONG_USE)
+    return list(by_source.values())
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES + 1)  # one byte more shows that it is too large

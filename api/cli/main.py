@@ -10,23 +10,17 @@ from api.cli import (
     doctor,
     erase,
     evaluate,
-    experiments,
-    experts,
     jobs,
     keys,
     knowledge,
     mcp,
     memory,
-    proposals,
     replay,
-    retention,
+    request,
     serve,
     stores,
     tenants,
-    top,
     transfer,
-    upkeep,
-    users,
 )
 from api.cli.shell import make_shell
 
@@ -39,16 +33,11 @@ app.command(name="demo")(serve.demo)
 app.command(name="migrate")(stores.migrate)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
-app.command(name="top")(top.top)
 app.command(name="config")(configuration.config)
+app.command(name="api")(request.api)
 app.add_typer(memory.app, name="memory")
-app.add_typer(upkeep.app, name="upkeep")
-app.add_typer(proposals.app, name="proposals")
 app.add_typer(audit.lineage_app, name="lineage")
 app.add_typer(conversations.app, name="conversations")
-app.add_typer(users.app, name="users")
-app.add_typer(experts.app, name="experts")
-app.add_typer(experiments.app, name="experiments")
 app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
@@ -65,7 +54,6 @@ app.command(name="reindex")(stores.reindex)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")
-app.add_typer(retention.app, name="retention")
 
 if __name__ == "__main__":
     app()

@@ -1,4 +1,4 @@
-"""`anamnesis memory`: show, search, edit, pin, forget and delete what is remembered about a user."""
+"""`anamnesis memory`: show, search, edit, forget and delete what is remembered about a user."""
 
 from itertools import islice
 from typing import Annotated, Any
@@ -16,10 +16,6 @@ from services.memory.items import ItemChange, apply_changes
 app = shell.command_group("Show, search, edit and delete what is remembered of a user.")
 
 _WRITTEN_TYPES = ("preference", "decision", "context", "outcome")
-
-What = Annotated[str, typer.Argument(help="Id of a memory, or field of core memory such as allergies.")]
-Section = Annotated[str, typer.Option(help="Section of core memory.")]
-PinnedValue = Annotated[str | None, typer.Argument(help="The value of the field; every value unless given.")]
 
 
 @app.command()
@@ -124,7 +120,7 @@ def edit(
     remove: Annotated[str | None, typer.Option(help="Item to remove.")] = None,
     replace: Annotated[str | None, typer.Option(help="Item to replace; needs --by.")] = None,
     by: Annotated[str | None, typer.Option(help="The item that replaces it.")] = None,
-    section: Section = "human",
+    section: Annotated[str, typer.Option(help="Section of core memory.")] = "human",
     importance: Annotated[
         float | None, typer.Option(min=0, max=1, help="New importance of a memory, 0 to 1.")
     ] = None,
@@ -209,64 +205,6 @@ def forget_text(service: Anamnesis, user: str, expert: str, space: str | None, w
     body = {"what": what, "expert": expert, "space": space}
     done: dict[str, Any] = service.request("POST", "users", user, "memory", "forget", json=body)
     return done
-
-
-@app.command()
-@over_http
-def pin(
-    service: Anamnesis,
-    user: shell.OfUser,
-    what: What,
-    value: PinnedValue = None,
-    section: Section = "human",
-    expert: shell.OfExpert = "default",
-    space: shell.InSpace = None,
-) -> None:
-    """Pin a memory, or a value of core memory: it neither fades nor is replaced in the background.
-
-    Example: `anamnesis memory pin u-1 allergies peanuts`
-    """
-    _pin(service, user, expert, space, section, what, value, pinned=True)
-    typer.echo(f"Pinned {what}.")
-
-
-@app.command()
-@over_http
-def unpin(
-    service: Anamnesis,
-    user: shell.OfUser,
-    what: What,
-    value: PinnedValue = None,
-    section: Section = "human",
-    expert: shell.OfExpert = "default",
-    space: shell.InSpace = None,
-) -> None:
-    """Unpin a memory, or a value of core memory.
-
-    Example: `anamnesis memory unpin u-1 01a1fd62-e395-7407-b7b8-45bfb81ca93b`
-    """
-    _pin(service, user, expert, space, section, what, value, pinned=False)
-    typer.echo(f"Unpinned {what}.")
-
-
-def _pin(
-    service: Anamnesis,
-    user: str,
-    expert: str,
-    space: str | None,
-    section: str,
-    what: str,
-    value: str | None,
-    *,
-    pinned: bool,
-) -> None:
-    if _is_id(what):
-        service.request("PUT" if pinned else "DELETE", "users", user, "episodes", what, "pin")
-        return
-    service.request(
-        "PUT", "users", user, "core-memory", section, "pins",
-        json={"field": what, "text": value, "pinned": pinned}, params={"expert": expert, "space": space},
-    )  # fmt: skip
 
 
 def _change(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from api.app import analyse_routes, make_app
-from api.cli.start_warnings import warn_of_surroundings
+from api.cli.working import warn_of_surroundings
 from api.connections import uvicorn_options
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner

@@ -1,18 +1,23 @@
-"""The worker's process: background jobs until a signal."""
+"""The worker's process, with background jobs until a signal; and what is doubtful about a start that goes on."""
 
 import asyncio
 import signal
 from contextlib import AsyncExitStack
 
+import structlog
 import typer
 
 from api.cli.shell import fail
-from api.cli.start_warnings import warn_of_surroundings
-from services.bootstrap import open_services
+from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
+from services.errors import Unavailable
+from services.platform import redis
+from services.platform.machine_zone import zone_doubt
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.warm_up import warm_up
+
+log = structlog.get_logger(__name__)
 
 
 async def work(settings: Settings) -> None:
@@ -41,3 +46,15 @@ async def work(settings: Settings) -> None:
                 fail("the worker stopped; its log says why")
             failed.cancel()
             rebuilding.cancel()
+
+
+async def warn_of_surroundings(services: Services) -> None:
+    """Say if a configured Redis does not answer, and if the time zone of new users is not the machine's."""
+    settings = services.settings
+    if settings.redis_url is not None:
+        try:
+            await redis.ping(services.redis)
+        except Unavailable as error:
+            log.warning("Redis does not answer; check ANAMNESIS_REDIS_URL", reason=error.message)
+    if "default_timezone" not in settings.model_fields_set and (doubt := zone_doubt()):
+        log.warning(f"{doubt}; set ANAMNESIS_DEFAULT_TIMEZONE if that is wrong")

@@ -28,7 +28,7 @@ from services.errors import Conflict, NotFound, Unavailable
 from services.experiments.experiments import NewExperiment
 from services.knowledge.bases import NewBase
 from services.llm.chat_models import ChatModels
-from services.llm.message_form import OnText
+from services.llm.request_form import OnText
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.items import ItemChange

@@ -15,7 +15,7 @@ from api.mcp.acting import Acting, as_tool_errors
 from api.mcp.views import ChangedView, DayView, HappenedView, MemoryView, ProfileView, RecalledView, SaidView
 from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.memory.planner import LONGEST_ITEM, Kept
 from services.summaries.past_days import DaysQuery, DaysResult, SaidMessage

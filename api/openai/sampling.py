@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from services.errors import InvalidInput
-from services.llm.options import ALL, RESPONSES
+from services.llm.request_form import ALL, RESPONSES
 from services.platform.settings import Settings
 from state.conversation import Sampling
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from graph.turns.terminal_events import of_stored
+from graph.turns.log import stored_ending
 from services.conversations.event_log import EventLog
 from services.conversations.turn import StoredTurn
 from services.conversations.turns import Turns
@@ -41,7 +41,7 @@ async def follow_anywhere(
                 return
             continue
         if stored is not None and _all_has_arrived(stored, events):
-            yield [TurnEvent(after + 1, *of_stored(stored))]
+            yield [TurnEvent(after + 1, *stored_ending(stored))]
             return
         if time.monotonic() - looked >= _LOOK_AT_TURN_S:
             looked = time.monotonic()

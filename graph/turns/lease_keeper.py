@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 from uuid_utils.compat import uuid7
 
-from graph.turns import terminal_events as endings
+from graph.turns.log import LOST_PROCESS, stored_ending
 from graph.turns.run import TurnRun
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
@@ -70,7 +70,7 @@ async def recover(services: Services, running: Container[UUID], adopt: Callable[
                 adopt(adopted)
                 log.info("waiting turn adopted", turn_id=str(turn.turn_id))
         elif status := await end_from_outside(
-            services, turn.tenant_id, turn.turn_id, error=endings.LOST_PROCESS, abandoned=True
+            services, turn.tenant_id, turn.turn_id, error=LOST_PROCESS, abandoned=True
         ):
             TURNS.labels(status).inc()
             log.warning("turn abandoned by its process", turn_id=str(turn.turn_id), status=status)
@@ -103,5 +103,5 @@ async def end_from_outside(
     except (Conflict, NotFound):
         return None
     with contextlib.suppress(Unavailable):
-        await services.events.append({turn_id: [TurnEvent(last + 1, *endings.of_stored(stored))]})
+        await services.events.append({turn_id: [TurnEvent(last + 1, *stored_ending(stored))]})
     return how

@@ -1,10 +1,55 @@
-"""The events of one running turn, for any number of readers."""
+"""The events of turns: the log of each, its copy in Redis, and the event that ends it."""
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+import structlog
+
+from services.conversations.event_log import EventLog
+from services.conversations.turn import OpenTurn, StoredTurn
+from services.errors import Unavailable
+from state.conversation import ConversationState
 from state.events import Status, TurnEvent, streamed_text
+
+log = structlog.get_logger(__name__)
+
+_BATCH_S = 0.05
+_BATCH_EVENTS = 16
+_SHORTEST_S = 0.01
+"""Maximum number of turns whose batches are sent together."""
+_RETRY_S = 0.5
+_GIVE_UP_S = 30.0
+"""Seconds to retry the events of an ended turn on a Redis that does not accept them."""
+
+Ending = tuple[Status, dict[str, Any]]
+"""Status and content of a turn's last event."""
+
+INTERNAL: dict[str, Any] = {
+    "code": "internal",
+    "message": "Something went wrong on our side.",
+    "retryable": True,
+}
+CANCELLED: dict[str, Any] = {"code": "cancelled", "message": "The turn was cancelled.", "retryable": False}
+INTERRUPTED_BY_MESSAGE: dict[str, Any] = {
+    "code": "interrupted_by_message",
+    "message": "A newer message interrupted this turn.",
+    "retryable": False,
+}
+STOPPING: dict[str, Any] = {
+    "code": "interrupted",
+    "message": "The service is stopping; please try again.",
+    "retryable": True,
+}
+LOST_PROCESS: dict[str, Any] = {
+    "code": "interrupted",
+    "message": "The service was interrupted; please try again.",
+    "retryable": True,
+}
 
 
 class TurnLog:
@@ -79,3 +124,166 @@ class TurnLog:
                     await news.wait()
         finally:
             self._readers.discard(news)
+
+
+@dataclass(eq=False)
+class _Copied:
+    turn_id: UUID
+    log: TurnLog
+    written: int = 0
+    ended_at: float = 0.0
+
+
+class EventWriter:
+    """One writer for all turns of the process: a flush is one round trip for any number of turns."""
+
+    def __init__(self, events: EventLog) -> None:
+        self._events = events
+        self._turns: dict[TurnLog, _Copied] = {}
+        self._logs: dict[UUID, TurnLog] = {}
+        self._unwritten: set[_Copied] = set()
+        self._news = asyncio.Event()
+        self._full = asyncio.Event()
+
+    def log_for(self, turn_id: UUID) -> TurnLog:
+        """Return a new log that is copied from now on."""
+        turn_log = TurnLog(self._note)
+        self._turns[turn_log] = _Copied(turn_id, turn_log)
+        self._logs[turn_id] = turn_log
+        return turn_log
+
+    def find(self, turn_id: UUID) -> TurnLog | None:
+        """Return the log of a turn of this process, until all of it has been copied."""
+        return self._logs.get(turn_id)
+
+    def forget(self, turn_id: UUID) -> None:
+        """Stop copying a turn that another process continues."""
+        if turn_log := self._logs.pop(turn_id, None):
+            self._unwritten.discard(self._turns.pop(turn_log))
+
+    async def run(self) -> None:
+        """Copy until cancelled: everything every 50 ms, and a turn with 16 events sooner."""
+        while True:
+            try:
+                await self._wait_for_news()
+                due = time.monotonic() + _BATCH_S
+                while await self._is_full_before(due):
+                    await asyncio.sleep(_SHORTEST_S)
+                    await self._flush(at_least=_BATCH_EVENTS)
+                await self._flush()
+            except Unavailable:
+                await asyncio.sleep(_RETRY_S)
+
+    async def close(self) -> None:
+        """Copy the rest, if Redis accepts it."""
+        with contextlib.suppress(Unavailable):
+            await self._flush()
+
+    def _note(self, turn_log: TurnLog) -> None:
+        if (copied := self._turns.get(turn_log)) is None:
+            return
+        self._unwritten.add(copied)
+        self._news.set()
+        if turn_log.ended:
+            copied.ended_at = time.monotonic()
+        if len(turn_log) - copied.written >= _BATCH_EVENTS:
+            self._full.set()
+
+    async def _wait_for_news(self) -> None:
+        """Wait until there is something to write; while Redis fails, only until the next check."""
+        if self._unwritten:
+            return
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RETRY_S if self._events.failing else None):
+                await self._news.wait()
+
+    async def _is_full_before(self, due: float) -> bool:
+        """Wait until a turn has a batch of events; False when it is time to write all of them."""
+        try:
+            async with asyncio.timeout(max(due - time.monotonic(), 0)):
+                await self._full.wait()
+        except TimeoutError:
+            return False
+        self._full.clear()
+        return True
+
+    async def _flush(self, at_least: int = 1) -> None:
+        """Write the events of turns that have `at_least` this many; if none has, check that Redis answers."""
+        unwritten = {copied for copied in self._unwritten if len(copied.log) - copied.written >= at_least}
+        self._unwritten -= unwritten
+        if not unwritten:
+            if at_least == 1:
+                await self._events.probe()
+            return
+        batches = {copied.turn_id: copied.log.events_after(copied.written) for copied in unwritten}
+        try:
+            await self._events.append(batches)
+        except BaseException:
+            for copied in unwritten:
+                copied.log.uncopied = True
+            self._unwritten |= {copied for copied in unwritten if self._worth_keeping(copied)}
+            raise
+        for copied in unwritten:
+            copied.log.uncopied = False
+            copied.written += len(batches[copied.turn_id])
+            if copied.log.ended and copied.written == len(copied.log):
+                self.forget(copied.turn_id)
+
+    def _worth_keeping(self, copied: _Copied) -> bool:
+        if copied.ended_at and time.monotonic() - copied.ended_at > _GIVE_UP_S:
+            self.forget(copied.turn_id)
+            return False
+        return copied.log in self._turns
+
+
+def done_ending(turn: OpenTurn, written: ConversationState, trace_id: str | None = None) -> Ending:
+    """Build the last event of a turn that succeeded, from what its nodes wrote."""
+    content: dict[str, Any] = {
+        "answer": written["answer"],
+        "conversation_id": str(turn.conversation_id),
+        "turn_id": str(turn.turn_id),
+        "message_id": written["assistant_message_id"],
+        "usage": written["usage"],
+        "timings": written["timings"],
+        "degraded": written.get("degraded", []),
+        "sources": written["context_report"]["sources"],
+        "finish": written["context_report"].get("finish", "stop"),
+        "memory_changes": written.get("memory_changes", []),
+    }
+    if "request_budget" in written["context_report"]:
+        content["request_budget"] = written["context_report"]["request_budget"]
+    if trace_id is not None:
+        content["trace_id"] = trace_id
+    if written.get("execution_logs"):
+        content["context_report"] = written["context_report"]
+    return "done", content
+
+
+def failed_ending(turn: OpenTurn, error: dict[str, Any], answer: str) -> Ending:
+    """Build the last event of a failed turn; `answer` is the partial answer, sent if anything was streamed."""
+    content = {**error, "turn_id": str(turn.turn_id)}
+    return "error", {**content, "answer": answer} if answer else content
+
+
+def stored_ending(stored: StoredTurn) -> Ending:
+    """Build the last event of an ended turn from what is stored. Its answer is authoritative."""
+    if stored.status != "completed":
+        error = stored.error or LOST_PROCESS
+        return "error", {**error, "turn_id": str(stored.id), "answer": stored.answer or ""}
+    report = stored.context_report or {}  # a turn stored by an earlier version has less in it
+    content = {
+        "answer": stored.answer or "",
+        "conversation_id": str(stored.conversation_id),
+        "turn_id": str(stored.id),
+        "message_id": str(stored.assistant_message_id) if stored.assistant_message_id else None,
+        "usage": stored.usage,
+        "timings": stored.timings,
+        "degraded": stored.degraded,
+        "sources": report.get("sources", []),
+        "finish": report.get("finish", "stop"),
+        "memory_changes": stored.memory_changes,
+    }
+    if "request_budget" in report:
+        content["request_budget"] = report["request_budget"]
+    return "done", content

@@ -17,7 +17,7 @@ from services.bootstrap import Services
 from services.context.replay import PastPrompt, PastPrompts, PastTurn
 from services.errors import InvalidInput, ModelFailed
 from services.llm.chat_models import ModelUsage
-from services.llm.streams.pieces import Said
+from services.llm.streams.text import Said
 from services.text.tokenizer import terms
 from services.usage.meter import Spender
 from state.conversation import EarlierMessage, TurnInput

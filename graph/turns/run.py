@@ -12,13 +12,19 @@ import structlog
 from langgraph.graph.state import CompiledStateGraph
 from opentelemetry import trace
 
-from graph.events import EVENTS
-from graph.plain_nodes import run_plainly
-from graph.turns import terminal_events as endings
-from graph.turns.gate import Place
-from graph.turns.log import TurnLog
+from graph.builder import EVENTS, run_plainly
+from graph.turns.log import (
+    CANCELLED,
+    INTERNAL,
+    INTERRUPTED_BY_MESSAGE,
+    STOPPING,
+    TurnLog,
+    done_ending,
+    failed_ending,
+    stored_ending,
+)
 from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
-from graph.turns.turn_queue import TurnQueue
+from graph.turns.turn_queue import Place, TurnQueue
 from nodes.persist import changes_of_turn
 from services.conversations.turn import OpenTurn, StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
@@ -57,10 +63,10 @@ _FAIL_AT_ONCE = 2
 connection to the database, nor every other step of the event loop."""
 
 _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
-    "cancelled": ("cancelled", endings.CANCELLED),
-    "partial": ("partial", endings.INTERRUPTED_BY_MESSAGE),
-    "forgotten": ("cancelled", endings.CANCELLED),
-    "stopping": (None, endings.STOPPING),
+    "cancelled": ("cancelled", CANCELLED),
+    "partial": ("partial", INTERRUPTED_BY_MESSAGE),
+    "forgotten": ("cancelled", CANCELLED),
+    "stopping": (None, STOPPING),
 }
 
 
@@ -157,7 +163,7 @@ class TurnDriver:
             run.turn = replace(run.turn, waiting=False)
             async with asyncio.timeout(LONGEST_TURN_S):
                 await self._drive(run)
-            run.log.append(*endings.done(run.turn, run.written, trace_id()))
+            run.log.append(*done_ending(run.turn, run.written, trace_id()))
             self._note(run, "completed", run.written["timings"])
         except asyncio.CancelledError:
             await self._stopped(run)
@@ -173,11 +179,11 @@ class TurnDriver:
         except Exception as error:  # the edge of the stream: the client gets a code, the log the traceback
             failed = {"turn_id": str(run.turn.turn_id), "error": type(error).__name__}
             log.error("turn failed", **failed, exc_info=run.turn.stored)
-            await self._fail(run, endings.INTERNAL)
+            await self._fail(run, INTERNAL)
         finally:
             run.has_begun()
             if not run.log.ended:  # ending the failed turn failed too
-                run.log.append(*endings.failed(run.turn, endings.INTERNAL, run.log.text))
+                run.log.append(*failed_ending(run.turn, INTERNAL, run.log.text))
 
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
@@ -204,7 +210,7 @@ class TurnDriver:
     async def _stopped(self, run: TurnRun) -> None:
         why = run.stopped or "stopping"
         if why == "handed_over":
-            run.log.append(*endings.failed(run.turn, endings.STOPPING, ""))
+            run.log.append(*failed_ending(run.turn, STOPPING, ""))
             return
         status, error = _STOPPED[why]
         await self._fail(run, error, status)
@@ -249,7 +255,7 @@ class TurnDriver:
         except DatabaseUnavailable:
             # Its lease runs out, and the next process that checks ends it.
             log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
-        run.log.append(*endings.failed(turn, error, partial))
+        run.log.append(*failed_ending(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})
 
     async def _memory_of(
@@ -269,7 +275,7 @@ class TurnDriver:
         except (NotFound, DatabaseUnavailable):
             return False
         if stored.ended:
-            run.log.append(*endings.of_stored(stored))
+            run.log.append(*stored_ending(stored))
             self._note(run, stored.status, {})
         return stored.ended
 

@@ -16,15 +16,12 @@ from uuid import UUID
 
 import structlog
 
-from graph.turns import terminal_events as endings
 from graph.turns.follower import follow_anywhere
-from graph.turns.gate import FairGate, Place
 from graph.turns.lease_keeper import end_from_outside, keep
-from graph.turns.log import TurnLog
+from graph.turns.log import CANCELLED, EventWriter, TurnLog
 from graph.turns.requests import TurnRequest, adopted_request, new_turn, with_budget
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import TurnQueue
-from graph.turns.writer import EventWriter
+from graph.turns.turn_queue import FairGate, Place, TurnQueue
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.messages import message_digest
@@ -223,7 +220,7 @@ class TurnRunner:
             await asyncio.sleep(_LOOK_S)
         # Its process hangs, or has died and its lease is still valid.
         status: TurnStatus = "partial" if reason == "partial" else "cancelled"
-        await end_from_outside(self._services, tenant_id, turn_id, status=status, error=endings.CANCELLED)
+        await end_from_outside(self._services, tenant_id, turn_id, status=status, error=CANCELLED)
         return await self._turns.get(tenant_id, turn_id)
 
     async def abandon(self, tenant_id: UUID, turn_id: UUID) -> None:

@@ -1,7 +1,8 @@
-"""The queue of a conversation: it runs one turn at a time, in the order in which they were accepted."""
+"""Which turns go next: those of a conversation one at a time, and those of a process when more begin at once."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable
 from uuid import UUID
 
 from services.conversations.leases import TurnLeases
@@ -10,6 +11,87 @@ from services.errors import DatabaseUnavailable
 
 _LOOK_AGAIN_S = 1.0
 """Seconds between a waiting turn's checks whether it may run, in case a notification is lost."""
+
+
+class FairGate:
+    """Admits a limited number of holders at a time, and chooses fairly who comes next.
+
+    Two rules alternate: the oldest request, and the first request of the user with the fewest requests, waiting
+    and admitted; among equals, of the user who came last. So a burst delays somebody with a single request by a
+    place or two, whenever it arrives, and nobody waits for ever. (The newest first: B. Maurer, "Fail at Scale",
+    ACM Queue 13(8), 2015.)
+    """
+
+    def __init__(self, places: int) -> None:
+        """Take the number of holders admitted at a time."""
+        self._free = places
+        self._inside: Counter[Hashable] = Counter()
+        self._requests: deque[tuple[Hashable, asyncio.Future[None]]] = deque()
+        """All that wait, and some that were let in or gave up; the oldest first."""
+        self._of_user: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        """Those that wait by user; the user who came last is the last."""
+        self._oldest_next = True
+
+    async def enter(self, user: Hashable) -> "Place":
+        """Wait for a place; release it with `leave`."""
+        if self._free:
+            self._free -= 1
+            self._inside[user] += 1
+            return Place(self, user)
+        let_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._requests.append((user, let_in))
+        self._of_user.setdefault(user, deque()).append(let_in)
+        try:
+            await let_in
+        except asyncio.CancelledError:
+            if let_in.cancelled():
+                self._forget(user, let_in)
+            else:  # it had been let in
+                self._leave(user)
+            raise
+        return Place(self, user)
+
+    def _leave(self, user: Hashable) -> None:
+        self._inside[user] -= 1
+        if not self._inside[user]:
+            del self._inside[user]
+        while self._of_user:
+            user, let_in = self._requests.popleft() if self._oldest_next else self._of_fewest()
+            self._forget(user, let_in)
+            if let_in.done():  # it was let in by the other rule, or its task is cancelled and has not run since
+                continue
+            self._oldest_next = not self._oldest_next
+            self._inside[user] += 1
+            let_in.set_result(None)
+            return
+        self._free += 1
+        self._requests.clear()
+
+    def _of_fewest(self) -> "tuple[Hashable, asyncio.Future[None]]":
+        user = min(reversed(self._of_user), key=lambda user: self._inside[user] + len(self._of_user[user]))
+        return user, self._of_user[user][0]
+
+    def _forget(self, user: Hashable, let_in: "asyncio.Future[None]") -> None:
+        waiting = self._of_user.get(user)
+        if waiting is None or let_in not in waiting:
+            return
+        waiting.remove(let_in)
+        if not waiting:
+            del self._of_user[user]
+
+
+class Place:
+    """A place inside the gate."""
+
+    def __init__(self, gate: FairGate, user: Hashable) -> None:
+        self._gate: FairGate | None = gate
+        self._user = user
+
+    def leave(self) -> None:
+        """Release the place; a second call does nothing."""
+        if self._gate is not None:
+            gate, self._gate = self._gate, None
+            gate._leave(self._user)
 
 
 class TurnQueue:

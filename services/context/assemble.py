@@ -14,7 +14,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 
 from services.context.sources.history import user_message
 from services.conversations.messages import image_part
-from services.llm.message_form import ContextMessage
+from services.llm.request_form import ContextMessage
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from state.prompt import ContextReport, Epoch, Feature, PrefixMark, PromptSection, SharedPrefix
 from state.section import Item, Section

@@ -8,14 +8,18 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
-from services.context.epochs import Moment, NewestSummary
-from services.context.prompt_prefix import BEGINNING, StoredPrefix
+from services.context.epochs import BEGINNING, Moment, NewestSummary, StoredPrefix
 from services.context.source import PromptTurn, ShownConversation, Source
 from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
-from services.context.sources.history import MOST_IMAGE_CHARACTERS, PARTS_THAT_FIT, size_of_stored, without_images
-from services.context.sources.summary import topic_line
-from services.context.sources.system import system_text
-from services.context.sources.user_activity import NO_ACTIVITY, UserActivitySource
+from services.context.sources.history import (
+    MOST_IMAGE_CHARACTERS,
+    PARTS_THAT_FIT,
+    size_of_stored,
+    topic_line,
+    without_images,
+)
+from services.context.sources.instructions import system_text
+from services.context.sources.time import NO_ACTIVITY, UserActivitySource
 from services.conversations.messages import image_part, message_tokens
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database

@@ -1,14 +1,20 @@
-"""Sources of the prompt's sections: each loads what it needs and then selects what to show."""
+"""Sources of the prompt's sections: each loads what it needs and then selects what to show; and what they share.
 
+Tags enclose data, which nothing inside can open or close.
+"""
+
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
+from services.llm.request_form import TAGS
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import Language
+from services.text.marks import without_marks
 from state.conversation import EarlierMessage
 from state.memory import PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, RecallLimits, TimeReference
@@ -17,6 +23,20 @@ from state.section import Section
 Loaded = TypeVar("Loaded")
 History = Callable[[], Awaitable[Sequence[HistoryMessage]]]
 """Awaits the earlier messages of the conversation."""
+
+MEMORY = "memory"
+"""Around what was said or recorded before."""
+DOCUMENTS = "documents"
+"""Around passages of knowledge bases."""
+APPLICATION = "application"
+"""Around the instructions of the client's application."""
+
+WEEKDAYS: dict[Language, Sequence[str]] = {
+    "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
+}
+_JOINT: dict[Language, str] = {"en": "; ", "zh": "；"}
+_YES: dict[Language, tuple[str, str]] = {"en": ("yes", "no"), "zh": ("是", "否")}
 
 
 @dataclass(frozen=True)
@@ -173,3 +193,26 @@ class Known:
     def shown_messages(self) -> set[str]:
         """Return the ids of the stored messages shown by the sections selected so far."""
         return {message_id for section in self.sections for message_id in section.message_ids}
+
+
+def inert(text: str) -> str:
+    """Return the text with nothing that could open or close one of the tags, or end a message."""
+    return without_marks(text, TAGS)
+
+
+def tagged(name: str, text: str) -> str:
+    """Return the text between the tags; it must be inert already."""
+    return f"<{name}>\n{text}\n</{name}>"
+
+
+def readable(value: Any, language: Language) -> str:
+    """Return a JSON value as people write it, on one line: a line break could imitate a line of the prompt."""
+    if isinstance(value, bool):
+        return _YES[language][0 if value else 1]
+    if isinstance(value, list):
+        return _JOINT[language].join(readable(item, language) for item in value)
+    if isinstance(value, dict):
+        pairs = (f"{readable(key, language)}: {readable(each, language)}" for key, each in sorted(value.items()))
+        return ", ".join(pairs)
+    text = " ".join((value if isinstance(value, str) else json.dumps(value)).split())
+    return inert("".join(character for character in text if character.isprintable()))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Annotated, get_args
+from typing import Annotated
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -15,10 +15,9 @@ from services.conversations.values import Name, no_nul, not_blank
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.llm.token_estimates import count_tokens
 from services.platform.postgres import Database, Row
-from state.prompt import ContextStrategy, Feature
+from state.prompt import FEATURES, ContextStrategy, Feature
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
-_FEATURES = get_args(Feature)
 _MAX_PERSONA_CHARACTERS = 4000
 _MAX_PROMPT_CHARACTERS = 32_000
 """Longer texts certainly have too many tokens and are not counted."""
@@ -60,8 +59,8 @@ Budget = Annotated[
 PartsOff = Annotated[
     list[Feature],
     Field(
-        max_length=len(_FEATURES),
-        description="Features to switch off for this expert: " + ", ".join(_FEATURES) + ".",
+        max_length=len(FEATURES),
+        description="Features to switch off for this expert: " + ", ".join(FEATURES) + ".",
     ),
     AfterValidator(lambda parts: list(dict.fromkeys(parts))),
 ]

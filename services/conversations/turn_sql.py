@@ -7,7 +7,7 @@ from services.conversations.transcript import SHOWN_TITLE
 from services.conversations.turn import WITHOUT_MEMORY
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 from services.jobs.queue import IF_NONE_WAITS
-from services.memory.filing_schedule import FILE_ONCE
+from services.memory.filing_store import FILE_ONCE
 
 
 def next_moment(conversation_id: LiteralString) -> LiteralString:

@@ -41,7 +41,7 @@ from services.errors import BrokenReference, Conflict, ConversationExists, Datab
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
-from services.memory.filing_schedule import defer_filing
+from services.memory.filing_store import defer_filing
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
 from services.memory.removal.hiding import EndedExchange, Hiding

@@ -12,8 +12,8 @@ from services.evaluation.dataset import Dataset, Question
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
+from services.memory.episodes.episode import Scope
 from services.memory.episodes.index import UnitHit
-from services.memory.episodes.scope import Scope
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings

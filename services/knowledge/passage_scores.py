@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from services.search.parameters import BM25_K1
+from services.search.collection import BM25_K1
 from services.search.queries import Query
 from services.search.ranking import Values
 from services.text.tokenizer import is_weak

@@ -12,9 +12,16 @@ from langchain_core.tools import BaseTool
 
 from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.endpoint import ESTIMATED, ModelEndpoint
-from services.llm.message_form import MessageForm, OnText, without_tool_messages
 from services.llm.offline import OfflineChatModel
-from services.llm.options import OPTION_OF, Option, Refusals, limited
+from services.llm.request_form import (
+    OPTION_OF,
+    MessageForm,
+    OnText,
+    Option,
+    Refusals,
+    limited,
+    without_tool_messages,
+)
 from services.platform.breaker import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from services.text.secrets import Secrets

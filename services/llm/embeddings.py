@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -12,9 +13,8 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from opentelemetry.trace import SpanKind
 
-from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
+from services.errors import EmbeddingFailed, Unavailable
 from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
-from services.llm.embedding_batch import EmbeddingBatch
 from services.llm.embedding_roles import Roles, roles_of
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
@@ -32,7 +32,6 @@ _SAME = Roles()
 NONE = "none: words alone"
 """Name of the model of an index without embeddings."""
 _NO_DIMENSIONS = 2
-_TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
@@ -43,60 +42,57 @@ _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
 )
 
-
-class LocalEmbeddings(Embeddings):
-    """A sentence-transformers model, by name or path; it must be on this machine already."""
-
-    def __init__(self, name: str) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigurationError: the extra is not installed, or there is no such model here.
-        """
-        try:
-            from sentence_transformers import SentenceTransformer  # noqa: PLC0415 — an extra, and heavy
-        except ImportError:
-            raise ConfigurationError(
-                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis-agent[local-embeddings]'"
-            ) from None
-        try:
-            self._model: Any = SentenceTransformer(name, local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(
-                f"ANAMNESIS_EMBEDDING_MODEL={name} is no model on this machine; name a folder that holds one"
-            ) from error
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text, L2-normalised."""
-        vectors = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        return [[float(value) for value in vector] for vector in vectors]
-
-    def embed_query(self, text: str) -> list[float]:
-        """One vector."""
-        return self.embed_documents([text])[0]
+_MOMENT_S = 0.001
+_CHARACTERS_AT_ONCE = 600
+"""Characters after which the event loop goes on."""
 
 
-def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings | None:
-    """Make the client for the model named by the settings; None for the built-in encoder.
+def _clients() -> Any:
+    """Return the clients of models other than the built-in one: half a second and 50 MB, for who has one."""
+    from services.llm import embedding_clients  # noqa: PLC0415
 
-    An endpoint is called over `http`, if given; the caller closes it.
+    return embedding_clients
 
-    Raises:
-        ConfigurationError: a local model cannot be loaded.
+
+class EmbeddingBatch:
+    """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
+
+    For one short text alone, reading them takes half of its time.
     """
-    if settings.embedding_model is None:
-        return None
-    if settings.embedding_api == "local":
-        return LocalEmbeddings(settings.embedding_model)
-    made: Embeddings = _endpoint().client_of(settings, http, timeout_s=_TIMEOUT_S)
-    return made
 
+    def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
+        """Take what makes a vector of each text."""
+        self._encode = encode
+        self._waiting: deque[tuple[str, asyncio.Future[Any]]] = deque()
 
-def _endpoint() -> Any:
-    """Return what speaks to an endpoint: half a second and 50 MB, for who has one."""
-    from services.llm import embedding_endpoint  # noqa: PLC0415
+    async def of(self, texts: Sequence[str]) -> list[Any]:
+        """Return a vector for each text; raises what the encoder raises."""
+        loop = asyncio.get_running_loop()
+        found: list[asyncio.Future[Any]] = [loop.create_future() for _ in texts]
+        self._waiting.extend(zip(texts, found, strict=True))
+        loop.call_later(_MOMENT_S, self._embed_waiting)
+        return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
 
-    return embedding_endpoint
+    def _embed_waiting(self) -> None:
+        taken: list[tuple[str, asyncio.Future[Any]]] = []
+        characters = 0
+        while self._waiting and characters < _CHARACTERS_AT_ONCE:
+            text, found = self._waiting.popleft()
+            if not found.done():  # not cancelled meanwhile
+                taken.append((text, found))
+                characters += len(text)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._embed_waiting)
+        if not taken:
+            return
+        try:
+            vectors = self._encode([text for text, _ in taken])
+        except Exception as error:
+            for _, found in taken:
+                found.set_exception(error)
+            return
+        for (_, found), vector in zip(taken, vectors, strict=True):
+            found.set_result(vector)
 
 
 class Embedder:
@@ -152,9 +148,9 @@ class Embedder:
                 return cls(None, model=NONE, dimension=_NO_DIMENSIONS)
             builtin = BuiltinEncoder(settings.data_dir / "encoder")
             return cls(None, model=NAME, dimension=DIMENSIONS, builtin=builtin)
-        http = httpx.AsyncClient(timeout=_TIMEOUT_S) if settings.embedding_api == "openai" else None
+        http = httpx.AsyncClient(timeout=_clients().TIMEOUT_S) if settings.embedding_api == "openai" else None
         return cls(
-            make_embeddings(settings, http),
+            _clients().client_of(settings, http),
             http=http,
             url=settings.embedding_base_url or settings.llm_base_url or OPENAI,
             model=settings.embedding_model,
@@ -246,8 +242,8 @@ class Embedder:
                 with span(f"embeddings {self.model}", about, kind=SpanKind.CLIENT):
                     vectors = await self._ask(texts)
                 note_spent(self.model, Spent(calls=1))
-            except _endpoint().FAILURES as error:
-                advice = f"{_endpoint().advice(error)}{through(self._url)}"
+            except _clients().FAILURES as error:
+                advice = f"{_clients().advice(error)}{through(self._url)}"
                 failed = EmbeddingFailed(advice, for_log(endpoint_message(error), self._secrets, texts))
                 log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)
                 raise failed from error
@@ -265,9 +261,9 @@ class Embedder:
         assert self._embeddings is not None  # noqa: S101 — for the type checker
         try:
             return await self._embeddings.aembed_documents(texts)
-        except _endpoint().REFUSALS as error:
+        except _clients().REFUSALS as error:
             said, half = endpoint_message(error), len(texts) // 2
-            plain: Embeddings | None = _endpoint().without_dimensions(self._embeddings)
+            plain: Embeddings | None = _clients().without_dimensions(self._embeddings)
             if half and _TOO_MANY.search(said):
                 self._at_once = half
                 return [*await self._ask(texts[:half]), *await self._ask(texts[half:])]

@@ -15,19 +15,17 @@ from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
 from services.errors import ModelFailed, ModelFailure
-from services.llm.call_observation import Heard, observed_call
+from services.llm.calls import Heard, finish_of, observed_call
 from services.llm.endpoint_messages import secrets_of
-from services.llm.message_form import MessageForm, OnText, in_form, tool_schema
 from services.llm.offline import OfflineChatModel
-from services.llm.options import LENGTHS, Option, call_options
+from services.llm.request_form import LENGTHS, MessageForm, OnText, Option, call_options, in_form, tool_schema
 from services.llm.streams.answer import REASONING
-from services.llm.streams.think_tags import ThinkStyles
+from services.llm.streams.text import ThinkStyles
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
 from state.conversation import Sampling
-from state.prompt import Finish
 
 if TYPE_CHECKING:
     import httpx2
@@ -51,15 +49,6 @@ _AWAY: frozenset[ModelFailure] = frozenset(
     {"llm_unreachable", "llm_timeout", "llm_server_error", "llm_bad_response", "llm_rejected"}
 )
 """Failures that a proxy may be to blame for."""
-
-
-def finish_of(message: AIMessage) -> Finish:
-    """Why a model's message ends where it does."""
-    about = message.response_metadata
-    reason = about.get("finish_reason") or (about.get("incomplete_details") or {}).get("reason")
-    if reason in {"length", "max_output_tokens"}:
-        return "length"
-    return "content_filter" if reason == "content_filter" else "stop"
 
 
 class ModelEndpoint:

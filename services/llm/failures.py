@@ -10,7 +10,7 @@ import openai
 from services.errors import ModelFailed, ModelFailure, RefusalTopic
 from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
 from services.llm.lean_openai import StreamBroken
-from services.llm.options import OPTION_OF, refused_parameter
+from services.llm.request_form import OPTION_OF, refused_parameter
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
 """Exceptions caused by the endpoint, not by this code: transport errors, error statuses, and responses that do not

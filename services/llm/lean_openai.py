@@ -27,14 +27,13 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_openai_bad_request
 from pydantic import Field, PrivateAttr
 
-from services.llm.message_form import OnText
-from services.llm.sending import Sender
+from services.llm.request_form import OnText
+from services.llm.sending import EventData, Sender
 from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, AnswerStream
 from services.llm.streams.chat import ChatStream
-from services.llm.streams.frames import EventData
-from services.llm.streams.pieces import AnswerFailed, Reasoning, Retraction, Said
+from services.llm.streams.faults import AnswerFailed
 from services.llm.streams.responses import ResponsesStream
-from services.llm.streams.think_tags import ThinkStyles, ThinkTags
+from services.llm.streams.text import Reasoning, Retraction, Said, ThinkStyles, ThinkTags
 
 _CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
@@ -76,7 +75,7 @@ class LeanChatOpenAI(ChatOpenAI):
     """`ChatOpenAI`, reading the response's events itself.
 
     `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives (and reasoning, refusals and
-    retractions as `streams.pieces` tells them apart), and the complete message is returned, with one pair of
+    retractions as `streams.text` tells them apart), and the complete message is returned, with one pair of
     callbacks per call. `astream` works as in the stock class.
     """
 

@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 from services.errors import EmbeddingFailed, ModelFailed, Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
-from services.llm.message_form import ContextMessage, MessageForm
+from services.llm.request_form import ContextMessage, MessageForm
 from services.platform.settings import Settings
 
 Acceptance = Literal["accepted", "ignored", "refused", "not checked"]

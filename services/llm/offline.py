@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from services.llm.message_form import OnText
 from services.llm.offline_prompt import read_prompt
 from services.llm.offline_replies import reply_to
+from services.llm.request_form import OnText
 from services.llm.token_estimates import count_tokens
 
 _PIECE = re.compile(r"(?<!\s)\s*(?:[^\s\u3400-\u9fff]+|[\u3400-\u9fff]{1,4})")

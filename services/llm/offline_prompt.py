@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from services.text.sentences import sentences
+from services.text.language import sentences
 
 _CONTEXT = re.compile(r"<context>\n?(.*?)</context>\s*", re.DOTALL)
 """The service's addition to the user's message, if all messages must be the user's or the model's."""

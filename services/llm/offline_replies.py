@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from services.llm.offline_prompt import OfflinePrompt
 from services.text.language import Language, language_of
 from services.text.lexical import stems
-from services.text.questions import asks, is_about_oneself, is_small_talk
-from services.text.speech import asks_to_be_told, states_something
+from services.text.questions import asks, asks_to_be_told, is_about_oneself, is_small_talk, states_something
 from services.text.tokenizer import simplified
 
 _QUOTES = 2

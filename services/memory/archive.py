@@ -11,8 +11,7 @@ from uuid import UUID
 
 from services.errors import BrokenReference, NotFound
 from services.memory.blocks import Owner
-from services.memory.episodes.episode import EpisodeType, NewEpisode, Source, StoredUnit
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import EpisodeType, NewEpisode, Scope, Source, StoredUnit
 from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall

@@ -14,8 +14,7 @@ from services.errors import InvalidInput
 from services.memory import core_sql
 from services.memory.cache import StoredCoreMemory
 from services.memory.content import MAX_SECTIONS, check_size
-from services.memory.items import ItemChange
-from services.memory.merge import overlay
+from services.memory.items import ItemChange, overlay
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from services.errors import InvalidInput
-from services.memory.merge import canonical
+from services.memory.items import canonical
 from services.text.language import Language
 
 MAX_SECTION_BYTES = 4096

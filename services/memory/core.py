@@ -20,10 +20,9 @@ from services.memory.as_of import as_of
 from services.memory.blocks import AddedItem, Block, Change, ItemsChanged, Owner, SectionChange, stored_of
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
-from services.memory.items import ItemChange, apply_changes
-from services.memory.merge import canonical, merge_patch
+from services.memory.core_values import digests_pinned, pinned_among, without_removals_of
+from services.memory.items import ItemChange, apply_changes, canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
-from services.memory.pinned_values import digests_pinned, pinned_among, without_removals_of
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
@@ -120,7 +119,7 @@ class CoreMemory:
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
-        """Merge a patch into a section (`merge.py`), which is created if needed.
+        """Merge a patch into a section (`items.py`), which is created if needed.
 
         What changes nothing makes no version.
 

@@ -23,14 +23,20 @@ from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
-from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
-from services.memory.filing_checks import checked
-from services.memory.filing_evidence import FilingEvidence
-from services.memory.filing_plans import FilingPlans, request_of
-from services.memory.filing_prompt import filing_prompt
-from services.memory.filing_schedule import FILE_MEMORY
-from services.memory.filing_store import FilingStore, StoredBatch, StoredMessage, WaitingTurns
-from services.memory.model import Memory
+from services.memory.core import CoreMemory
+from services.memory.filing_checks import FilingEvidence, checked
+from services.memory.filing_prompt import Answer, FilingOperation, filing_of_answer, filing_prompt
+from services.memory.filing_store import (
+    FILE_MEMORY,
+    FilingStore,
+    StoredBatch,
+    StoredMessage,
+    WaitingTurns,
+    request_of,
+)
+from services.memory.items import SINGLE_FIELDS, ItemChange, apply_changes
+from services.memory.model import ChangeRequest, Memory
+from services.memory.planner import SECTION, ChangePlanner, KnownSections
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
 from services.memory.removal.hiding import Hiding, only_adds
@@ -39,6 +45,79 @@ from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
 from services.platform.threads import beside_the_loop
 from state.memory import PlannedChange
+
+_EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
+"""Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
+
+
+class FilingPlans:
+    """Plans operations."""
+
+    def __init__(self, planner: ChangePlanner, core: CoreMemory) -> None:
+        self._planner = planner
+        self._core = core
+
+    async def plan_all(
+        self,
+        owner: Owner,
+        memories: Mapping[str, Memory],
+        operations: Sequence[tuple[FilingOperation, StoredMessage]],
+    ) -> list[PlannedChange]:
+        """Return what each operation changes.
+
+        Args:
+            memories: those that the model was shown, by their short ids.
+            operations: each with the user's message that it rests on.
+        """
+        adds = any(operation.kind == "add" for operation, _ in operations)
+        known = dict(await self._core.known(owner)) if adds else {}
+        planned = []
+        for operation, message in operations:
+            plan = await self._plan(owner, memories, known, operation, message)
+            planned.append(plan)
+            if operation.kind == "add":  # the next must not count on room that this one takes
+                added = [ItemChange(**item) for item in plan["items"]]
+                known[SECTION] = apply_changes(known.get(SECTION, {}), added).content
+        return planned
+
+    async def _plan(
+        self,
+        owner: Owner,
+        memories: Mapping[str, Memory],
+        known: KnownSections,
+        operation: FilingOperation,
+        message: StoredMessage,
+    ) -> PlannedChange:
+        request = request_of(owner, message)
+        if operation.kind == "leave_out":
+            # A request never takes its own message away, so that it is made outside of it.
+            outside = ChangeRequest.outside_of_turns(owner, request.trigger)
+            return await self._planner.plan_leave_out(outside, [message.id])
+        if operation.kind == "add":
+            return self._addition(request, known, operation)
+        memory = memories[operation.memory]
+        if operation.kind == "replace":
+            plan = await self._planner.plan_replace(request, [memory], operation.text, field=memory.field)
+            return _written(plan, operation.text) if memory.kind == "written" else plan
+        if operation.kind == "end":
+            return await self._planner.plan_end(request, memory, operation.date)
+        return await self._planner.plan_forget(request, [memory], target=operation.quote)
+
+    def _addition(self, request: ChangeRequest, known: KnownSections, operation: FilingOperation) -> PlannedChange:
+        field = operation.field
+        if field in _EVENTS:
+            return _written(self._planner.plan_kept(request, known, operation.text), operation.text)
+        # Adding to it would replace what it holds, which only `replace` may.
+        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
+            field = "facts"
+        return self._planner.plan_kept(request, known, operation.text, field=field)
+
+
+def _written(plan: PlannedChange, text: str) -> PlannedChange:
+    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
+    items = [each for each in plan["items"] if each["action"] != "add"]
+    return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
+
 
 _LONG = 2_000
 """Characters of a batch that are compared in one step of the event loop."""

@@ -1,4 +1,4 @@
-"""Storage of filing: the turns that wait for it, what was said in them, and the record of what was filed.
+"""Storage of filing: the turns that wait for it and when, what was said in them, and the record of what was filed.
 
 A record names the turns that it covers. It is written in the transaction of their changes, so that neither is
 without the other; a turn is filed again only if a change of memory that it asked for was undone since.
@@ -13,13 +13,39 @@ from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
+from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.filing_prompt import Batch, Said
+from services.memory.model import ChangeRequest
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from state.memory import ForeignOrigin
+
+FILE_MEMORY: LiteralString = "file_memory"
+"""Task that files what a user said."""
+
+# The same job as `defer_filing` queues, within the statement that ends a turn of the conversation `c`.
+FILE_ONCE: LiteralString = f"""
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+SELECT 'default', '{FILE_MEMORY}', 0, '{FILE_MEMORY}:' || c.user_id, '{FILE_MEMORY}:' || c.user_id,
+       jsonb_build_object('tenant_id', c.tenant_id, 'user_id', c.user_id), now() + %(filing_delay)s
+"""
+
+
+async def defer_filing(
+    jobs: JobQueue, connection: Connection, tenant_id: UUID, user_id: UUID, *, delay_s: float
+) -> None:
+    """Have what a user said filed, in a transaction of the caller's.
+
+    Args:
+        delay_s: seconds before the job looks at them.
+    """
+    await jobs.defer(
+        connection, FILE_MEMORY, tenant_id=tenant_id, one_of=user_id, delay_s=delay_s, user_id=user_id
+    )
+
 
 FILED = "memory_filing"
 """Type under which the log of operations records what was filed."""
@@ -259,6 +285,12 @@ class FilingStore:
         await self._log.append(
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger
         )
+
+
+def request_of(owner: Owner, message: StoredMessage) -> ChangeRequest:
+    """Return for whom memory is changed, and because of which message."""
+    ids = (message.id, message.conversation_id, message.turn_id, owner.expert_id, owner.space_id)
+    return ChangeRequest(owner, message.conversation_id, message.id, Trigger("filing", *ids))
 
 
 def _portion(turn_ids: Sequence[UUID], messages: Sequence[StoredMessage]) -> list[UUID]:

@@ -23,16 +23,16 @@ from services.llm.embeddings import Embedder
 from services.memory import finding_sql as sql
 from services.memory.blocks import Block, Owner
 from services.memory.core import CoreMemory
+from services.memory.core_values import digest_of_value
 from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
-from services.memory.pinned_values import digest_of_value
 from services.memory.quotes import folded
 from services.memory.remainders import clauses
 from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
-from services.text.sentences import sentences
+from services.text.language import sentences
 
 _MOST_MENTIONS = 300
 _MOST_SCANNED = 10_000

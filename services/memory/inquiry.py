@@ -23,8 +23,7 @@ from services.memory.archive import said_by
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValue, CoreValues
-from services.memory.episodes.episode import Source
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope, Source
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.recall import Recall
 from services.search.selection import select

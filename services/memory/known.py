@@ -13,8 +13,7 @@ from psycopg.rows import dict_row, tuple_row
 
 from services.identity.tenants import user_id_of
 from services.memory.core_values import CoreValue, CoreValues
-from services.memory.episodes.episode import Source
-from services.memory.episodes.sources import sources_of
+from services.memory.episodes.episode import Source, sources_of
 from services.platform.postgres import Database
 
 # A written memory that another one replaced is told with that one.

@@ -11,12 +11,45 @@ from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
-from services.memory import proposals_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core_values import CoreValues
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.text.compare import folded
+
+OPEN: LiteralString = """
+SELECT o.id, o.field AS kind, o.results->>'state' AS state, coalesce(o.new_value->>'text', '') AS text,
+       coalesce(o.new_value->>'replaces', '') AS replaces, coalesce(o.new_value->>'memory', '') AS memory,
+       (o.trigger->>'expert_id')::uuid AS expert_id, o.space_id, (o.results->>'asked')::uuid AS asked_in,
+       (o.results->>'kept')::uuid AS kept, (o.results->>'dropped')::uuid AS dropped,
+       o.results->>'kept_value' AS kept_value, o.results->>'dropped_value' AS dropped_value
+FROM memory_operations o
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
+  AND o.new_value IS NOT NULL
+"""
+_WAITING: LiteralString = f"{OPEN} AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept'"
+_IN_ORDER: LiteralString = f"{_WAITING} ORDER BY o.at, o.id"
+# The one that the turn before has asked comes first.
+_QUESTION: LiteralString = f"""
+WITH before AS (
+    SELECT t.id FROM turns t
+    WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
+      AND t.user_message_id <> %(message_id)s
+    ORDER BY t.started_at DESC, t.id DESC LIMIT 1
+)
+{_WAITING}
+  AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
+  AND (NOT o.results ? 'asked' OR (o.results->>'asked')::uuid = (SELECT id FROM before))
+ORDER BY NOT o.results ? 'asked', o.at, o.id
+"""  # noqa: S608 — a constant
+
+SETTLE: LiteralString = """
+UPDATE memory_operations SET results = jsonb_set(results, '{state}', to_jsonb(%(state)s::text))
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND results->>'state' = 'waiting' AND new_value IS NOT NULL
+RETURNING id
+"""
+
 
 ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
 State = Literal["waiting", "accepted", "rejected", "undone", "expired"]
@@ -68,7 +101,7 @@ class OpenQuestions:
     async def of_turn(self, owner: Owner, conversation_id: UUID, message_id: UUID) -> OpenQuestion | None:
         """Return the question that a turn is to ask, or that the turn before has asked; None = there is none."""
         values = {**vars(owner), "conversation_id": conversation_id, "message_id": message_id}
-        found = await self._database.fetch(owner.tenant_id, sql.QUESTION, values, class_row(OpenQuestion))
+        found = await self._database.fetch(owner.tenant_id, _QUESTION, values, class_row(OpenQuestion))
         overtaken = await self._overtaken(owner, found) if found else []
         return next((each for each in found if each.id not in overtaken), None)
 
@@ -84,7 +117,7 @@ class OpenQuestions:
         newer one is about the same memory or says the same.
         """
         async with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
-            await cursor.execute(sql.WAITING, vars(owner))
+            await cursor.execute(_IN_ORDER, vars(owner))
             found = await cursor.fetchall()
         if not found:
             return []
@@ -120,4 +153,4 @@ class OpenQuestions:
 
     async def _expire(self, connection: Connection, owner: Owner, ids: Sequence[UUID]) -> None:
         if ids:
-            await connection.execute(sql.SETTLE, {**vars(owner), "ids": list(ids), "state": "expired"})
+            await connection.execute(SETTLE, {**vars(owner), "ids": list(ids), "state": "expired"})

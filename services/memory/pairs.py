@@ -10,20 +10,25 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 
 from services.errors import Conflict
-from services.memory import proposals_sql as sql
 from services.memory.archive import Archive
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.core_values import CoreValue, CoreValues
+from services.memory.core_values import CoreValue, CoreValues, digests_pinned, pinned_among
 from services.memory.items import ItemChange, removed_value, values_of
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
-from services.memory.pinned_values import digests_pinned, pinned_among
 from services.memory.removal.hiding_sql import LOCK_USER
 from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 
 PairKind = Literal["duplicate", "contradiction"]
+
+# Digests are compared by the caller: they may be encrypted.
+_PAIRS: LiteralString = """
+SELECT results->>'kept', results->>'kept_value', results->>'dropped', results->>'dropped_value'
+FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal' AND results ? 'kept'
+"""
 
 _CHANGED = "One of the two memories is remembered no more, was changed or is pinned."
 
@@ -67,7 +72,7 @@ class Pairs:
         values = vars(owner)
         async with self._database.tenant(owner.tenant_id) as connection:
             await connection.execute(LOCK_USER, values)
-            rows = await (await connection.execute(sql.PAIRS, values)).fetchall()
+            rows = await (await connection.execute(_PAIRS, values)).fetchall()
             if frozenset((kept, dropped)) in _sides(rows):
                 return None
             return await self._log.append(
@@ -81,7 +86,7 @@ class Pairs:
     async def proposed(self, tenant_id: UUID, user_id: UUID) -> set[frozenset[Side]]:
         """Return every pair that was proposed, whatever became of it."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        return _sides(await self._database.fetch(tenant_id, sql.PAIRS, values, tuple_row))
+        return _sides(await self._database.fetch(tenant_id, _PAIRS, values, tuple_row))
 
     @again_if_contended
     async def carry_out(self, owner: Owner, kept: Side, dropped: Side, trigger: Trigger) -> None:

@@ -12,9 +12,9 @@ from services.errors import NotFound
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Block, Owner
 from services.memory.core import CoreMemory
+from services.memory.core_values import PINNED, digest_of_value, pinned_among
 from services.memory.items import values_of
 from services.memory.operations import Operation, OperationLog, Trigger
-from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 

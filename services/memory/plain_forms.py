@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from services.memory.quotes import foreign_text
-from services.text.language import Language
-from services.text.sentences import Sentence, sentences
+from services.text.language import Language, Sentence, sentences
 from services.text.tokenizer import simplified
 from state.memory import PlainForm, PlainFormKind
 

@@ -3,20 +3,46 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import dict_row
 
 from services.identity.tenants import user_id_of
-from services.memory import proposals_sql as sql
 from services.memory.core_values import CoreValue, CoreValues
-from services.memory.episodes.episode import Source
-from services.memory.episodes.sources import sources_of
+from services.memory.episodes.episode import Source, sources_of
 from services.memory.open_questions import ProposalKind, State
 from services.memory.pairs import Side
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
+
+# Of two memories, one that waits is shown only while both are remembered and the one that would go is not pinned.
+# Of a value of core memory only its section is known here.
+_LIST: LiteralString = """
+SELECT o.id, o.field AS kind, coalesce(kept.content, o.new_value->>'text', '') AS text,
+       coalesce(dropped.content, o.new_value->>'replaces') AS replaces, o.results->>'state' AS state,
+       x.name AS expert, o.conversation_id, o.turn_id, o.at, (o.trigger->>'message_id')::uuid AS message_id,
+       (o.results->>'kept')::uuid AS kept_id, kept.created_at AS kept_at, kept.source_message_ids AS kept_from,
+       (o.results->>'dropped')::uuid AS dropped_id, dropped.created_at AS dropped_at,
+       dropped.source_message_ids AS dropped_from, o.results->>'kept_value' AS kept_value,
+       o.results->>'dropped_value' AS dropped_value
+FROM memory_operations o LEFT JOIN experts x ON x.id::text = o.trigger->>'expert_id' AND x.tenant_id = o.tenant_id
+LEFT JOIN episodes kept ON kept.id = (o.results->>'kept')::uuid AND kept.tenant_id = o.tenant_id
+    AND kept.retracted_at IS NULL
+LEFT JOIN episodes dropped ON dropped.id = (o.results->>'dropped')::uuid AND dropped.tenant_id = o.tenant_id
+    AND dropped.retracted_at IS NULL
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
+  AND o.new_value IS NOT NULL AND o.results->>'state' = %(state)s
+  AND (NOT o.results ? 'kept'
+       OR (o.results ? 'kept_value'
+           OR kept.id IS NOT NULL AND (%(state)s <> 'waiting' OR EXISTS (
+               SELECT FROM remembered_episodes r WHERE r.id = kept.id)))
+      AND (o.results ? 'dropped_value' OR dropped.id IS NOT NULL AND (
+           %(state)s <> 'waiting' OR dropped.pinned_at IS NULL AND EXISTS (
+               SELECT FROM remembered_episodes r WHERE r.id = dropped.id))))
+  AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
+"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +112,7 @@ class ProposalList:
         while len(found) < limit:
             wanted = limit - len(found)
             values = {"tenant_id": tenant_id, "user_id": user_id, "state": state, **page_after(after, wanted)}
-            rows = await self._database.fetch(tenant_id, sql.LIST, values, dict_row)
+            rows = await self._database.fetch(tenant_id, _LIST, values, dict_row)
             found += await self._shown(tenant_id, user_id, state, rows)
             if len(rows) < wanted:
                 break

@@ -7,20 +7,19 @@ their turn, their conversation and their user.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
-from services.memory import proposals_sql as sql
 from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.core_values import CoreValues
 from services.memory.finding import is_id
 from services.memory.model import ChangeRequest
-from services.memory.open_questions import OpenQuestion, OpenQuestions, State
+from services.memory.open_questions import OPEN, SETTLE, OpenQuestion, OpenQuestions, State
 from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
 from services.memory.proposal_list import ProposalList
@@ -29,6 +28,13 @@ from services.platform.connections import Connection
 from services.platform.database_errors import again_if_contended
 from services.platform.postgres import Database
 from state.memory import MemoryChange
+
+_PROPOSED: LiteralString = f"{OPEN} AND o.id = %(id)s"
+
+_MADE: LiteralString = """
+SELECT results->>'state', results->>'operation' FROM memory_operations
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+"""
 
 EditKind = Literal["remember", "forget"]
 
@@ -132,7 +138,7 @@ class Proposals(ProposalList):
     async def _accept(self, values: dict[str, Any], by: Trigger) -> MemoryChange | None:
         """Carry a proposal out; in a turn, only if an earlier one has asked the user."""
         tenant_id, proposal_id = values["tenant_id"], values["id"]
-        rows = await self._database.fetch(tenant_id, sql.PROPOSED, values, class_row(OpenQuestion))
+        rows = await self._database.fetch(tenant_id, _PROPOSED, values, class_row(OpenQuestion))
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")
         [proposed] = rows
@@ -172,7 +178,7 @@ class Proposals(ProposalList):
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": proposal_id}
-        rows = await self._database.fetch(tenant_id, sql.MADE, values, tuple_row)
+        rows = await self._database.fetch(tenant_id, _MADE, values, tuple_row)
         if not rows:
             raise NotFound(f"There is no proposal {proposal_id}.")
         state, operation_id = rows[0]
@@ -195,8 +201,8 @@ class Proposals(ProposalList):
             Conflict: it waits no more.
         """
         settled = {**values, "ids": [values["id"]], "state": state}
-        if await self._database.fetch(values["tenant_id"], sql.SETTLE, settled, tuple_row):
+        if await self._database.fetch(values["tenant_id"], SETTLE, settled, tuple_row):
             return
-        if not await self._database.fetch(values["tenant_id"], sql.MADE, values, tuple_row):
+        if not await self._database.fetch(values["tenant_id"], _MADE, values, tuple_row):
             raise NotFound(f"There is no proposal {values['id']}.")
         raise Conflict(f"The proposal {values['id']} was settled before.")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.memory.merge import canonical
+from services.memory.items import canonical
 
 _MISSING: Any = object()
 

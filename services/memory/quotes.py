@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from services.memory.foreign_cues import announces_text, asks_removal, orders_work
 from services.text.caches import text_cache
-from services.text.sentences import Span
+from services.text.language import Span
 from services.text.tokenizer import informative_terms
 
 _LONG_QUOTATION, _LONG_CHINESE = 5, 10

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.text.language import language_of
-from services.text.sentences import Sentence, sentences
+from services.text.language import Sentence, language_of, sentences
 from services.text.tokenizer import informative_terms, simplified
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"

@@ -14,7 +14,6 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
 from services.memory.finding import MemoryFinder
-from services.memory.foreign_origins import ForeignOrigins
 from services.memory.known import KnownMemories
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
@@ -24,10 +23,10 @@ from services.memory.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
-from services.memory.removal.branches import BranchMemory
 from services.memory.removal.exclusions import Exclusions
 from services.memory.removal.hiding import Hiding, RebuildTasks
-from services.memory.removal.undo import Undo
+from services.memory.removal.undo import BranchMemory, Undo
+from services.memory.trust import ForeignOrigins
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database

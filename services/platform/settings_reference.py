@@ -113,7 +113,7 @@ def settings_page() -> str:
         "# Every setting",
         "",
         "Set in the environment, or in `.env` in the folder where the service is started; the environment wins. "
-        "`anamnesis init --all` writes a `.env` with all of them commented out, `anamnesis config` shows the "
+        "`anamnesis init` writes a `.env` with all of them commented out, `anamnesis config` shows the "
         "values in effect. `make reference` writes this page.",
     ]
     for heading, settings in groupby(documented_settings(), lambda each: each.heading):

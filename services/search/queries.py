@@ -7,10 +7,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from services.text.language import language_of
-from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant, refers_back
-from services.text.sentences import SEMICOLONS, Sentence, sentences
-from services.text.speech import asks_for_work
+from services.text.language import SEMICOLONS, Sentence, language_of, sentences
+from services.text.questions import (
+    asks,
+    asks_for_work,
+    asks_in_general,
+    is_about_oneself,
+    is_about_the_assistant,
+    refers_back,
+)
 from services.text.tokenizer import embedded_text, indexed_text, informative_terms, is_informative, simplified_text
 
 _RECENT_MESSAGES = 5

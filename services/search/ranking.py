@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from services.search.heads import Heads, MessageKind
 from services.search.queries import Query
-from services.search.sequences import Places
 from services.text.tokenizer import terms
 
 Values = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 CANDIDATES = 100
 """Units that the model looks at."""

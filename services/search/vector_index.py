@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
-from services.search.collection import is_of_model, is_of_older_version, make_collection
-from services.search.index_terms import VERSION
+from services.search.collection import TERMS_VERSION, is_of_model, is_of_older_version, make_collection
 from services.search.shard import NewCollection, loaded, new_name, upsert
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class VectorIndex:
     @property
     def made_with(self) -> str:
         """What the collections depend on."""
-        return f"{self._model} {self._dimension} {VERSION}"
+        return f"{self._model} {self._dimension} {TERMS_VERSION}"
 
     async def check(self) -> None:
         """See whether all collections were made with this embedding model and by this version.

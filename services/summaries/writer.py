@@ -20,9 +20,8 @@ from services.llm.token_estimates import count_tokens
 from services.platform.threads import Result, beside_the_loop
 from services.summaries import prompts
 from services.summaries.prompts import Said
-from services.text.language import Language, language_of
+from services.text.language import Language, language_of, sentences
 from services.text.lexical import words
-from services.text.sentences import sentences
 
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from services.text.sentences import SEMICOLONS, sentences
+from services.text.language import SEMICOLONS, sentences
 from services.time_reference.local_days import time_zone
 from services.time_reference.normalisation import (
     DAYS,

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from services.memory.foreign_origins import ForeignItems
 from services.memory.quotes import foreign_text
-from services.memory.trust import AN_IMAGE
+from services.memory.trust import AN_IMAGE, ForeignItems
 from services.tools.aliases import named
 from state.conversation import ConversationState
 from state.memory import ForeignOrigin

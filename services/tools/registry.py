@@ -12,7 +12,7 @@ import structlog
 from langchain_core.tools import BaseTool
 
 from services.errors import ConfigurationError
-from services.llm.message_form import tool_schema
+from services.llm.request_form import tool_schema
 from services.tools import builtin
 from services.tools.aliases import ALIASES
 from services.tools.quick import calls_in

@@ -1,6 +1,5 @@
 """Commands with which memory is looked after, in this process, over the service."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,10 @@ import psycopg
 import pytest
 from typer.testing import Result
 
-from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
-from services.memory.model import ChangeRequest
-from services.memory.operations import Trigger
 from tests.api.conftest import Anamnesis
 from tests.support.transfer import message, ndjson
-from tests.support.turns import exchange
 
 FADED = {"created_at": "2020-03-01T10:00:00+00:00", "origin": "user_said", "importance": 0.1}
 
@@ -45,81 +39,39 @@ def remembered(anamnesis: Anamnesis, engines: Engines, tmp_path: Path) -> Anamne
     return anamnesis
 
 
-def test_upkeep_is_tried_run_listed_and_undone(remembered: Anamnesis) -> None:
-    policy = _json(remembered("upkeep", "policy", "--fading", "archive", "--days", "180", "--json"))
-    assert (policy["fading"], policy["fading_days"], policy["proposals"]) == ("archive", 180, "propose")
-    assert "Unused memories: archive" in remembered("upkeep", "policy").stdout
-    tried = _json(remembered("upkeep", "preview", "u-1", "--json"))
+def test_any_request_of_the_api_is_sent_and_its_answer_shown(remembered: Anamnesis) -> None:
+    rules = _json(remembered("api", "PUT", "retention", "messages:=365", "turns:=30", "--json"))
+    assert (rules["messages"], rules["turns"], rules["jobs"]) == (365, 30, None)
+    assert "365" in remembered("api", "get", "/api/v1/retention").stdout
+    tried = _json(remembered("api", "GET", "users/u-1/upkeep-preview", "fading=archive", "--json"))
     assert ([each["content"] for each in tried["fading"]], tried["total"]) == (["Bought a blue umbrella."], 1)
-    shown = remembered("upkeep", "preview", "u-1").stdout
-    assert "1 memory would be archived." in shown
-    assert "umbrella" not in remembered("upkeep", "preview", "u-1", "--importance", "0").stdout
-    done = remembered("upkeep", "run", "u-1").stdout
-    assert done.startswith("nothing merged, 1 memory archived.\nTo undo: anamnesis upkeep undo u-1 ")
-    assert remembered("upkeep", "run", "u-1").stdout == "Nothing changed.\n"
-    assert remembered("upkeep", "preview", "u-1").stdout == "Nothing would change.\n"
-    run = done.split()[-1]
-    runs = _json(remembered("upkeep", "runs", "u-1", "--json"))
-    assert [len(each["faded_ids"]) for each in runs if each["id"] == run] == [1]
-    assert run in remembered("upkeep", "runs", "u-1").stdout
-    (faded,) = next(each for each in runs if each["id"] == run)["faded_ids"]
-    assert remembered("upkeep", "restore", "u-1", faded).stdout == f"Restored the memory {faded}.\n"
-    assert remembered("upkeep", "undo", "u-1", run).stdout == f"Undid the run {run}.\n"
-    contents = [each["content"] for each in _json(remembered("memory", "show", "u-1", "--json"))["episodes"]]
-    assert sorted(contents) == ["Bought a blue umbrella.", "Plays the cello."]
+    made = remembered("api", "POST", "experts", "name=critic", "system_prompt=You review films: a=b")
+    assert (made.exit_code, "You review films: a=b" in made.stdout) == (0, True), made.output
+    changed = _json(remembered("api", "PATCH", "experts/critic", 'parts_off:=["recall"]', "--json"))
+    assert changed["parts_off"] == ["recall"]
+    first = remembered("api", "GET", "experts", "limit=1")
+    assert ("critic" in first.stdout, first.stderr) == (True, "There are more: after=critic\n")
+    assert "default" in remembered("api", "GET", "experts", "after=critic").stdout
+    assert remembered("api", "DELETE", "experts/critic").stdout == "Done.\n"
+    used = _json(remembered("api", "GET", "usage", "by=day", "--json"))
+    assert used["items"] == []
 
 
-@pytest.mark.anyio
-async def test_what_waits_is_listed_and_settled(anamnesis: Anamnesis, services: Services) -> None:
-    turn = await exchange(services.turns, "I am allergic to peanuts.", "Noted.")
-    trigger = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    request = ChangeRequest(owner, turn.conversation_id, turn.user_message_id, trigger)
-
-    async def proposals(command: str, *arguments: object) -> Result:
-        return await asyncio.to_thread(anamnesis, "proposals", command, "u-1", *map(str, arguments))
-
-    assert (await proposals("list")).stdout == "Nothing waits.\n"
-    wanted = await services.memory.proposals.add(request, "remember", "Prefers window seats.")
-    unwanted = await services.memory.proposals.add(request, "remember", "Trusts every link.")
-    listed = _json(await proposals("list", "--json"))
-    assert [(each["id"], each["text"]) for each in listed] == [
-        (str(unwanted), "Trusts every link."),
-        (str(wanted), "Prefers window seats."),
-    ]
-    shown = (await proposals("list")).stdout
-    assert (str(wanted) in shown, "Prefers window seats." in shown) == (True, True)
-    accepted = await proposals("accept", wanted)
-    assert accepted.stdout == f"Accepted. To undo: anamnesis proposals undo u-1 {wanted}\n"
-    assert (await proposals("refuse", unwanted)).stdout == "Refused.\n"
-    assert (await proposals("list")).stdout == "Nothing waits.\n"
-    assert "window seats" in str(await services.memory.core.read(owner))
-    assert (await proposals("undo", wanted)).stdout == "Undone.\n"
-    assert "window seats" not in str(await services.memory.core.read(owner))
-    again = await proposals("accept", unwanted)
-    assert (again.exit_code, again.stdout, again.stderr.count("\n")) == (1, "", 1)
-    assert (await proposals("find")).stdout == "Proposed: 0. Applied by policy: 0.\n"
-
-
-def test_a_tenant_decides_for_how_long_it_keeps_what(remembered: Anamnesis) -> None:
-    nothing = {"messages": None, "turns": None, "jobs": None, "operations": None}
-    assert _json(remembered("retention", "show", "--json")) == nothing
-    assert "There are no rules" in remembered("retention", "preview").stdout
-    rules = _json(remembered("retention", "set", "--messages", "365", "--turns", "30", "--json"))
-    assert rules == {**nothing, "messages": 365, "turns": 30}
-    assert "365" in remembered("retention", "set", "--turns", "off").stdout
-    counted = _json(remembered("retention", "preview", "--json"))
-    assert [(each["kind"], each["counts"]["conversations"]) for each in counted["kinds"]] == [("messages", 1)]
-    refused = remembered("retention", "run", given=b"n\n")
-    assert (refused.exit_code, "Permanently remove" in refused.stderr) == (1, True)
-    done = remembered("retention", "run", "--yes")
-    assert (done.exit_code, "1 conversations" in done.stdout, "removed." in done.stdout) == (0, True, True), (
-        done.output
-    )
-    assert _json(remembered("conversations", "list", "--json")) == []
-    for wrong in (["--messages", "0"], ["--jobs", "ten"], []):
-        refused = remembered("retention", "set", *wrong)
-        assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["GET", "users/nobody"], 1, "There is no user 'nobody'."),
+        (["POST", "experts", "name=a b", "system_prompt=x"], 2, "name: "),
+        (["PATCH", "experts/default", "model"], 2, "'model' is neither FIELD=TEXT nor FIELD:=JSON"),
+        (["PATCH", "experts/default", "parts_off:=recall"], 2, "parts_off: 'recall' is not JSON"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_is_wrong_with_a_request_is_said_in_one_line(
+    shared_talked: Anamnesis, arguments: list[str], code: int, says: str
+) -> None:
+    done = shared_talked("api", *arguments)
+    assert (done.exit_code, done.stdout, says in done.stderr, done.stderr.count("\n")) == (code, "", True, 1)
 
 
 def test_a_word_is_searched_in_every_store_and_after_its_user_was_erased(
@@ -143,3 +95,28 @@ def test_a_word_is_searched_in_every_store_and_after_its_user_was_erased(
     gone = remembered("audit", "u-1", "--canary", "cello")
     assert "Found in nothing." in gone.stdout
     assert "There is no user" not in gone.output
+
+
+def test_what_was_derived_names_what_it_was_made_from(remembered: Anamnesis) -> None:
+    found = remembered("lineage", "audit", "--user", "u-1")
+    assert (found.exit_code, "0 orphans among" in found.stdout) == (0, True), found.output
+    assert _json(remembered("lineage", "audit", "--json"))["orphans"] == 0
+
+
+@pytest.mark.indexed
+def test_recall_is_measured_on_a_folder_of_questions(anamnesis: Anamnesis, tmp_path: Path) -> None:
+    folder = tmp_path / "questions"
+    folder.mkdir()
+    said = {"conversation_id": "c-1", "session_id": "s-1", "role": "user"}
+    when = {"session_time": "2026-03-01T10:00:00Z"}
+    (folder / "conversations.jsonl").write_bytes(
+        ndjson(
+            {**said, **when, "turn_id": "t-1", "text": "My cello is from Lyon."},
+            {**said, **when, "turn_id": "t-2", "text": "It rained all day."},
+        )
+    )
+    asked = {"conversation_id": "c-1", "question_id": "q-1", "question": "Where is my cello from?"}
+    (folder / "questions.jsonl").write_bytes(ndjson({**asked, "evidence_turn_ids": ["t-1"], "category": "fact"}))
+    report = _json(anamnesis("eval", str(folder), "--json"))
+    assert report["embedding"] == "built-in sentence encoder"
+    assert anamnesis("eval", str(folder)).stdout.startswith("questions: 2 messages, 1 questions")

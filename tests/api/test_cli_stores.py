@@ -88,25 +88,6 @@ def test_what_was_said_is_searched_and_a_memory_is_deleted(talked: Anamnesis) ->
     assert (again.exit_code, again.stderr.count("\n")) == (1, 1)
 
 
-def test_experts_are_added_edited_and_removed(anamnesis: Anamnesis) -> None:
-    made = _json(anamnesis("experts", "add", "critic", "--system-prompt", "You review films.", "--json"))
-    assert (made["name"], made["model"], made["context_strategy"]) == ("critic", None, "summary")
-    edited = _json(anamnesis("experts", "edit", "critic", "--model", "m", "--without", "recall", "--json"))
-    assert (edited["model"], edited["parts_off"], edited["system_prompt"]) == (
-        "m",
-        ["recall"],
-        "You review films.",
-    )
-    back = _json(anamnesis("experts", "edit", "critic", "--no-model", "--with-all", "--json"))
-    assert (back["model"], back["parts_off"]) == (None, [])
-    assert "You review films." in anamnesis("experts", "show", "critic").stdout
-    assert [each["name"] for each in _json(anamnesis("experts", "list", "--json"))] == ["critic", "default"]
-    only = anamnesis("experts", "list", "--limit", "1")
-    assert ("critic" in only.stdout, only.stderr) == (True, "Only the first 1 are shown; see --limit.\n")
-    assert anamnesis("experts", "remove", "critic", "--yes").stdout == "Removed critic.\n"
-    assert anamnesis("experts", "show", "critic").stderr == "anamnesis: There is no expert 'critic'.\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -115,9 +96,6 @@ def test_experts_are_added_edited_and_removed(anamnesis: Anamnesis) -> None:
         (["memory", "edit", "u-1", "01a1fd62-e395-7407-b7b8-45bfb81ca93b", "x"], 1, "There is no episode"),
         (["memory", "forget", "u-1", " "], 2, "what to forget is empty"),
         (["memory", "delete", "u-1", "nothing", "--yes"], 1, "There is no section 'nothing'."),
-        (["experts", "edit", "default"], 2, "nothing to change"),
-        (["experts", "edit", "default", "--strategy", "poem"], 2, "context_strategy: "),
-        (["experts", "remove", "default", "--yes"], 1, "The expert default stays"),
         (["eval", "nowhere"], 2, "cannot be read: No such file or directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -138,15 +116,13 @@ def test_a_service_that_asks_for_a_key_is_told_one_by_option_or_variable(anamnes
         scopes: _json(anamnesis("keys", "create", "--name", scopes, "--scope", scopes, "--json"))["key"]
         for scopes in ("admin", "memory:read")
     }
-    for wrong in (["experts", "list"], ["experts", "list", "--key", "ank_wrong"]):
+    for wrong in (["kb", "list"], ["kb", "list", "--key", "ank_wrong"]):
         refused = anamnesis(*wrong)
         said = "anamnesis: The service refuses the key; set ANAMNESIS_KEY, or use --key.\n"
         assert (refused.exit_code, refused.stderr) == (1, said)
-    assert [each["name"] for each in _json(anamnesis("experts", "list", "--json", "--key", made["admin"]))] == [
-        "default"
-    ]
-    assert _json(anamnesis("users", "list", "--json", ANAMNESIS_KEY=made["memory:read"])) == []
-    weak = anamnesis("retention", "show", ANAMNESIS_KEY=made["memory:read"])
+    assert _json(anamnesis("kb", "list", "--json", "--key", made["admin"])) == []
+    assert _json(anamnesis("conversations", "list", "--json", ANAMNESIS_KEY=made["memory:read"])) == []
+    weak = anamnesis("api", "GET", "retention", ANAMNESIS_KEY=made["memory:read"])
     assert (weak.exit_code, "admin" in weak.stderr, weak.stderr.count("\n")) == (1, True, 1)
 
 
@@ -160,7 +136,7 @@ def test_without_a_service_one_line_names_its_address_and_how_to_start_it(argume
 
 
 def test_an_address_of_something_else_is_said_to_be_one(model_server: ModelServer) -> None:
-    done = CliRunner().invoke(app, ["users", "list", "--url", model_server.base_url])
+    done = CliRunner().invoke(app, ["kb", "list", "--url", model_server.base_url])
     assert (done.exit_code, "is that the address of Anamnesis?" in done.stderr) == (1, True), done.stderr
-    wrong = CliRunner().invoke(app, ["users", "list", "--url", "localhost:8000"])
+    wrong = CliRunner().invoke(app, ["kb", "list", "--url", "localhost:8000"])
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)

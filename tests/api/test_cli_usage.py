@@ -8,8 +8,6 @@ import typer
 from typer.testing import CliRunner
 
 from api.cli.main import app
-from services.platform.settings import load_settings
-from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.traced
 
@@ -56,23 +54,3 @@ def test_init_writes_every_setting_for_the_owner_alone_and_keeps_what_is_there()
     assert again.exit_code == 1
     assert again.stderr.count("\n") == 1
     assert written.read_text() == "ANAMNESIS_PORT=8001\n"
-
-
-def test_init_asks_which_model_answers_and_writes_it(model_server: ModelServer) -> None:
-    typed = f"9\n6\nnowhere\n{model_server.base_url}\n…\nsk-it's#1\nsmall\n"
-    done = CliRunner().invoke(app, ["init", "--ask"], input=typed)
-    assert done.exit_code == 0, done.output
-    assert "It has: scripted, small" in done.stdout
-    assert "It holds a character that no key has, at position 1." in done.stderr
-    assert len(Path(".env").read_text().splitlines()) <= 10
-    settings = load_settings()
-    assert settings.llm_api_key is not None
-    assert (settings.llm_model, settings.llm_base_url, settings.llm_api) == (
-        "small",
-        model_server.base_url,
-        "chat",
-    )
-    assert settings.llm_api_key.get_secret_value() == "sk-it's#1"
-    Path(".env").unlink()
-    assert CliRunner().invoke(app, ["init", "--ask"], input="\n").exit_code == 0
-    assert load_settings().offline

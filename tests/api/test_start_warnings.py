@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.cli.start_warnings import warn_of_surroundings
+from api.cli.working import warn_of_surroundings
 from services.bootstrap import Services
 from services.platform.settings import Settings, load_settings
 from tests.support.ports import free_port

@@ -11,21 +11,21 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMess
 from services.bootstrap import Services
 from services.context.assemble import Prompt, assemble
 from services.context.conversation import Conversation, FetchedConversation
-from services.context.features import FEATURES
+from services.context.epochs import StoredPrefix
 from services.context.gather import select_all
-from services.context.prompt_prefix import StoredPrefix
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.knowledge import HANDLERS, USUAL
 from services.context.sources.recall import RecallSource, recall_section
-from services.context.sources.user_activity import NO_ACTIVITY, UserActivity, UserActivitySource
-from services.llm.message_form import MessageForm, in_form
+from services.context.sources.time import NO_ACTIVITY, UserActivity, UserActivitySource
+from services.llm.request_form import MessageForm, in_form
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.summaries.past_days import DaysResult, ToldDay
 from services.text.language import language_of
 from state.prompt import (
+    FEATURES,
     ContextPolicy,
     CoreMemoryBlock,
     CoreMemorySections,

@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, RetryPolicy
 from typing_extensions import TypedDict
 
-from graph.plain_nodes import run_plainly
+from graph.builder import run_plainly
 
 pytestmark = pytest.mark.anyio
 

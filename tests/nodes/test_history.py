@@ -7,8 +7,8 @@ from nodes.history import history
 from services.bootstrap import Services
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
-from services.context.sources.system import rules_text
-from services.context.sources.user_activity import UserActivityReader, UserActivitySource
+from services.context.sources.instructions import rules_text
+from services.context.sources.time import UserActivitySource
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -45,13 +45,13 @@ async def _history(
     *,
     core: CoreMemory | None = None,
     days: PastDays | None = None,
-    user_activity: UserActivityReader | None = None,
+    visits: Database | None = None,
     **values: Any,
 ) -> ConversationState:
     replaced = {
         CoreMemorySource: CoreMemorySource(core) if core else None,
         DaysSource: DaysSource(days) if days else None,
-        UserActivitySource: UserActivitySource(user_activity) if user_activity else None,
+        UserActivitySource: UserActivitySource(visits) if visits else None,
     }
     return await history(
         state(user_message_id=str(turn.user_message_id), **values),
@@ -293,7 +293,7 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
 async def test_where_visits_cannot_be_read_no_absence_is_told(services: Services) -> None:
     turn = await services.turns.open(new_turn("I'm so worried"))
     away = Database("postgresql://nobody@127.0.0.1:1/none")
-    update = await _history(services, turn, user_activity=UserActivityReader(away), message="I'm so worried")
+    update = await _history(services, turn, visits=away, message="I'm so worried")
     assert update["degraded"] == ["visits"]
     time = section_named(update["sections"], "time")
     assert time

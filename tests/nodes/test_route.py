@@ -1,12 +1,11 @@
 import pytest
 
 from nodes.route import route
-from services.context.features import FEATURES
 from services.identity.tenants import DEFAULT_TENANT
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision
-from state.prompt import Feature
+from state.prompt import FEATURES, Feature
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio

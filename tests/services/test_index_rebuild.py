@@ -10,7 +10,7 @@ from services.bootstrap import Services, open_services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.health import check_dependencies
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.platform.settings import Settings
 from tests.support.jobs import until
 from tests.support.model_server import EmbeddingsScript, ModelServer

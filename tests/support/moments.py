@@ -8,7 +8,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.catalog import EpisodeFilter
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 
 _COUNTED = ("last_recalled_at", "recall_count")
 """How often a memory is used is no part of what it says."""

@@ -7,17 +7,15 @@ from typing import Any
 from services.bootstrap import Services
 from services.context.assemble import Prompt, assemble
 from services.context.conversation import Conversation
-from services.context.features import FEATURES
 from services.context.source import PromptTurn, ShownConversation
 from services.context.sources.core_memory import core_memory_sections
-from services.context.sources.history import history_section
+from services.context.sources.history import history_section, summary_section
 from services.context.sources.knowledge import USUAL
-from services.context.sources.summary import summary_section
 from services.conversations.turn import OpenTurn
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import language_of
-from state.prompt import Epoch, HistoryMessage, Passage
+from state.prompt import FEATURES, Epoch, HistoryMessage, Passage
 from state.section import Item, Section
 from tests.support.turns import epoch as first_epoch
 from tests.support.turns import policy

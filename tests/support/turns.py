@@ -11,7 +11,6 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 
 from graph.turns.runner import TurnRunner
-from services.context.features import FEATURES
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
@@ -20,7 +19,7 @@ from services.platform.postgres import Database
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.events import TurnEvent
-from state.prompt import ContextPolicy, Epoch, Passage
+from state.prompt import FEATURES, ContextPolicy, Epoch, Passage
 
 Written = list[dict[str, Any]]
 

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import Known, PromptTurn, Source
-from services.context.sources.user_activity import UserActivity
-from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
+from services.context.source import MEMORY, WEEKDAYS, Known, PromptTurn, Source, readable, tagged
+from services.context.sources.time import UserActivity
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
 from services.memory.core import CoreMemory
-from services.memory.merge import canonical
+from services.memory.items import canonical
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.prompt import CoreMemorySections, Epoch

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from services.context.source import Known, PromptTurn, Source
+from services.context.source import MEMORY, WEEKDAYS, Known, PromptTurn, Source, inert, tagged
 from services.context.sources.recall import SPEAKERS, RecallSource, excerpt
-from services.context.wording import MEMORY, WEEKDAYS, inert, tagged
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysQuery, DaysResult, PastDays, ToldDay, not_known
-from services.text.language import Language, language_of
-from services.text.sentences import sentences
+from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import AskedDays, DaySummary, SaidThenLine, TimeReference

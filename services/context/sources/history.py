@@ -1,16 +1,15 @@
-"""The conversation's messages in the prompt: those that no summary or topic of the epoch covers, oldest first."""
+"""The earlier conversation in the prompt, as of the epoch: its summary or topics, then the messages after them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import LiteralString
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from services.context.source import Known, PromptTurn, Source
-from services.context.wording import MEMORY, readable, tagged
+from services.context.source import MEMORY, Known, PromptTurn, Source, inert, readable, tagged
 from services.conversations.values import MAX_IMAGES_BYTES
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.text.language import Language
-from state.prompt import HistoryMessage
+from state.prompt import Epoch, HistoryMessage, TopicSummary
 from state.section import Item, Section
 
 PARTS_THAT_FIT: LiteralString = """
@@ -29,6 +28,14 @@ _MOST_CUT_OFF = 300
 _CUT_OFF: dict[Language, str] = {
     "en": "Your last answer was cut off; this is the end of what the user saw:",
     "zh": "你的上一个回答中断了，用户看到的最后部分是：",
+}
+
+_HEADINGS: dict[Language, Mapping[str, str]] = {
+    "en": {
+        "summary": "Earlier in this conversation:",
+        "topics": "Earlier in this conversation, by topic, oldest first:",
+    },
+    "zh": {"summary": "这段对话更早的内容：", "topics": "这段对话更早的内容，按话题从早到晚："},
 }
 
 
@@ -99,3 +106,27 @@ def without_images(content: str) -> str:
 def user_message(text: str, parts: Sequence[dict[str, object]]) -> BaseMessage:
     """Return a message of the user, with its images as content parts."""
     return HumanMessage([{"type": "text", "text": text}, *parts] if parts else text)
+
+
+class SummarySource(Source[None]):
+    """Shows the summary or topics with which the epoch began."""
+
+    name = "summary"
+
+    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+        """Return the summary, or the topics in its place."""
+        return (summary_section(known.conversation.epoch, known.conversation.language),)
+
+
+def summary_section(epoch: Epoch, language: Language) -> Section:
+    """The summary or the topics of an epoch as a section; empty where there is neither."""
+    name, text = "summary", inert(epoch["summary"])
+    if epoch["topics"]:
+        name, text = "topics", "\n".join(topic_line(topic) for topic in epoch["topics"])
+    shown = f"{_HEADINGS[language][name]}\n{tagged(MEMORY, text)}" if text else ""
+    return Section(name, shown, stable=True)
+
+
+def topic_line(topic: TopicSummary) -> str:
+    """A topic as the prompt shows it."""
+    return inert(f"- {topic['title']}: {topic['summary']}")

@@ -7,8 +7,7 @@ A knowledge base can name a strategy as its handler; otherwise the default one a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.context.source import Known, PromptTurn, Source
-from services.context.wording import DOCUMENTS, inert
+from services.context.source import DOCUMENTS, Known, PromptTurn, Source, inert
 from services.text.language import Language
 from state.prompt import Passage
 from state.prompt import Source as PassageSource

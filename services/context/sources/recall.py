@@ -4,19 +4,16 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import History, Known, PromptTurn, Source
-from services.context.wording import MEMORY, inert
+from services.context.source import MEMORY, History, Known, PromptTurn, Source, inert
 from services.llm.token_estimates import TokenEstimator
-from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope, StoredUnit
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
 from services.memory.removal.exclusions import is_excluded
 from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
 from services.search.queries import Utterance
 from services.search.selection import Recalled, select
-from services.text.language import Language, language_of
-from services.text.sentences import sentences
+from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import RecalledEpisode, RecallLimits, TimeReference

@@ -1,14 +1,40 @@
 """The present time in the prompt: the user's date and time, and how long they were away."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 
-from services.context.source import Known, PromptTurn, Source
-from services.context.sources.user_activity import UserActivitySource
-from services.context.wording import WEEKDAYS
+from psycopg.rows import class_row
+
+from services.context.source import WEEKDAYS, Known, PromptTurn, Source
+from services.memory.blocks import Owner
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.section import Item, Section
+
+_MOST_VISITS = 1000
+_NEWEST_VISITS = 10
+"""Number of visits in which the last topic is searched for."""
+
+# Nothing here grows with a user's history: visits are counted up to a limit, in an index.
+KNOWN: LiteralString = """
+SELECT (SELECT count(*) FROM (
+            SELECT FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+            AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)
+            LIMIT %(most_visits)s
+        ) AS counted) AS visit_count,
+       (SELECT max(last_active_at) FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+            AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)) AS last_visit,
+       coalesce((SELECT array(SELECT jsonb_array_elements_text(key_topics)) FROM (
+            SELECT key_topics, last_active_at FROM visits WHERE tenant_id = %(tenant_id)s
+            AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+            AND (space_id IS NULL OR space_id = %(space_id)s)
+            ORDER BY last_active_at DESC LIMIT %(newest_visits)s
+        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics
+"""
 
 _PRIORITY = 50
 
@@ -35,6 +61,45 @@ _AWAY: dict[Language, Mapping[str, str]] = {
 _YEAR, _MONTH = 365, 30
 
 
+@dataclass(frozen=True)
+class UserActivity:
+    """A user's activity with an expert."""
+
+    visit_count: int = 0
+    """Number of earlier visits; at most 1000 are counted."""
+    last_visit: datetime | None = None
+    """When the user was last active; None = never."""
+    last_topics: Sequence[str] = ()
+    """Topics of the newest summarised visit."""
+
+
+NO_ACTIVITY = UserActivity()
+
+
+async def user_activity(database: Database, owner: Owner) -> UserActivity:
+    """Read a user's activity with an expert."""
+    values = {**vars(owner), "most_visits": _MOST_VISITS, "newest_visits": _NEWEST_VISITS}
+    return (await database.read(owner.tenant_id, Query(KNOWN, values, class_row(UserActivity))))[0]
+
+
+class UserActivitySource(Source[UserActivity]):
+    """Reads the activity for the persona card and the present time."""
+
+    name = "visits"
+    features = frozenset({"persona_card", "time"})
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def when_off(self) -> UserActivity:
+        """Nobody is known."""
+        return NO_ACTIVITY
+
+    async def load(self, turn: PromptTurn) -> UserActivity:
+        """Return the user's activity with the expert."""
+        return await user_activity(self._database, turn.owner)
+
+
 class TimeSource(Source[None]):
     """Tells the model what time it is for the user."""
 
@@ -43,8 +108,8 @@ class TimeSource(Source[None]):
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """One line."""
-        user_activity = known.of(UserActivitySource)
-        last_visit = user_activity.last_visit if user_activity else None
+        activity = known.of(UserActivitySource)
+        last_visit = activity.last_visit if activity else None
         note = time_note(turn.now, turn.timezone, last_visit, known.conversation.language)
         return (Section("time", items=[Item(note)], priority=_PRIORITY),)
 

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 from langchain_core.messages import AIMessage
 
 from services.llm.streams.answer import BEFORE_TEXT, REASONING, AnswerStream, usage_of
-from services.llm.streams.faults import refuse_fault
-from services.llm.streams.pieces import AnswerFailed, Reasoning
-from services.llm.streams.think_tags import ThinkTags
+from services.llm.streams.faults import AnswerFailed, refuse_fault
+from services.llm.streams.text import Reasoning, ThinkTags
 
 _FINISHES: Mapping[str, str] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "normal"), "stop"),

@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.llm.streams.pieces import AnswerFailed
-
 _CODES = ("code", "error_code", "errcode", "status_code", "status")
 _TEXTS = ("message", "error_msg", "errmsg", "msg", "detail", "status_msg")
 _GOOD: frozenset[object] = frozenset({None, "", 0, "0", 200, "200", "success", "ok"})
+
+
+class AnswerFailed(ValueError):
+    """The endpoint says, in a response with status 200, that it failed."""
+
+    def __init__(self, body: Any) -> None:
+        """Take what it says."""
+        super().__init__("The endpoint reports an error inside its answer.")
+        self.body = body
 
 
 def refuse_fault(event: Mapping[str, Any]) -> None:

@@ -7,9 +7,8 @@ import orjson
 from langchain_core.messages import AIMessage
 
 from services.llm.streams.answer import AnswerStream, usage_of
-from services.llm.streams.faults import refuse_fault
-from services.llm.streams.pieces import AnswerFailed, Reasoning
-from services.llm.streams.think_tags import ThinkTags
+from services.llm.streams.faults import AnswerFailed, refuse_fault
+from services.llm.streams.text import Reasoning, ThinkTags
 
 _ENDS: Mapping[str, str] = {
     "response.completed": "completed",

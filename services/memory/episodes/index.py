@@ -15,9 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from services.memory.episodes.index_row import IndexRow, as_entity
-from services.memory.episodes.scope import Scope, filter_of
-from services.memory.episodes.shards import collection_name, shard_of, shards_in, vector_index
+from services.memory.episodes.episode import Scope
+from services.memory.episodes.index_row import (
+    IndexRow,
+    as_entity,
+    collection_name,
+    filter_of,
+    shard_of,
+    shards_in,
+    vector_index,
+)
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.threads import beside_the_loop
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite

@@ -1,4 +1,4 @@
-"""Units as rows of the index."""
+"""Units as rows of the index, the collections that hold them, and the filter by which they are searched."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,34 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
+from services.memory.episodes.episode import Scope
+from services.platform.milvus import Milvus
 from services.search.collection import terms_that_fit
+from services.search.vector_index import VectorIndex
+
+PREFIX = "conversation_episodes"
+NAME = PREFIX + "_{shard:02d}"
+SHARDS = 64
+
+
+def shard_of(user_id: UUID) -> int:
+    """Return the shard that holds a user's units."""
+    return user_id.int % SHARDS
+
+
+async def shards_in(milvus: Milvus) -> int:
+    """Return the number of collections that hold the units of a Milvus."""
+    return SHARDS if await milvus.is_lite() else 1
+
+
+def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
+    """Return the collections of episodes, for an embedding model and its dimensions."""
+    return VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
+
+
+def collection_name(shard: int, shards: int) -> str:
+    """Return the name of a shard's collection, out of `shards` collections."""
+    return PREFIX if shards == 1 else NAME.format(shard=shard % shards)
 
 
 @dataclass(frozen=True)
@@ -54,3 +81,19 @@ def as_entity(row: IndexRow) -> dict[str, Any]:
         "terms": terms_that_fit(row.terms),
         "embedding": row.embedding,
     }
+
+
+def filter_of(scope: Scope) -> str:
+    """Build the filter of Milvus, only from our own ids, numbers and names: callers' text never gets here."""
+    spaces = dict.fromkeys((None, scope.space_id))
+    holders = ", ".join(f'"{held_by(scope.expert_id, space_id)}"' for space_id in spaces)
+    parts = [f'tenant_id == "{scope.tenant_id}"', f'user_id == "{scope.user_id}"', f"expert_id in [{holders}]"]
+    if scope.conversation_id:
+        parts.append(f'conversation_id == "{scope.conversation_id}"')
+    if scope.episode_type:
+        parts.append(f'episode_type == "{scope.episode_type}"')
+    if scope.since:
+        parts.append(f"created_at >= {milliseconds(scope.since)}")
+    if scope.until:
+        parts.append(f"created_at < {milliseconds(scope.until)}")
+    return " and ".join(parts)

@@ -26,8 +26,7 @@ from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
-from services.search.collection import MOST_TERMS
-from services.search.index_terms import indexed_terms
+from services.search.collection import MOST_TERMS, indexed_terms
 from services.search.vector_index import WRITING
 from services.text.tokenizer import embedded_text
 

@@ -13,9 +13,15 @@ from services.jobs.queue import JobQueue
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, NewEpisode, Source, StoredUnit, WrittenEpisode
-from services.memory.episodes.scope import Scope
-from services.memory.episodes.sources import sources_of
+from services.memory.episodes.episode import (
+    MAX_CONTENT_CHARACTERS,
+    NewEpisode,
+    Scope,
+    Source,
+    StoredUnit,
+    WrittenEpisode,
+    sources_of,
+)
 from services.memory.operations import Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import procrastinate
@@ -11,7 +11,6 @@ from psycopg.rows import dict_row, tuple_row
 
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
-from services.memory.lineage import sql
 from services.platform.metrics import LINEAGE_ORPHANS
 from services.platform.postgres import Database
 
@@ -20,6 +19,40 @@ AUDIT = "audit_lineage"
 _NIGHTLY = "40 4 * * *"
 _USERS_AT_ONCE = 200
 _MOST_LISTED = 1000
+
+_USERS: LiteralString = """
+SELECT id, external_id FROM users WHERE tenant_id = %(tenant_id)s
+  AND (%(user)s::text IS NULL OR external_id = %(user)s) AND (%(after)s::uuid IS NULL OR id > %(after)s)
+ORDER BY id LIMIT %(limit)s
+"""
+
+# The user's edges are computed once. What was retracted waits to be undone, or is gone for good.
+ORPHANS: LiteralString = """
+WITH edge AS MATERIALIZED (
+    SELECT kind, id, parent_kind, parent_id FROM lineage
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+), item AS MATERIALIZED (
+    SELECT kind, id, is_root FROM derived_items
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND state <> 'retracted'
+), parentless AS (
+    SELECT i.kind, i.id, 'no parents' AS problem, NULL::text AS parent_kind, NULL::uuid AS parent_id FROM item i
+    WHERE NOT i.is_root AND NOT EXISTS (SELECT FROM edge e WHERE e.kind = i.kind AND e.id = i.id)
+), missing AS (
+    SELECT e.kind, e.id, 'parent is missing' AS problem, e.parent_kind, e.parent_id
+    FROM edge e JOIN item i ON i.kind = e.kind AND i.id = e.id
+    WHERE e.parent_kind = 'message' AND NOT EXISTS (
+            SELECT FROM messages m JOIN conversations c ON c.id = m.conversation_id
+            WHERE m.id = e.parent_id AND m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s)
+       OR e.parent_kind = 'visit' AND NOT EXISTS (
+            SELECT FROM visits v WHERE v.id = e.parent_id AND v.user_id = %(user_id)s)
+       OR e.parent_kind = 'episode' AND NOT EXISTS (
+            SELECT FROM episodes p WHERE p.id = e.parent_id AND p.user_id = %(user_id)s)
+)
+SELECT kind, id, problem, parent_kind, parent_id, (SELECT count(*) FROM item) AS items,
+       (SELECT count(*) FROM edge) AS edges
+FROM (SELECT * FROM parentless UNION ALL SELECT * FROM missing) AS found
+RIGHT JOIN (SELECT 1) AS always ON true
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +93,7 @@ class LineageAudit:
         """Audit one user, or all users of a tenant."""
         report = AuditReport()
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "after": None, "limit": _USERS_AT_ONCE}
-        while users := await self._database.fetch(tenant_id, sql.USERS, values, tuple_row):
+        while users := await self._database.fetch(tenant_id, _USERS, values, tuple_row):
             for user_id, name in users:
                 await self._audit(report, tenant_id, user_id, name)
             values["after"] = users[-1][0]
@@ -70,7 +103,7 @@ class LineageAudit:
 
     async def _audit(self, report: AuditReport, tenant_id: UUID, user_id: UUID, name: str) -> None:
         rows = await self._database.fetch(
-            tenant_id, sql.ORPHANS, {"tenant_id": tenant_id, "user_id": user_id}, dict_row
+            tenant_id, ORPHANS, {"tenant_id": tenant_id, "user_id": user_id}, dict_row
         )
         report.users += 1
         report.items += rows[0]["items"]

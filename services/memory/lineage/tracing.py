@@ -13,8 +13,45 @@ from psycopg.rows import dict_row, tuple_row
 from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.core_values import CoreValues
-from services.memory.lineage import sql
 from services.platform.postgres import Database
+
+_PARENTS: LiteralString = """
+SELECT kind, id, parent_kind, parent_id FROM lineage
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)
+"""
+
+_CHILDREN: LiteralString = """
+SELECT kind, id, parent_kind, parent_id FROM lineage
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND parent_kind = %(kind)s AND parent_id = ANY(%(ids)s)
+"""
+
+# What the user may read: a message with its whole text, of a turn's episode none beside that of its messages.
+_ITEMS: LiteralString = """
+SELECT kind, id, text, at, made_by, CASE WHEN kind = 'episode' AND state = 'superseded' AND EXISTS (
+           SELECT FROM episodes e JOIN upkeep_runs f ON f.id = e.archived_by
+           WHERE e.id = derived_items.id AND f.action = 'archive'
+       ) THEN 'archived' ELSE state END AS state
+FROM derived_items
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)
+"""
+
+_MESSAGES: LiteralString = """
+SELECT 'message' AS kind, m.id, m.content AS text, m.created_at AS at,
+       jsonb_build_object('actor', m.role, 'turn_id', m.turn_id) AS made_by,
+       CASE WHEN m.retracted_at IS NULL AND m.branch_id IS NULL THEN 'current' ELSE 'retracted' END AS state,
+       coalesce(m.origin::text, m.role) AS origin
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.id = ANY(%(ids)s)
+"""
+
+_NAMED: LiteralString = """
+JOIN experts x ON x.id = t.expert_id LEFT JOIN spaces s ON s.id = t.space_id
+WHERE t.tenant_id = %(tenant_id)s AND t.user_id = %(user_id)s AND x.name = %(expert)s
+  AND s.name IS NOT DISTINCT FROM %(space)s
+"""
+_SECTION: LiteralString = f"SELECT t.id FROM core_memory_blocks t {_NAMED} AND t.section = %(name)s"  # noqa: S608
+_DAY: LiteralString = f"SELECT t.id FROM daily_summaries t {_NAMED} AND t.date::text = %(name)s"  # noqa: S608
+
 
 Kind = Literal[
     "message", "episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"
@@ -124,7 +161,7 @@ class Lineage:
         try:
             return user_id, Node(kind, UUID(name))
         except ValueError:
-            by_name: dict[str, LiteralString] = {"core_memory": sql.SECTION, "day": sql.DAY}
+            by_name: dict[str, LiteralString] = {"core_memory": _SECTION, "day": _DAY}
             if kind not in by_name:
                 raise InvalidInput("of", f"{name!r} is no id") from None
         rows = await self._database.fetch(tenant_id, by_name[kind], {**values, "user_id": user_id}, tuple_row)
@@ -136,7 +173,7 @@ class Lineage:
         self, tenant_id: UUID, user_id: UUID, of: Sequence[Node], direction: Direction
     ) -> tuple[list[Item], list[Edge], bool]:
         """All nodes reached from some, those among them, their edges, and whether that is all there are."""
-        statement = sql.PARENTS if direction == "up" else sql.CHILDREN
+        statement = _PARENTS if direction == "up" else _CHILDREN
         asked = frozenset(of)
         seen, edges, is_complete = set(asked), set[Edge](), True
         newest = set(asked)
@@ -213,7 +250,7 @@ class Lineage:
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
             values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
-            statement = sql.MESSAGES if kind == "message" else sql.ITEMS
+            statement = _MESSAGES if kind == "message" else _ITEMS
             rows = await self._database.fetch(tenant_id, statement, values, dict_row)
             single: dict[UUID, list[ItemValue]] = {}
             if kind == "core_memory":

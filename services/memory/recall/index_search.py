@@ -6,18 +6,16 @@ from dataclasses import replace
 from uuid import UUID
 
 from services.errors import Unavailable
-from services.memory.episodes.episode import StoredUnit
+from services.memory.episodes.episode import Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.scope import Scope
 from services.memory.episodes.store import EpisodeStore
-from services.memory.recall.request import SearchRequest, SearchResult
 from services.memory.recall.unit_arrays import KeptUnit
 from services.memory.recall.unit_loading import Found, content_of
 from services.memory.recall.working_set import WorkingSet
-from services.memory.recall.working_set_search import best_of, ranked
+from services.memory.recall.working_set_search import SearchRequest, SearchResult, best_of, ranked
 from services.platform.milvus import CollectionMissing
+from services.search.collection import SEARCH_DEPTH
 from services.search.hits import Ranking
-from services.search.parameters import SEARCH_DEPTH
 from services.text.tokenizer import terms
 
 _AT_ONCE = 4

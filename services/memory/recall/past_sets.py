@@ -6,7 +6,7 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.recall.working_set import WorkingSet
 
 _MOST = 8

@@ -14,10 +14,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.growable_array import GrowableArray, GrowableRows
-from services.memory.recall.postings import Postings
-from services.search.ranking import Mask, Overview
-from services.search.sequences import Places
+from services.memory.recall.arrays import GrowableArray, GrowableRows, Postings
+from services.search.ranking import Mask, Overview, Places
 
 Embedding = Sequence[float] | NDArray[np.float32]
 

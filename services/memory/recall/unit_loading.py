@@ -10,9 +10,8 @@ from uuid import UUID
 
 from services.encryption.data_key import UNREADABLE
 from services.errors import Unavailable
-from services.memory.episodes.episode import EpisodeType, said_by_assistant
+from services.memory.episodes.episode import EpisodeType, Scope, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.scope import Scope
 from services.memory.recall.unit_arrays import (
     ASKS,
     BY_ASSISTANT,
@@ -24,11 +23,9 @@ from services.memory.recall.unit_arrays import (
 )
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
-from services.search.collection import terms_that_fit
-from services.search.index_terms import indexed_terms
+from services.search.collection import indexed_terms, terms_that_fit
 from services.text.language import language_of
-from services.text.questions import asks
-from services.text.speech import states_something
+from services.text.questions import asks, states_something
 
 _AT_ONCE = 1_000
 """Rows of the index read at once."""

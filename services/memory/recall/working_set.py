@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, STATES_NOTHING, WRITTEN, UnitArrays
-from services.search.parameters import BM25_B, BM25_K1
-from services.search.ranking import Mask, Overview, Values
-from services.search.sequences import Places
+from services.search.collection import BM25_B, BM25_K1
+from services.search.ranking import Mask, Overview, Places, Values
 
 _VISIT_S = 3 * 3600
 """A longer pause between two messages begins another visit."""

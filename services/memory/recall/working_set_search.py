@@ -2,21 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.episodes.episode import StoredUnit
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope, StoredUnit
 from services.memory.episodes.store import EpisodeStore
-from services.memory.recall.request import SearchRequest, SearchResult
 from services.memory.recall.working_set import WorkingSet
+from services.search.heads import Heads, MessageKind
 from services.search.hits import Ranked, Ranking, Unit
-from services.search.ranking import Scored, Values, score
+from services.search.queries import Query
+from services.search.ranking import Places, Scored, Values, Vectors, score
 from services.search.selection import newest_first
-from services.search.sequences import Places
 from services.text.tokenizer import terms
 
 _LONG_QUERY = 1_000
@@ -24,6 +24,44 @@ _MANY_UNITS = 20_000
 """Characters and units from which a search runs in a thread, as it would hold up everybody else."""
 _PREFERRED = 2.0
 """Added to the score of what was said in the time that a message refers to: people err about days."""
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A search: what is sought, and where.
+
+    Attributes:
+        scope: The owner of the memory, and the part to search.
+        then: A part of the scope whose units come first: the time that a message refers to.
+        query: The message.
+        vectors: Embeddings of `query.texts`; none = words alone decide.
+        heads: Those of the encoder, if there are any.
+        kind: What the message is like.
+        depth: Maximum number of units returned with their texts.
+        hurried: Whether a turn waits for it.
+        least: Where no unit has this probability, none is read.
+    """
+
+    scope: Scope
+    then: Scope | None
+    query: Query
+    vectors: Vectors
+    heads: Heads | None
+    kind: MessageKind
+    depth: int
+    hurried: bool
+    least: float = 0.0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The ranked results."""
+
+    ranking: Ranking
+    units: Mapping[str, StoredUnit] = field(default_factory=dict)
+    """By their ids, as they are stored."""
+    degraded: Sequence[str] = ()
+    """Sources that did not answer."""
 
 
 class Wanted(NamedTuple):

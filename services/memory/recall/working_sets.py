@@ -19,9 +19,9 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.episodes import statements as sql
+from services.memory.episodes.episode import Scope
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow
-from services.memory.episodes.scope import Scope
 from services.memory.recall.past_sets import PastSets
 from services.memory.recall.unit_arrays import Embedding
 from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in

@@ -19,7 +19,7 @@ from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.store import EpisodeStore
-from services.memory.filing_schedule import defer_filing
+from services.memory.filing_store import defer_filing
 from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without

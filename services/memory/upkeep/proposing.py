@@ -15,8 +15,7 @@ from services.memory.core_values import CoreValues
 from services.memory.pairs import Side
 from services.memory.proposals import Proposals
 from services.memory.upkeep import sql
-from services.memory.upkeep.compared import compared_memories
-from services.memory.upkeep.pairs import Pair, PairFinder
+from services.memory.upkeep.pairs import Pair, PairFinder, compared_memories
 from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
 from services.platform.postgres import Database
 

@@ -2,7 +2,7 @@
 
 from typing import LiteralString
 
-from services.memory.episodes.sources import TEXT_OF_TURN
+from services.memory.episodes.episode import TEXT_OF_TURN
 
 # At night, what was brought back once is left alone.
 _UNUSED: LiteralString = """

@@ -10,7 +10,7 @@ from pydantic import Field
 from services.errors import AnamnesisError
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.changes import Changes
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.finding import is_id
 from services.text.language import Language, language_of
 from services.time_reference.local_days import bounds, time_zone

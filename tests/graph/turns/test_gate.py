@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from graph.turns.gate import FairGate, Place
+from graph.turns.turn_queue import FairGate, Place
 
 pytestmark = pytest.mark.anyio
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from services.context.source import readable
 from services.context.sources.core_memory import (
     MOST_TOKENS,
     NAMES,
@@ -16,8 +17,7 @@ from services.context.sources.core_memory import (
     first_of,
     memory_text,
 )
-from services.context.wording import readable
-from services.llm.message_form import ContextMessage
+from services.llm.request_form import ContextMessage
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
 from tests.support.prompts import prompt_of

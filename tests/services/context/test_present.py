@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.context.sources.core_memory import last_talk, memory_text
-from services.context.sources.time import time_note
-from services.context.sources.user_activity import NO_ACTIVITY, UserActivity
+from services.context.sources.time import NO_ACTIVITY, UserActivity, time_note
 from services.llm.token_estimates import count_tokens
 
 NOW = datetime(2026, 3, 10, 16, 30, tzinfo=UTC)

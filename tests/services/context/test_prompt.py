@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from services.llm.message_form import ContextMessage, compatible
+from services.llm.request_form import ContextMessage, compatible
 from services.llm.token_estimates import TokenEstimator
 from state.prompt import HistoryMessage, Passage
 from tests.support.prompts import prompt_of

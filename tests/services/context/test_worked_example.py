@@ -62,5 +62,5 @@ def test_the_worked_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     exec(wiring.replace("        TimeSource(),\n", f"        {line}\n        TimeSource(),\n"), wired)
     wired["BirthdaySource"] = module.BirthdaySource
     memory = SimpleNamespace(core=None, recall=None, questions=None)
-    names = [made.name for made in wired["make_sources"](load_settings(), None, memory, None, None)]
+    names = [made.name for made in wired["make_sources"](load_settings(), None, memory, None)]
     assert names.index("birthday") == names.index("time") - 1

@@ -11,8 +11,8 @@ import pytest
 from psycopg import sql
 
 from services.context import conversation
-from services.context.prompt_prefix import BEGINNING
-from services.context.sources import user_activity
+from services.context.epochs import BEGINNING
+from services.context.sources import time
 from services.conversations import turn_sql
 from services.memory import core_sql
 from services.memory.episodes import statements
@@ -26,7 +26,7 @@ _STATEMENTS: dict[str, LiteralString] = {
     "open": turn_sql.OPEN,
     "beginning": BEGINNING,
     "history": conversation.HISTORY,
-    "activity": user_activity.KNOWN,
+    "activity": time.KNOWN,
     "core memory": core_sql.READ,
     "changes of memory": statements.GENERATION_AND_CHANGED,
     "memories": statements.FOUND,

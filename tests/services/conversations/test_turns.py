@@ -10,7 +10,7 @@ from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.filing_schedule import defer_filing
+from services.memory.filing_store import defer_filing
 from tests.support.turns import new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]

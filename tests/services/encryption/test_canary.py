@@ -17,7 +17,7 @@ from services.encryption.key_store import KeyStore
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.pinned_values import digest_of_value
+from services.memory.core_values import digest_of_value
 from services.memory.pins import PinnedValue
 from services.memory.removal.canary import CanarySearch
 from services.memory.removal.key_renewal import KeyRenewal

@@ -9,8 +9,8 @@ import httpx2
 from langchain_core.messages import AIMessage, AIMessageChunk, message_chunk_to_message
 from langchain_openai import ChatOpenAI
 
+from services.llm.calls import finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.endpoint import finish_of
 from services.llm.lean_openai import LeanChatOpenAI
 from tests.support.model_server import ModelServer, Reply
 

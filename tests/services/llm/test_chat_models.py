@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 
 from services.errors import ModelFailed
+from services.llm.calls import finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.endpoint import finish_of
 from services.llm.offline import OfflineChatModel
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.recorded import BODIES

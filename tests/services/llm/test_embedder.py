@@ -8,8 +8,9 @@ from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
 from services.llm.builtin_embeddings import missing
+from services.llm.embedding_clients import client_of
 from services.llm.embedding_roles import Roles, roles_of
-from services.llm.embeddings import Embedder, make_embeddings
+from services.llm.embeddings import Embedder
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
 
@@ -154,7 +155,7 @@ async def test_a_wrong_number_of_dimensions_is_named() -> None:
 def test_a_local_model_without_the_extra_says_what_to_install() -> None:
     settings = load_settings(embedding_api="local", embedding_model="some/folder", embedding_dim=384)
     with pytest.raises(ConfigurationError, match="local-embeddings"):
-        make_embeddings(settings)
+        client_of(settings)
 
 
 async def test_an_endpoint_that_refuses_to_be_told_dimensions_is_asked_without(

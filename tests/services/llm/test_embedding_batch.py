@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.llm.embedding_batch import EmbeddingBatch
+from services.llm.embeddings import EmbeddingBatch
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 

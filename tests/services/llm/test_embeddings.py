@@ -7,7 +7,7 @@ import pytest
 from langchain_openai import OpenAIEmbeddings
 
 from services.llm.builtin_embeddings import BuiltinEncoder
-from services.llm.embeddings import make_embeddings
+from services.llm.embedding_clients import client_of
 from services.platform.settings import load_settings
 from tests.support.model_server import ModelServer
 
@@ -26,7 +26,7 @@ async def make(model_server: ModelServer) -> AsyncIterator[Make]:
 
     def make_one(**more: Any) -> OpenAIEmbeddings:
         endpoint = {"embedding_model": "e-1", "embedding_base_url": model_server.base_url, "embedding_dim": 8}
-        embeddings = make_embeddings(load_settings(_env_file=None, **{**endpoint, **more}))
+        embeddings = client_of(load_settings(_env_file=None, **{**endpoint, **more}))
         assert isinstance(embeddings, OpenAIEmbeddings)
         made.append(embeddings)
         return embeddings

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.streams.frames import EventData
+from services.llm.sending import EventData
 from tests.services.llm.clients import cut_at
 from tests.services.llm.recorded import BODIES
 

@@ -6,7 +6,7 @@ import httpx2
 import openai
 import pytest
 
-from services.llm.streams.pieces import Said
+from services.llm.streams.text import Said
 from tests.services.llm.clients import Facts, in_pieces, lean, stock, streamed
 from tests.services.llm.recorded import BODIES, CHAT
 from tests.support.model_server import ModelServer, Reply, sse

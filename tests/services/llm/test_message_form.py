@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from services.llm.message_form import ContextMessage, MessageForm, compatible, in_form
+from services.llm.request_form import ContextMessage, MessageForm, compatible, in_form
 
 CALL = {"name": "clock", "args": {}, "id": "c1"}
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}

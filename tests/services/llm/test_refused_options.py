@@ -9,8 +9,7 @@ from structlog.testing import capture_logs
 
 from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.message_form import without_tool_messages
-from services.llm.options import Refusals
+from services.llm.request_form import Refusals, without_tool_messages
 from services.llm.token_estimates import count_tokens
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make

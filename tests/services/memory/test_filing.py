@@ -14,8 +14,8 @@ from services.bootstrap import Services
 from services.errors import ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.content import MAX_SECTION_BYTES
-from services.memory.episodes.scope import Scope
-from services.memory.filing_schedule import FILE_MEMORY
+from services.memory.episodes.episode import Scope
+from services.memory.filing_store import FILE_MEMORY
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.filing import (

@@ -3,8 +3,8 @@
 import pytest
 
 from services.errors import BadModelOutput
-from services.memory.filing_answer import FilingOperation, filing_of_answer
 from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
+from services.memory.filing_prompt import FilingOperation, filing_of_answer
 from services.memory.model import Memory
 
 pytestmark = pytest.mark.untraced

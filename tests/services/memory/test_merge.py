@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.merge import canonical, merge_items, merge_patch
+from services.memory.items import canonical, merge_items, merge_patch
 
 pytestmark = pytest.mark.untraced
 

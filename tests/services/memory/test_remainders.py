@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.memory.closure import tells_of
 from services.memory.remainders import clauses, sentences_without, without
-from services.text.sentences import sentences
+from services.text.language import sentences
 
 _EDGES = " \n.,;!?。，；！？"
 

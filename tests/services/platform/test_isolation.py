@@ -20,7 +20,7 @@ from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases, NewBase
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
-from services.memory.removal.expiry_rules import RetentionRules
+from services.memory.removal.expiry import RetentionRules
 from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
 from services.platform.connections import Connection
 from services.platform.postgres import Database

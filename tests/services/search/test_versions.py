@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.search.hits import Unit
-from services.search.versions import newer_versions
+from services.search.selection import newer_versions
 from services.text.tokenizer import terms
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.sentences import SEMICOLONS, sentences
+from services.text.language import SEMICOLONS, sentences
 
 
 @pytest.mark.parametrize(

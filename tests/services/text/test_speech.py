@@ -1,6 +1,6 @@
 import pytest
 
-from services.text.speech import states_something
+from services.text.questions import states_something
 
 
 @pytest.mark.parametrize(

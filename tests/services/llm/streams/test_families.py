@@ -6,11 +6,11 @@ import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from services.errors import ModelFailed
+from services.llm.calls import finish_of
 from services.llm.chat_models import ModelUsage
-from services.llm.endpoint import finish_of
 from services.llm.lean_openai import LeanChatOpenAI
 from services.llm.streams.answer import REASONING
-from services.llm.streams.pieces import Reasoning, Retraction, Said
+from services.llm.streams.text import Reasoning, Retraction, Said
 from tests.services.llm.clients import Make, lean
 from tests.services.llm.streams.families import CHAT, FAULTS, RESPONSES, Family
 from tests.support.model_server import ModelServer, Reply

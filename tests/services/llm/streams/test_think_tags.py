@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.llm.streams.pieces import Reasoning, Retraction, Said
-from services.llm.streams.think_tags import ThinkStyles, ThinkTags, may_think_first
+from services.llm.streams.text import Reasoning, Retraction, Said, ThinkStyles, ThinkTags, may_think_first
 
 # An answer in pieces, whether it is expected to begin with reasoning, its reasoning, and its text
 CASES: dict[str, tuple[Sequence[str], bool, str, str]] = {

@@ -12,10 +12,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.errors import Unavailable
+from services.memory.episodes.episode import Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow, as_entity
-from services.memory.episodes.scope import Scope
-from services.memory.episodes.shards import NAME, SHARDS, shard_of
+from services.memory.episodes.index_row import NAME, SHARDS, IndexRow, as_entity, shard_of
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import CollectionMissing, Milvus
 from services.search.collection import VERSION

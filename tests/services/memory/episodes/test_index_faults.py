@@ -15,8 +15,8 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.scope import Scope
-from services.memory.episodes.shards import shard_of
+from services.memory.episodes.episode import Scope
+from services.memory.episodes.index_row import shard_of
 from services.memory.recall.recall import RecallResult, TurnQuery
 from services.platform.settings import Settings
 from tests.support.jobs import until

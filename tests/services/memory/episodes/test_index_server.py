@@ -7,10 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from services.memory.episodes.episode import Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow
-from services.memory.episodes.scope import Scope
-from services.memory.episodes.shards import PREFIX
+from services.memory.episodes.index_row import PREFIX, IndexRow
 from services.platform.milvus import Milvus
 from services.search.collection import PARTITIONS
 from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus

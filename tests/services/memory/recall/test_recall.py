@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from services.bootstrap import Services
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.recall.recall import RecallResult, TurnQuery
 from tests.support.turns import exchange
 

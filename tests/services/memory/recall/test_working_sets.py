@@ -18,8 +18,7 @@ from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.episodes.episode import NewEpisode
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import NewEpisode, Scope
 from services.memory.operations import Trigger
 from services.memory.recall.recall import RecallResult, TurnQuery
 from services.memory.recall.working_sets import WorkingSets

@@ -9,7 +9,7 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.platform.settings import Settings
 from tests.support.application import running_turns
 from tests.support.jobs import until

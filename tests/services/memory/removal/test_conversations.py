@@ -16,8 +16,7 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.episode import NewEpisode
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import NewEpisode, Scope
 from services.memory.operations import Trigger
 from services.memory.removal.stores import ERASE_TRACES
 from services.memory.removal.wholes import Erased

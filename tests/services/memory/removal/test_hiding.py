@@ -14,7 +14,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
 from services.summaries.schedule import ARCHIVE, SUMMARISE

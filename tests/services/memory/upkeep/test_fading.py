@@ -11,7 +11,7 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.catalog import EpisodeFilter
-from services.memory.episodes.scope import Scope
+from services.memory.episodes.episode import Scope
 from services.memory.upkeep.policy import UpkeepPolicy
 from tests.support.upkeep import ARCHIVE, REMOVE, change, everything, someone, write, written_before
 

@@ -1,4 +1,4 @@
-"""Separates reasoning that a model writes into its answer, between tags, from the answer.
+"""The text of a streamed answer: its kinds, and reasoning that a model writes into it between tags.
 
 The templates of some models open the tag themselves, so that an answer begins with reasoning and has only the
 closing tag. Where that is known of a model, nothing passes as text before the tag; otherwise the text so far is
@@ -8,8 +8,6 @@ retracted when the tag comes.
 import re
 from collections.abc import Iterator
 from typing import Literal
-
-from services.llm.streams.pieces import Reasoning, Retraction
 
 ThinkStyle = Literal["tagged", "closed", "apart"]
 """`tagged` reasoning has both tags, `closed` only the closing one; `apart` there is none in the text."""
@@ -24,6 +22,45 @@ _FENCE = "```"
 _THINKS_FIRST = re.compile(
     r"(?:^|[-_/:.])(?:r1|qwq|z1|thinking|reasoner|reasoning)(?:$|[-_:.])|(?:^|/)seed-oss", re.IGNORECASE
 )
+
+
+class Refusal(str):
+    """Words with which the model declines. A person reads them like text; the message keeps them separate."""
+
+    __slots__ = ()
+
+
+class Reasoning(str):
+    """What the model thinks before it answers: never a part of the answer."""
+
+    __slots__ = ()
+
+
+class Retraction(str):
+    """Text passed on as the answer which a closing tag has since shown to be reasoning: all of it so far.
+
+    It follows as `Reasoning`."""
+
+    __slots__ = ()
+
+
+class Said:
+    """The text of an answer so far, from its pieces."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def __call__(self, piece: str) -> None:
+        """Take the next piece, of any kind."""
+        if isinstance(piece, Retraction):
+            self.pieces.clear()
+        elif not isinstance(piece, Reasoning):
+            self.pieces.append(piece)
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self.pieces)
 
 
 def may_think_first(model: str) -> bool:

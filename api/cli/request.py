@@ -1,0 +1,85 @@
+"""`anamnesis api`: any request of the API, its answer as a table, as fields or as JSON."""
+
+import json
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote
+
+import typer
+
+from anamnesis_client import Anamnesis
+from api.cli.service import over_http
+from api.cli.shell import WRONG_USE, AsJson, fail, print_json, print_one, print_table
+
+_ROOT = "api/v1/"
+
+Fields = dict[str, Any]
+
+
+@over_http
+def api(
+    service: Anamnesis,
+    method: Annotated[
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE"], typer.Argument(case_sensitive=False, help="Of HTTP.")
+    ],
+    path: Annotated[str, typer.Argument(help="Below /api/v1; a slash within a name is %2F.")],
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIELD=TEXT|FIELD:=JSON]...",
+            help="Of the query of GET and DELETE, else of the body.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send a request of the API, which /docs describes, and print the answer.
+
+    Example: `anamnesis api GET users prefix=ann`
+
+    Example: `anamnesis api PATCH experts/film-critic model=gpt-5-mini parts_off:='["recall"]'`
+    """
+    segments = [unquote(each) for each in path.strip("/").removeprefix(_ROOT).split("/")]
+    given = _given(fields or [])
+    is_query = method in {"GET", "DELETE"}
+    answer = service.request(method, *segments, **{"params" if is_query else "json": given or None})
+    if as_json:
+        print_json(answer)
+    elif isinstance(answer, dict) and isinstance(answer.get("items"), list):
+        _show(answer["items"], answer.get("next"))
+    elif isinstance(answer, dict):
+        print_one(answer, as_json=False)
+    else:
+        typer.echo("Done." if answer is None else answer)
+
+
+def _given(fields: list[str]) -> Fields:
+    given: Fields = {}
+    for each in fields:
+        name, separator, text = each.partition("=")
+        if not separator or not name.rstrip(":"):
+            fail(f"{each!r} is neither FIELD=TEXT nor FIELD:=JSON", WRONG_USE)
+        value: Any = text
+        if name.endswith(":"):
+            name = name[:-1]
+            try:
+                value = json.loads(text)
+            except ValueError:
+                fail(f"{name}: {text!r} is not JSON; a text is given as {name}={text}", WRONG_USE)
+        given[name] = value
+    return given
+
+
+def _show(items: list[Fields], following: str | None) -> None:
+    """Print a list: of its items the fields that are no objects, and that any of them has."""
+    shown = {
+        name: name.replace("_", " ")
+        for item in items
+        for name, value in item.items()
+        if value not in (None, "", []) and not isinstance(value, dict) and not _has_objects(value)
+    }
+    print_table(shown, [{name: item.get(name) for name in shown} for item in items])
+    if following is not None:
+        typer.echo(f"There are more: after={following}", err=True)
+
+
+def _has_objects(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(each, dict) for each in value)

@@ -1,0 +1,219 @@
+"""Calls of a language model, observed and within bounds."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Literal
+
+import orjson
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from opentelemetry.trace import Span, SpanKind
+
+from services.errors import ModelFailed
+from services.llm.request_form import LENGTHS, OnText
+from services.llm.streams.text import Reasoning, Said
+from services.llm.token_estimates import TokenEstimator
+from services.platform import span_names as names
+from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
+from services.platform.tracing import TRACING, span
+from services.usage.meter import Spent, note_spent
+from state.conversation import Sampling
+from state.prompt import Finish
+
+_OVER = 1.5
+"""Multiple of the tokens at which an answer is cut off here, because its server ignores the limit."""
+_OVER_TOKENS = 16
+"""Tokens beyond that, because those of short answers are estimated badly."""
+
+
+def finish_of(message: AIMessage) -> Finish:
+    """Why a model's message ends where it does."""
+    about = message.response_metadata
+    reason = about.get("finish_reason") or (about.get("incomplete_details") or {}).get("reason")
+    if reason in {"length", "max_output_tokens"}:
+        return "length"
+    return "content_filter" if reason == "content_filter" else "stop"
+
+
+class Heard:
+    """The text of an answer as it arrives; passes it on."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
+        self.said = Said()
+        self.first_at: float | None = None
+        self.prompt: Sequence[BaseMessage] = ()
+
+    def __call__(self, piece: str) -> None:
+        """Take the next piece, of any kind."""
+        if self.first_at is None and not isinstance(piece, Reasoning):
+            self.first_at = perf_counter()
+        self.said(piece)
+        self._on_text(piece)
+
+
+@dataclass
+class ObservedCall:
+    """A call under way."""
+
+    begun: float = field(default_factory=perf_counter)
+    answer: AIMessage | None = None
+    """Set by the caller, once it is there."""
+
+
+@contextmanager
+def observed_call(model: str, provider: str, heard: Heard) -> Iterator[ObservedCall]:
+    """Observe one call of a model."""
+    call = ObservedCall()
+    about = {names.OPERATION: "chat", names.PROVIDER: provider, names.REQUEST_MODEL: model}
+    failure = "cancelled"
+    with span(f"chat {model}", about, kind=SpanKind.CLIENT) as current:
+        try:
+            yield call
+            failure = ""
+        except ModelFailed as failed:
+            failure = failed.failure
+            raise
+        finally:
+            GEN_AI_SECONDS.labels("chat", provider, model, failure).observe(perf_counter() - call.begun)
+            _count_tokens(call.answer, provider, model)
+            if current.is_recording():
+                _describe(current, call, heard)
+
+
+def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
+    spent = Spent(calls=1)
+    if answer is not None and (usage := answer.usage_metadata):
+        cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+        spent = Spent(1, usage["input_tokens"], usage["output_tokens"], cached)
+        GEN_AI_TOKENS.labels("chat", provider, model, "input").observe(usage["input_tokens"])
+        GEN_AI_TOKENS.labels("chat", provider, model, "output").observe(usage["output_tokens"])
+    note_spent(model, spent)
+
+
+def _describe(current: Span, call: ObservedCall, heard: Heard) -> None:
+    if heard.first_at is not None:
+        current.set_attribute(names.FIRST_CHUNK, heard.first_at - call.begun)
+    if TRACING.shows_content:
+        told = [{"role": each.type, "parts": [{"type": "text", "content": each.text}]} for each in heard.prompt]
+        said = [{"role": "assistant", "parts": [{"type": "text", "content": heard.said.text}]}]
+        current.set_attribute(names.INPUT_MESSAGES, orjson.dumps(told).decode())
+        current.set_attribute(names.OUTPUT_MESSAGES, orjson.dumps(said).decode())
+    if call.answer is None:
+        return
+    if usage := call.answer.usage_metadata:
+        current.set_attribute(names.INPUT_TOKENS, usage["input_tokens"])
+        current.set_attribute(names.OUTPUT_TOKENS, usage["output_tokens"])
+        current.set_attribute(names.CACHED_TOKENS, (usage.get("input_token_details") or {}).get("cache_read") or 0)
+    metadata = call.answer.response_metadata
+    if reason := metadata.get("finish_reason") or metadata.get("status"):
+        current.set_attribute(names.FINISH_REASONS, [str(reason)])
+    if name := metadata.get("model_name") or metadata.get("model"):
+        current.set_attribute(names.RESPONSE_MODEL, str(name))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of one answer; None = no limit."""
+
+    seconds: float | None = None
+    tokens: int | None = None
+    prompt_tokens: int = 0
+    """Estimated, for the usage of an answer that is cut off."""
+
+
+@dataclass(frozen=True)
+class BoundedAnswer:
+    """An answer, and what ended it; its text is empty if the limit came first."""
+
+    message: AIMessage
+    ended_by: Literal["model", "seconds", "tokens"]
+
+
+class _Counted:
+    """Passes text on, and ends the call when it is much longer than it may be."""
+
+    def __init__(self, on_text: OnText, tokens: TokenEstimator, most: int | None) -> None:
+        self._on_text, self._tokens, self._most = on_text, tokens, most
+        self.said = Said()
+        self.too_long = False
+        self.deadline = asyncio.timeout(None)
+
+    def __call__(self, piece: str) -> None:
+        if self.too_long:
+            return
+        self.said(piece)
+        self._on_text(piece)
+        if self._most is not None and self._tokens.count(self.said.text) > self._most * _OVER + _OVER_TOKENS:
+            self.too_long = True
+            self.deadline.reschedule(asyncio.get_running_loop().time())
+
+
+async def answer_within(
+    ask: Callable[..., Awaitable[AIMessage]],
+    bounds: Bounds,
+    tokens: TokenEstimator,
+    *,
+    on_text: OnText,
+    model: str,
+    sampling: Sampling | None,
+) -> BoundedAnswer:
+    """Ask with `ChatModels.answer`, of which `ask` has the other arguments, and stop at the bounds.
+
+    Tool calls of an answer that is cut off are dropped. Its usage is estimated, and so is that of an answer that
+    broke off or was cancelled after its first text: the provider bills it, and the report of usage comes last.
+
+    Raises:
+        ModelFailed: no model answered, or the answer broke off.
+    """
+    heard = _Counted(on_text, tokens, bounds.tokens)
+    ended_by: Literal["seconds", "tokens"] = "seconds"
+    loop = asyncio.get_running_loop()
+    heard.deadline = asyncio.timeout_at(None if bounds.seconds is None else loop.time() + bounds.seconds)
+
+    def estimated() -> Spent:
+        spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.said.text))
+        note_spent(model, spent)
+        return spent
+
+    try:
+        async with heard.deadline:
+            reply = await ask(on_text=heard, model=model, sampling=sampling, most_tokens=bounds.tokens)
+        by_limit = bounds.tokens is not None and finish_of(reply) == "length"
+        return BoundedAnswer(reply, "tokens" if by_limit and not _is_shorter(sampling, bounds) else "model")
+    except TimeoutError:
+        if not heard.deadline.expired():
+            raise
+        if heard.too_long:
+            ended_by = "tokens"
+    except asyncio.CancelledError:
+        if heard.said.pieces:
+            estimated()
+        raise
+    except ModelFailed as failure:
+        if heard.said.pieces:
+            estimated()
+            raise
+        # The model used all tokens up before it said anything.
+        if bounds.tokens is None or failure.parameter not in LENGTHS or _is_shorter(sampling, bounds):
+            raise
+        ended_by = "tokens"
+    return BoundedAnswer(_cut_off(heard.said.text, estimated()), ended_by)
+
+
+def _is_shorter(sampling: Sampling | None, bounds: Bounds) -> bool:
+    """Whether the caller has asked for a shorter answer anyway."""
+    asked: Any = sampling or {}
+    return any(asked[name] <= (bounds.tokens or 0) for name in LENGTHS if name in asked)
+
+
+def _cut_off(text: str, spent: Spent) -> AIMessage:
+    usage = UsageMetadata(
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        total_tokens=spent.input_tokens + spent.output_tokens,
+    )
+    return AIMessage(text, usage_metadata=usage, response_metadata={"finish_reason": "length"})
