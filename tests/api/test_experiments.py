@@ -1,15 +1,12 @@
 """Experiments over HTTP: drafted, run, tagged, measured and stopped."""
 
-import asyncio
 import json
-import subprocess
 from typing import Any
 
 import httpx
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.support.command import run_command
 from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
@@ -103,7 +100,7 @@ async def test_a_started_experiment_keeps_what_users_were_assigned_by(client: ht
             ).status_code == 409  # fmt: skip
 
 
-async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient, url: str) -> None:
+async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient) -> None:
     await _make(client)
     await _set(client, "running")
     variants: dict[str, list[str]] = {"usual": [], "brief": []}
@@ -129,14 +126,3 @@ async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient, 
     assert brief["measures"]["errors"]["value"] == 0
     assert 0 < control["measures"]["first_token_ms"]["value"] <= control["measures"]["total_ms"]["value"]
     assert control["measures"]["tokens"]["low"] is not None
-
-    async def told(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return await asyncio.to_thread(run_command, "experiments", *arguments, "--url", url, variables={})
-
-    shown = await told("report", "style")
-    assert shown.returncode == 0, shown.stderr
-    for text in ("usual", "brief", "thumbs up", "100.0%", "first token, ms"):
-        assert text in shown.stdout
-    assert "style" in (await told("list")).stdout
-    unknown = await told("report", "nothing")
-    assert (unknown.returncode, unknown.stderr) == (1, "anamnesis: There is no experiment 'nothing'.\n")

@@ -23,6 +23,7 @@ from services.tools.mcp_connection import McpServer
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port
+from tests.support.talks import new_expert
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -233,3 +234,24 @@ async def test_a_server_that_is_down_costs_its_tools_alone(
     assert found["state"] == "degraded"
     read = await _say(ready, model_server, "desk_read_notes", {})
     assert _result(read)["ok"]
+
+
+@pytest.mark.parametrize("settings", [{"approval_s": 0.2}], indirect=True)
+async def test_without_an_answer_nothing_is_done(
+    ready: httpx.AsyncClient, model_server: ModelServer, notes: Path
+) -> None:
+    events = await _say(ready, model_server, "desk_write_note", {"text": "x"}, approvals=True)
+    assert "has not answered" in _result(events)["error"]
+    assert _read(notes) == ""
+
+
+@pytest.mark.parametrize("settings", [{"servers": {"desk": {**PROGRAM, "experts": ["clerk"]}}}], indirect=True)
+async def test_tools_are_allowed_per_expert(
+    services: Services, ready: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("clerk"))
+    await _say(ready, model_server, "remember", {"text": "x"}, expert="clerk", session_id="clerk")
+    assert "desk_read_notes" in _offered(model_server)
+    other = await _say(ready, model_server, "desk_long_text", {"characters": 3})
+    assert "no tool named" in _result(other)["error"]
+    assert "desk_read_notes" not in _offered(model_server)

@@ -182,6 +182,22 @@ async def test_memory_is_read_and_said_to_stay_as_it_is(
     assert (await client.get("/api/v1/users/u-1/memory-operations")).text == before
 
 
+async def test_memory_stays_closed_where_the_service_says_so(
+    client: httpx.AsyncClient,
+    services: Services,
+    model_server: ModelServer,
+    remembered: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(vars(services.settings), "temporary_memory", "off")
+    assert (await client.post("/api/v1/chat", json=_temporary("What is my dog called?"))).status_code == 200
+    assert STORED not in str(model_server.requests[-1].prompt)
+    kept = {"model": "default", "messages": [{"role": "user", "content": "What is my dog called?"}]}
+    answer = await client.post("/v1/chat/completions", json={**kept, "user": "u-1", "store": False})
+    assert answer.headers["X-Anamnesis-Memory"] == "off; nothing is kept"
+    assert STORED not in str(model_server.requests[-1].prompt)
+
+
 async def _events(stream: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in stream.aiter_lines():
         if line.startswith("data: "):
