@@ -13,38 +13,29 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute
 
 from api import (
+    administration,
     chat,
-    conversation_documents,
     conversations,
     demo,
-    doctor,
     episodes,
     erasures,
     experiments,
     experts,
-    health,
-    jobs,
-    keys,
     knowledge,
-    lineage,
     memories,
     memory,
     model_choice,
-    persona,
-    retention,
     service,
-    spaces,
     store,
     tool_accounts,
     transfer,
     turns,
     upkeep,
-    usage,
     users,
     visits,
 )
 from api.access import ProtectedDocs
-from api.admission import Admission, Draining, EarlyAuthentication, Turnstile
+from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
 from api.console import pages as console_pages
 from api.console import session as console_session
 from api.frontends import routes as frontends
@@ -59,7 +50,6 @@ from api.paths import EncodedSlashes, RelativeDocs
 from api.problems import add_problem_handlers, documented
 from api.request_bodies import Refused, RequestBodies, refused
 from api.same_origin import LOOPBACK_NAMES, SameHost, SameOrigin
-from api.tracing import RequestSpans
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.platform.tracing import TRACING
@@ -124,38 +114,41 @@ def routes() -> Sequence[BaseRoute]:
         router.include_router(first.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
         router.include_router(openai_routes.router)
-    for routes in (
-        turns,
-        usage,
-        retention,
-        conversations,
-        conversation_documents,
-        experts,
-        experiments,
-        knowledge,
-        memory,
-        lineage,
-        erasures,
-        episodes,
-        memories,
-        upkeep,
-        visits,
-        users,
-        persona,
-        spaces,
-        jobs,
-        transfer,
-        demo,
-        doctor,
-        model_choice,
-        frontends,
-        service,
-        tool_accounts,
-        keys,
+    for each in (
+        turns.router,
+        administration.usage_router,
+        administration.retention_router,
+        conversations.router,
+        knowledge.conversation_documents,
+        experts.router,
+        experiments.router,
+        knowledge.router,
+        memory.router,
+        memories.lineage_router,
+        erasures.router,
+        episodes.router,
+        memories.router,
+        upkeep.router,
+        visits.router,
+        users.router,
+        memories.persona_router,
+        users.spaces_router,
+        administration.jobs_router,
+        transfer.router,
+        demo.router,
+        service.doctor_router,
+        model_choice.router,
+        frontends.router,
+        service.router,
+        tool_accounts.router,
+        administration.keys_router,
     ):
-        router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
-    router.include_router(tool_accounts.callback_router)
-    router.include_router(console_session.router)
-    router.include_router(console_pages.router)
-    router.include_router(health.router)
+        router.include_router(each, responses=_ACCESS_PROBLEMS)
+    for each in (
+        tool_accounts.callback_router,
+        console_session.router,
+        console_pages.router,
+        service.health_router,
+    ):
+        router.include_router(each)
     return [*router.routes, *mcp_http.routes]

@@ -22,8 +22,8 @@ from api.streams import EventStream, last_event, sse_events, ws_frame
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError, InvalidInput
+from services.identity.authentication import TICKET_S
 from services.identity.caller import Caller
-from services.identity.tickets import TICKET_S
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)

@@ -10,10 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import NO_CONTENT, json_router
 from api.long_json import message_page
 from api.memory_schemas import SummaryView
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, page_by_time
 from api.problems import documented
 from api.schemas import ErasedConversationView, Page, StrictModel, answered
 from api.turn_schemas import ConversationRequest, ListedTurnView, MessageView
@@ -24,7 +23,7 @@ from services.errors import InvalidInput
 from services.memory.removal.exclusions import Exclusion
 from services.summaries.store import StoredSummary
 from services.summaries.topic_store import StoredTopic
-from services.usage.meter import Spender
+from services.usage.ledger import Spender
 
 router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 

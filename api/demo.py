@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from api.access import Admin, ServicesOf
 from api.console.demo import DEMO_USER, Demo
-from api.json_router import NO_CONTENT
+from api.paging import NO_CONTENT
 from api.problems import documented
 from api.request_bodies import JsonRoute
 

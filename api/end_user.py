@@ -9,8 +9,8 @@ import jwt
 
 from services.errors import Forbidden, InvalidInput, Unauthenticated
 from services.identity.caller import Caller
-from services.names import RULE, is_id
 from services.platform.settings import Settings
+from services.validation import RULE, is_id
 
 USER_JWT_HEADER = "X-OpenWebUI-User-Jwt"
 USER_HEADERS = ("X-OpenWebUI-User-Id", "X-OpenWebUI-User-Email", "X-User-Id", "X-LiteLLM-End-User-Id")

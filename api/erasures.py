@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
-from api.json_router import PathId, json_router
 from api.moments import Moment
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import After, Limit, PathId, cursor_of, json_router, page_by_time
 from api.schemas import Page, StrictModel, answered
 from services.conversations.values import Id, SpaceName, Text
 from services.errors import InvalidInput

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_
 from typing_extensions import TypedDict
 
 from api.access import Admin, ServicesOf
-from api.json_router import NO_CONTENT, PathId, json_router
-from api.paging import AfterName, Limit, page_by_name
+from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_by_name
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt

@@ -7,8 +7,7 @@ from fastapi import Body, Query
 from pydantic import BaseModel, Field
 
 from api.access import Admin, Chatter, ServicesOf
-from api.json_router import NO_CONTENT, PathId, json_router
-from api.paging import AfterName, Limit, page_by_name
+from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_by_name
 from api.problems import documented
 from api.schemas import Page, answered
 from services.context.sources.instructions import prompt_of

@@ -1,4 +1,4 @@
-"""Knowledge bases and their documents. Every chat caller can read and search them; admins manage them."""
+"""Knowledge bases and their documents, which admins manage, and documents of one conversation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,24 +7,20 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Path, Query, Request, Response
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from api.access import Admin, Chatter, ServicesOf
-from api.json_router import NO_CONTENT, json_router
-from api.knowledge_schemas import (
-    KnowledgeQuery,
-    PassageList,
-)
-from api.paging import Limit
+from api.paging import NO_CONTENT, Limit, PathId, json_router
 from api.problems import documented
-from api.schemas import Page, answered
+from api.schemas import Page, StrictModel, answered
 from services.bootstrap import Services
-from services.conversations.values import no_nul
+from services.conversations.values import Text, no_nul
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
 from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
+from state.conversation import AgentType
 
 router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 
@@ -34,7 +30,7 @@ Source = Annotated[
     Query(min_length=1, max_length=MAX_SOURCE_CHARACTERS, description="The document's name in the base."),
     AfterValidator(no_nul),
 ]
-OF_DOCUMENT: dict[str, Any] = {
+_OF_DOCUMENT: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "The bytes of the document; with `application/octet-stream` the ending of `source` says "
@@ -45,9 +41,40 @@ OF_DOCUMENT: dict[str, Any] = {
         },
     }
 }
-"""The OpenAPI document on a document that is sent."""
 _NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 _CONFLICT = documented(HTTPStatus.CONFLICT)
+
+
+MAX_FOUND = 50
+
+
+class KnowledgeQuery(StrictModel):
+    """A question to a knowledge base."""
+
+    query: Text
+    top_k: int = Field(5, ge=1, le=MAX_FOUND)
+    agent_type: AgentType = Field(
+        "hybrid_agent", description="`hybrid_agent` searches by words and meaning, `naive_rag_agent` by meaning."
+    )
+
+
+class PassageView(BaseModel):
+    """A passage that was found."""
+
+    document_id: UUID
+    document: str
+    position: int
+    heading: str
+    page: int | None
+    text: str
+    score: float
+
+
+class PassageList(BaseModel):
+    """Passages relevant to a question, best first."""
+
+    items: list[PassageView]
+    degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`.")
 
 
 @router.get("", response_model=Page[Base])
@@ -121,7 +148,7 @@ async def document_status(prefix: OfBase, source: Source, services: ServicesOf, 
     responses=_NOT_FOUND
     | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     | {200: {"model": Ingested, "description": "It is there already, with the same bytes."}},
-    openapi_extra=OF_DOCUMENT,
+    openapi_extra=_OF_DOCUMENT,
 )
 async def ingest(
     prefix: OfBase,
@@ -134,9 +161,9 @@ async def ingest(
     """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    data = await body_of(request, services)
+    data = await _body_of(request, services)
     kind = request.headers.get("content-type", "")
-    with readable():
+    with _readable():
         taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
     if taken.status == "unchanged":
         response.status_code = HTTPStatus.OK
@@ -162,7 +189,7 @@ async def search(prefix: OfBase, asked: KnowledgeQuery, services: ServicesOf, ca
 
 
 @contextmanager
-def readable() -> Iterator[None]:
+def _readable() -> Iterator[None]:
     """Answer 415 to a document of an unsupported type."""
     try:
         yield
@@ -170,7 +197,7 @@ def readable() -> Iterator[None]:
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The document {error.message}.") from None
 
 
-async def body_of(request: Request, services: Services) -> bytes:
+async def _body_of(request: Request, services: Services) -> bytes:
     """Read a document that is sent.
 
     Raises:
@@ -188,3 +215,57 @@ async def body_of(request: Request, services: Services) -> bytes:
                 headers={"Connection": "close"},
             )
     return bytes(data)
+
+
+conversation_documents = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
+
+
+@conversation_documents.get("", response_model=Page[StoredDocument])
+async def documents_of_conversation(
+    user_id: PathId, session_id: PathId, services: ServicesOf, caller: Chatter
+) -> Any:
+    """Documents of a conversation."""
+    return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
+
+
+@conversation_documents.post(
+    "",
+    response_model=answered(Ingested),
+    status_code=HTTPStatus.CREATED,
+    responses=documented(
+        HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    ),
+    openapi_extra=_OF_DOCUMENT,
+)
+async def add_to_conversation(
+    user_id: PathId,
+    session_id: PathId,
+    source: Source,
+    request: Request,
+    services: ServicesOf,
+    caller: Chatter,
+) -> Any:
+    """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
+    data = await _body_of(request, services)
+    await services.users.make(caller.tenant_id, user_id)
+    with _readable():
+        return await services.knowledge.of_conversations.add(
+            caller.tenant_id,
+            user_id,
+            session_id,
+            source,
+            data,
+            content_type=request.headers.get("content-type", ""),
+        )
+
+
+@conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
+async def remove_from_conversation(
+    user_id: PathId,
+    session_id: PathId,
+    document_id: UUID,
+    services: ServicesOf,
+    caller: Chatter,
+) -> None:
+    """Remove a document of a conversation."""
+    await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

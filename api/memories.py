@@ -1,27 +1,32 @@
-"""What is known of users: statements with their sources, newest first."""
+"""What is known of users: statements with their sources, what these were made from, and the user in brief."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Path, Response
-from pydantic import Field
+from fastapi import Path, Query, Response
+from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.chat_schemas import MemoryChangeView
-from api.json_router import PathId, json_router
 from api.moments import Validity, validity_fields
-from api.paging import After, Limit, cursor_of, next_of
-from api.schemas import Page, StrictModel
+from api.paging import After, Limit, PathId, cursor_of, json_router, next_of
+from api.schemas import Page, StrictModel, answered
+from api.users import SpaceQuery
 from services.bootstrap import Services
-from services.conversations.values import SpaceName
+from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
+from services.context.sources.time import user_activity
+from services.conversations.values import Id, SpaceName
 from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.known import Statement
+from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.planner import LONGEST_ITEM
+from services.text.language import language_of
 
 router = json_router("/api/v1/users/{user_id}/memories", "memory", HTTPStatus.NOT_FOUND)
 
@@ -108,3 +113,80 @@ async def _named(
     if memory is None or memory.kind == "said":
         raise NotFound(f"There is no memory {memory_id}.")
     return request, memory
+
+
+lineage_router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineageView(Trace):
+    """Everything above or below something."""
+
+    direction: Direction
+
+
+@lineage_router.get("/lineage", response_model=answered(LineageView))
+async def lineage(
+    user_id: PathId,
+    of: Annotated[
+        str,
+        Query(
+            max_length=200,
+            description="`kind:id`; a section of core memory also by its name, a day by its date.",
+            examples=["episode:0190a000-0000-7000-8000-000000000001", "core_memory:human", "day:2026-05-01"],
+        ),
+    ],
+    services: ServicesOf,
+    caller: MemoryReader,
+    direction: Direction = "up",
+    expert: Annotated[Id, Query(description="Whose section or day, where it is named.")] = "default",
+    space: SpaceQuery = None,
+) -> Any:
+    """Trace something `up` to the messages it was made from, or `down` to everything that was made of it."""
+    found, node = await services.lineage.find(caller.tenant_id, user_id, of, expert=expert, space=space)
+    trace = await services.lineage.of_node(caller.tenant_id, found, node, direction)
+    return {**vars(trace), "direction": direction}
+
+
+persona_router = json_router("/api/v1/users/{user_id}", "persona", HTTPStatus.NOT_FOUND)
+
+
+class PersonaView(BaseModel):
+    """A user in brief; null = not known."""
+
+    expert: str
+    name: str | None
+    style: str | None
+    concerns: str | None
+    visit_count: int = Field(description="Up to 1000.")
+    last_visit: datetime | None
+    last_topic: str | None
+    card: str = Field(description="As a prompt's beginning shows it from the next epoch on; empty = nothing.")
+
+
+@persona_router.get("/persona", response_model=PersonaView)
+async def persona(
+    user_id: PathId,
+    services: ServicesOf,
+    caller: MemoryReader,
+    expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",
+    space: SpaceQuery = None,
+) -> Any:
+    """A user in brief, from core memory and their visits."""
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
+    content = await services.memory.core.known(owner)
+    known = await user_activity(services.database, owner)
+    user = await services.users.get(caller.tenant_id, user_id)
+    human, self_image = content.get("human", {}), content.get("persona", {})
+    language = language_of(str(value) for fields in content.values() for value in fields.values())
+    card = last_talk(known, datetime.now(UTC), user.timezone, language)
+    return {
+        "expert": expert,
+        "name": first_of(human, NAMES, language),
+        "style": first_of(human, STYLES, language) or first_of(self_image, (*STYLES, "tone"), language),
+        "concerns": first_of(human, CONCERNS, language),
+        "visit_count": known.visit_count,
+        "last_visit": known.last_visit,
+        "last_topic": "; ".join(known.last_topics) or None,
+        "card": memory_text(content, card, language)[0],
+    }

@@ -8,7 +8,6 @@ from uuid import UUID
 from fastapi import Depends, Path, Query
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import NO_CONTENT, PathId, json_router
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
@@ -19,10 +18,10 @@ from api.memory_schemas import (
     SettlementRequest,
 )
 from api.moments import AsOf, validity_fields
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import NO_CONTENT, After, Limit, PathId, cursor_of, json_router, page_by_time
 from api.problems import documented
 from api.schemas import Page, answered
-from api.spaces import SpaceQuery
+from api.users import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.errors import NotFound
@@ -36,7 +35,7 @@ from services.memory.operations import LoggedOperation, Trigger
 from services.memory.proposal_list import Proposal
 from services.memory.removal.undo import UndoneOperation
 from services.memory.upkeep.proposing import FoundPairs
-from services.usage.meter import Spender
+from services.usage.ledger import Spender
 
 _LARGEST_VERSION = 2**31 - 1
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.chat_schemas import MemoryChangeView
-from api.episode_schemas import Text
+from api.episodes import Text
 from api.moments import Validity
 from api.schemas import Answer, StrictModel
 from services.conversations.values import Id, SpaceName

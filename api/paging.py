@@ -1,14 +1,17 @@
-"""Pages of lists, ordered by time or by name: the `after` of a request, and the `next` of an answer."""
+"""Routers of the JSON API, and pages of its lists, in the order of a time or a name."""
 
 import base64
 import binascii
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Query
+from fastapi import APIRouter, Path, Query, Response
 
+from api.problems import documented
+from api.request_bodies import JsonRoute
 from api.schemas import MAX_PAGE
 from services.conversations.values import Id
 from services.errors import InvalidInput
@@ -59,3 +62,21 @@ def cursor_of(after: str | None, item_id: Callable[[str], Any] = UUID) -> tuple[
     if place[0].tzinfo is None:
         raise InvalidInput("after", "is not the `next` of a page")
     return place
+
+
+PathId = Annotated[Id, Path()]
+"""The name of a user, of an expert or of something else, in a path."""
+
+NO_CONTENT: dict[str, Any] = {"status_code": HTTPStatus.NO_CONTENT, "response_class": Response}
+"""Arguments of a route whose answer is empty; the default response would name a content type."""
+
+
+def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:
+    """Return a router whose endpoints may answer with some problems, and all with 422 and 503."""
+    every = (*problems, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+    return APIRouter(
+        route_class=JsonRoute,
+        prefix=prefix,
+        tags=[tag],
+        responses=documented(*every),
+    )

@@ -1,16 +1,24 @@
-"""The service's version and features, and what the caller may do with it."""
+"""The service itself: what it is and what the caller may do, whether it is well, its metrics and its models."""
 
+from dataclasses import asdict
+from http import HTTPStatus
 from importlib.metadata import version
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
-from api.access import KnownCaller, ServicesOf
+from api.access import FOR_OPERATORS, KnownCaller, OfServiceAdmins, RunnerOf, ServicesOf, is_operator
+from api.problems import documented
 from api.request_bodies import JsonRoute
+from api.schemas import Answer, ReadinessView
+from services.health import Dependency, check_dependencies, measure_jobs, overall
 from services.identity.caller import SCOPES
 from services.identity.caller import Scope as AccessScope
+from services.llm.model_checks import ModelCheck, check_models
+from services.platform.metrics import exposition
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1/service", tags=["service"])
 
@@ -62,3 +70,55 @@ async def service(services: ServicesOf, caller: KnownCaller) -> ServiceView:
             turns_at_once=settings.turns_max,
         ),
     )
+
+
+health_router = APIRouter(route_class=JsonRoute, tags=["health"])
+
+
+@health_router.get("/api/v1/health", response_class=PlainTextResponse, include_in_schema=False)
+@health_router.get("/healthz", response_class=PlainTextResponse)
+async def healthz() -> str:
+    """Whether the process is alive."""
+    return "ok"
+
+
+@health_router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
+async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) -> JSONResponse:
+    """Whether the service can answer and, for operators, the state of each dependency; 503 if busy or down."""
+    dependencies = await check_dependencies(services)
+    state: str = overall(dependencies)
+    if state != "down" and runner.busy:
+        state = "busy"
+    status = HTTPStatus.SERVICE_UNAVAILABLE if state in {"busy", "down"} else HTTPStatus.OK
+    shown = dependencies if await is_operator(connection) else []
+    return JSONResponse({"state": state, "dependencies": [asdict(each) for each in shown]}, status)
+
+
+@health_router.get("/metrics", response_class=PlainTextResponse, dependencies=[FOR_OPERATORS])
+async def metrics(connection: Request, services: ServicesOf) -> Response:
+    """Metrics in Prometheus' text format; in OpenMetrics, with exemplars, for those who accept it."""
+    await measure_jobs(services.jobs)
+    content, media_type = exposition(connection.headers.get("accept", ""))
+    return Response(content, media_type=media_type)
+
+
+doctor_router = APIRouter(
+    route_class=JsonRoute, prefix="/api/v1/doctor", tags=["health"], responses=documented(HTTPStatus.FORBIDDEN)
+)
+
+
+class DoctorView(Answer):
+    """The state of the service and its models."""
+
+    dependencies: list[Dependency]
+    models: list[ModelCheck]
+
+
+@doctor_router.post("", response_model=DoctorView, dependencies=[OfServiceAdmins])
+async def doctor(services: ServicesOf) -> Any:
+    """Check every dependency and send each configured model a few tiny requests, which are billed as usual.
+
+    Only for admins of the default tenant, because models belong to the whole service.
+    """
+    models = await check_models(services.settings, services.models, services.embedder)
+    return {"dependencies": await check_dependencies(services), "models": models}

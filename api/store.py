@@ -9,7 +9,7 @@ from fastapi import Response
 from pydantic import Field
 
 from api.access import KnownCaller, ServicesOf
-from api.json_router import json_router
+from api.paging import json_router
 from api.schemas import Answer, StrictModel
 from services.conversations.values import Id, SpaceName
 from services.store import model

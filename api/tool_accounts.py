@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from api.access import Chatter, ServicesOf
-from api.json_router import json_router
+from api.paging import json_router
 from api.schemas import Page
 from services.conversations.values import Id
 from services.errors import InvalidInput, Unavailable

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import PathId, json_router
+from api.paging import PathId, json_router
 from api.problems import documented
 from api.schemas import answered
 from services.bootstrap import Services

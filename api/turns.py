@@ -7,13 +7,11 @@ from uuid import UUID
 from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.explanation_schemas import ExplanationView
-from api.json_router import NO_CONTENT, json_router
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, page_by_time
 from api.problems import documented
 from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
-from api.turn_schemas import ApprovalRequest, FeedbackRequest, TurnView
+from api.turn_schemas import ApprovalRequest, ExplanationView, FeedbackRequest, TurnView
 from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback

@@ -9,8 +9,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import PathId, json_router
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import After, Limit, PathId, cursor_of, json_router, page_by_time
 from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
 from services.bootstrap import Services

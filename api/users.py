@@ -1,17 +1,18 @@
-"""Users: list, read, change and erase them."""
+"""Users and their spaces: list, read, change and erase them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Path, Query
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
-from api.json_router import PathId, json_router
-from api.paging import Limit
+from api.paging import Limit, PathId, json_router
+from api.problems import documented
 from api.schemas import ErasureView, Page, StrictModel, answered
+from services.conversations.spaces import ListedSpace
 from services.conversations.users import ListedUser, User
-from services.conversations.values import Id, Locale, TimeZone, no_nul
+from services.conversations.values import Id, Locale, SpaceName, TimeZone, no_nul
 from services.errors import Forbidden
 
 router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
@@ -74,3 +75,52 @@ async def change(user_id: PathId, body: UserRequest, services: ServicesOf, calle
 async def erase(user_id: PathId, services: ServicesOf, caller: Admin) -> Any:
     """Remove a user with everything stored for them, and report what was removed from where."""
     return {"user_id": user_id, **vars(await services.erasure.user(caller.tenant_id, user_id))}
+
+
+SpaceQuery = Annotated[
+    SpaceName | None,
+    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
+]
+"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
+
+
+class SpaceChange(StrictModel):
+    """What is to change about a space."""
+
+    name: SpaceName = Field(description="The new name, which no other space of the user has.")
+
+
+class ErasedSpaceView(ErasureView):
+    """Counts of what was removed with a space, by store and kind."""
+
+    space: str
+
+
+spaces_router = json_router("/api/v1/users/{user_id}/spaces", "spaces", HTTPStatus.NOT_FOUND)
+
+
+@spaces_router.get("", response_model=Page[ListedSpace])
+async def spaces(user_id: PathId, services: ServicesOf, caller: MemoryReader) -> Any:
+    """Every space of a user, by name, with the size of its content."""
+    return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
+
+
+@spaces_router.patch("/{space:path}", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+async def rename(
+    user_id: PathId,
+    space: Annotated[SpaceName, Path()],
+    change: SpaceChange,
+    services: ServicesOf,
+    caller: MemoryWriter,
+) -> None:
+    """Rename a space; its conversations and memories stay in it."""
+    await services.spaces.rename(caller.tenant_id, user_id, space, change.name)
+
+
+@spaces_router.delete("/{space:path}", response_model=ErasedSpaceView)
+async def erase_space(
+    user_id: PathId, space: Annotated[SpaceName, Path()], services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Remove a space with everything said and remembered in it; shared memory stays."""
+    erased = await services.erasure.space(caller.tenant_id, user_id, space)
+    return {"user_id": user_id, "space": space, **vars(erased)}

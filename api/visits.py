@@ -9,11 +9,10 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from api.access import Chatter, MemoryReader, ServicesOf
-from api.json_router import PathId, json_router
 from api.moments import AsOf
-from api.paging import After, Limit, cursor_of, page_by_time
+from api.paging import After, Limit, PathId, cursor_of, json_router, page_by_time
 from api.schemas import Page, answered
-from api.spaces import SpaceQuery
+from api.users import SpaceQuery
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.summaries.daily_summaries import Day

@@ -28,9 +28,9 @@ from services.conversations.values import MAX_MESSAGE_CHARACTERS
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
-from services.names import RULE, is_id
 from services.platform.proxies import prepare_proxies
 from services.platform.settings import Settings, load_settings
+from services.validation import RULE, is_id
 from services.warm_up import warm_up
 from state.context import TurnContext
 from state.conversation import GraphState, TurnInput

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 from services.background import BackgroundServices, RemovalServices
-from services.connected import Connected, connect
 from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
@@ -21,13 +21,16 @@ from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
-from services.engines import Engines
+from services.engines import Engines, make_database
 from services.experiments.experiments import Experiments
 from services.identity.api_keys import ApiKeys
+from services.identity.authentication import Authenticator, Tickets
 from services.identity.rate_limits import RateLimits
-from services.identity.tickets import Tickets
 from services.index_rebuild import IndexRebuild
+from services.jobs.queue import JobQueue, WorkerTimings
 from services.knowledge.wiring import Knowledge
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
 from services.memory.inquiry import MemoryInquiry
 from services.memory.lineage.audit import LineageAudit
@@ -35,9 +38,13 @@ from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
 from services.memory.removal.hiding import RebuildTasks
 from services.memory.wiring import Memory
+from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import Standby
+from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
+from services.platform.postgres import Database
+from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.store.store import Store
 from services.summaries.past_days import PastDays
@@ -48,8 +55,52 @@ from services.tools.wiring import Tools
 from services.transfer.exporter import Exporter
 from services.transfer.importer import Importer
 from services.usage.budgets import Budgets
+from services.usage.ledger import UsageLedger
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Connections to stores and models, closed at the end."""
+
+    database: Database
+    cache: RedisClient
+    milvus: Milvus
+    models: ChatModels
+    embedder: Embedder
+    authenticator: Authenticator
+    jobs: JobQueue
+    usage: UsageLedger
+
+
+async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> Connected:
+    """Connect to the stores and the models; `stack` closes the connections.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+    """
+    database = make_database(settings, engines.database_url, engines.direct_url)
+    stack.push_async_callback(database.close)
+    await database.open()
+    cache = redis.connect(settings.redis_url)
+    stack.push_async_callback(redis.close, cache)
+    milvus = Milvus(engines.milvus_uri, settings.milvus_token, engines.standby)
+    stack.push_async_callback(milvus.close)
+    models, embedder = await asyncio.to_thread(lambda: (ChatModels(settings), Embedder.of(settings)))
+    stack.push_async_callback(models.close)
+    stack.push_async_callback(embedder.close)
+    authenticator = Authenticator(settings, database)
+    stack.push_async_callback(authenticator.close)
+    usage = UsageLedger(database)
+    usage.open()
+    stack.push_async_callback(usage.close)
+    delays = (4 * settings.memory_filing_quiet_s, settings.memory_filing_pause_s, settings.turn_events_keep_s)
+    timings = WorkerTimings(longest_delay_s=max(delays) + 5 * 60)
+    jobs = JobQueue(database, timings=timings, meter=usage.meter, at_once=settings.worker_jobs)
+    stack.push_async_callback(jobs.close)
+    await jobs.open()
+    return Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)
 
 
 class Services:

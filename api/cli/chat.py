@@ -15,7 +15,7 @@ from api.cli.chat_why import show_why
 from api.cli.memory import forget_text
 from api.cli.service import AtUrl, Refused, WithKey, connected, told
 from api.cli.shell import WRONG_USE, InSpace, fail
-from services.names import RULE, is_id
+from services.validation import RULE, is_id
 from state.budget import WRITTEN, RequestBudget, parse_budget
 
 _SHOWN_ON_RETURN = 6

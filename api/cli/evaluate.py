@@ -29,7 +29,7 @@ def evaluate(
 
     async def work(settings: Settings) -> dict[str, Any]:
         from services.evaluation.dataset import load  # noqa: PLC0415 — it imports numpy, for this command alone
-        from services.evaluation.report import report_of  # noqa: PLC0415 — the same
+        from services.evaluation.evaluation import report_of  # noqa: PLC0415 — the same
 
         dataset = load(folder)
         return report_of(settings, dataset, await _evaluate(settings, dataset))

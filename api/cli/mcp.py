@@ -9,8 +9,8 @@ import typer
 from api.cli.shell import WRONG_USE, OfTenant, fail, open_all_services, run
 from api.cli.tenants import named
 from services.identity.tenants import Tenants
-from services.names import RULE, is_id
 from services.platform.settings import KEY_VARIABLE, Settings
+from services.validation import RULE, is_id
 
 
 def mcp(

@@ -14,8 +14,8 @@ from anamnesis_client import Anamnesis, ImportReport
 from api.cli import shell
 from api.cli.service import AtUrl, WithKey, connected, over_http
 from services.errors import InvalidInput
-from services.names import RULE, is_id
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
+from services.validation import RULE, is_id
 
 _KEPT = "Lines stored so far are kept; run the command again for the rest."
 _CHUNK = 64 * 1024

@@ -10,21 +10,19 @@ from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
 from api.end_user import end_user_of
-from api.frontends.ag_ui import AgUiMapper
-from api.frontends.ai_sdk import HEADERS, UiMessageMapper
-from api.frontends.mapping import mapped
+from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.frontends.schemas import AgUiRequest, UiChatRequest
-from api.json_router import PathId
 from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
+from api.paging import PathId
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, LastSeen
 from graph.turns.runner import TurnRunner
 from services.conversations.values import Id
 from services.errors import InvalidInput
-from services.names import RULE, is_id
+from services.validation import RULE, is_id
 
 CHAT_PATH = "/api/v1/ui/chat"
 AG_UI_PATH = "/api/v1/ui/ag-ui"

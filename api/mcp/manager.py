@@ -7,7 +7,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
 from api.mcp.acting import Acting
-from api.mcp.messages import MOST_BYTES
+from api.mcp.http import MOST_BYTES
 from api.mcp.server import make_server
 from api.same_origin import LOOPBACK_NAMES
 from services.bootstrap import Services

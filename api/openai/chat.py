@@ -1,24 +1,28 @@
 """`POST /v1/chat/completions`: a turn in the form of OpenAI's chat completions."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
 
+import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from api.access import RunnerOf, ServicesOf, TurnStarter
 from api.end_user import end_user_of
-from api.openai.chat_schemas import ChatCompletionRequest
-from api.openai.chunks import chunks, completion
-from api.openai.errors import documented_errors, response_of_failed
+from api.openai.chat_schemas import ChatCompletionRequest, passed_parameters
+from api.openai.errors import documented_errors, error_of_turn, response_of_failed
 from api.openai.messages import read_messages
-from api.openai.sampling import passed_parameters
 from api.openai.sessions import ids_of
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
+from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of, usage_of
 from api.openai.utilities import is_utility, utility_turn
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, TurnEvents, whole_turn
+from state.events import TurnEvent
 
 ERRORS = documented_errors(
     HTTPStatus.BAD_REQUEST,
@@ -96,3 +100,121 @@ async def _answer(
     if last.status == "error":
         return response_of_failed(last, asked.headers)
     return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)
+
+
+_DONE = b"data: [DONE]\n\n"
+_FIELDS = {"token": b"content", "reasoning": b"reasoning_content"}
+"""Fields of a delta, by the event that they come from."""
+
+
+def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict[str, Any]:
+    """A whole answer, from the event `done`; with the model's reasoning, for clients that show it."""
+    content = last.content
+    message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    if annotations := _annotations(content):
+        message["annotations"] = annotations
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": content.get("finish", "stop")}
+    return {**_head(asked, "chat.completion"), "choices": [choice], "usage": usage_view(content), **_note(asked)}
+
+
+async def chunks(
+    asked: StartedTurn, events: TurnEvents, *, with_usage: bool, with_own: bool = False
+) -> AsyncGenerator[bytes, None]:
+    """Yield the turn's events as chunks; only `with_own` events also the tools that the service runs itself."""
+    head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
+    usage = b',"usage":null' if with_usage else b""
+    before = b"data: " + head + b',"choices":[{"index":0,"delta":{"'
+    after = b'},"logprobs":null,"finish_reason":null}]' + usage + b"}\n\n"
+
+    def frame(event: TurnEvent) -> bytes:
+        if field := _FIELDS.get(event.status):
+            return before + field + b'":' + orjson.dumps(event.content) + after
+        return _own(event) if with_own else b""
+
+    first: dict[str, Any] = {"role": "assistant", "content": ""}
+    yield _chunk(head, first, None, usage, orjson.dumps(_note(asked))[1:-1])
+    async with aclosing(events):
+        async for batch in events:
+            frames = [frame(event) for event in batch]
+            if batch[-1].is_last:
+                frames += _end(head, batch[-1], usage, with_usage=with_usage)
+            if shown := b"".join(frames):
+                yield shown
+
+
+def _own(event: TurnEvent) -> bytes:
+    """An event of the service under its own name; the last one without the answer."""
+    content = event.content
+    if event.is_last:
+        content = {name: value for name, value in content.items() if name != "answer"}
+    return b"event: anamnesis.%s\ndata: %s\n\n" % (event.status.encode(), orjson.dumps(content))
+
+
+def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> list[bytes]:
+    if last.status == "error":
+        return [b"data: " + orjson.dumps(error_of_turn(last)) + b"\n\n", _DONE]
+    frames = []
+    if annotations := _annotations(last.content):
+        frames.append(_chunk(head, {"annotations": annotations}, None, usage))
+    frames.append(_chunk(head, {}, last.content.get("finish", "stop"), usage))
+    if with_usage:
+        shown = orjson.dumps(usage_view(last.content))
+        frames.append(b"data: " + head + b',"choices":[],"usage":' + shown + b"}\n\n")
+    return [*frames, _DONE]
+
+
+def usage_view(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Tokens as chat completions count them."""
+    usage = usage_of(content)
+    return {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+        "total_tokens": usage["input_tokens"] + usage["output_tokens"],
+        "prompt_tokens_details": {"cached_tokens": usage["cached_tokens"]},
+    }
+
+
+def created_at(turn_id: UUID) -> int:
+    """Return when a turn was opened, in seconds since 1970, from its id: the same for every reader."""
+    return (turn_id.int >> 80) // 1000
+
+
+def _head(asked: StartedTurn, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{asked.turn_id}",
+        "object": kind,
+        "created": created_at(asked.turn_id),
+        "model": asked.model,
+    }
+
+
+def _chunk(head: bytes, delta: dict[str, Any], finish: str | None, usage: bytes, more: bytes = b"") -> bytes:
+    choice = orjson.dumps([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
+    return b"data: " + head + b',"choices":' + choice + usage + (b"," + more if more else b"") + b"}\n\n"
+
+
+def _note(asked: StartedTurn) -> dict[str, Any]:
+    return {"anamnesis": asked.note} if asked.note else {}
+
+
+def _annotations(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    cited = citations_of(content["sources"], content["answer"])
+    return [{"type": "url_citation", "url_citation": each} for each in cited]
+
+
+def citations_of(sources: Sequence[Mapping[str, Any]], answer: str) -> list[dict[str, Any]]:
+    """One citation for each document whose passages the answer's prompt showed, over the whole answer.
+
+    A document that was ingested under an http(s) address is cited with it; others have an address of the scheme
+    `anamnesis`, which names the knowledge base and the document.
+    """
+    cited: dict[str, dict[str, Any]] = {}
+    for source in sources:
+        document = str(source["document"])
+        is_web = document.startswith(("http://", "https://"))
+        url = document if is_web else f"anamnesis://knowledge/{quote(source['kb_prefix'])}/{quote(document)}"
+        title = str(source.get("heading") or document)
+        cited.setdefault(url, {"url": url, "title": title, "start_index": 0, "end_index": len(answer)})
+    return list(cited.values())

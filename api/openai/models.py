@@ -13,7 +13,7 @@ from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.experts import Expert
 from services.errors import NotFound
-from services.names import is_id
+from services.validation import is_id
 
 router = APIRouter(
     route_class=JsonRoute,

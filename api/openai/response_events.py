@@ -12,8 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from api.openai.chunks import created_at
-from api.openai.citations import citations_of
+from api.openai.chat import citations_of, created_at
 from api.openai.turn_request import usage_of
 from api.streams import TurnEvents
 from services.conversations.turn import StoredTurn

@@ -9,11 +9,12 @@ from api.openai.chat_schemas import (
     Temperature,
     TokenCount,
     Word,
+    answer_form,
     ignored_parameters,
     refuse_forced_tools,
+    sampling_of,
 )
 from api.openai.messages import ClientMessage
-from api.openai.sampling import answer_form, sampling_of
 from services.errors import InvalidInput
 from state.conversation import Sampling
 

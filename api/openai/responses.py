@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from api.access import Chatter, MemoryWriter, RunnerOf, ServicesOf, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat import ERRORS
+from api.openai.chat_schemas import passed_parameters
 from api.openai.errors import response_of_failed
 from api.openai.messages import read_messages
 from api.openai.response_events import (
@@ -22,7 +23,6 @@ from api.openai.response_events import (
     response_stream,
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
-from api.openai.sampling import passed_parameters
 from api.openai.sessions import ClientIds, ids_of, uuid_in
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.openai.utilities import is_utility, utility_turn

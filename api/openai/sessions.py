@@ -9,7 +9,7 @@ from uuid import UUID
 from api.end_user import header_text
 from services.conversations.values import space_name
 from services.errors import InvalidInput, NotFound
-from services.names import RULE, is_id
+from services.validation import RULE, is_id
 
 SESSION_HEADER = "X-Session-Id"
 TURN_HEADER = "X-Turn-Id"

@@ -19,7 +19,7 @@ from services.errors import InvalidInput, ModelFailed
 from services.llm.chat_models import ModelUsage
 from services.llm.streams.text import Said
 from services.text.tokenizer import terms
-from services.usage.meter import Spender
+from services.usage.ledger import Spender
 from state.conversation import EarlierMessage, TurnInput
 
 _MOST_BEFORE = 200

@@ -41,7 +41,7 @@ from services.platform.metrics import (
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
 from services.tools.foreign_words import foreign_origin, reads_days, reads_note
-from services.usage.meter import Spender, UsageMeter
+from services.usage.ledger import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, GraphState, TurnInput, each_once, with_update
 from state.memory import MemoryChange, PlannedChange

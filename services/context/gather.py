@@ -11,8 +11,7 @@ from services.context.conversation import Conversation, FetchedConversation
 from services.context.source import Known, PromptTurn, ShownConversation, Source
 from services.context.sources.recall import RecallSource
 from services.errors import Unavailable
-from services.platform.patience import Patience
-from services.platform.threads import Result, beside_the_loop
+from services.platform.threads import Patience, Result, beside_the_loop
 from services.summaries.topics import TopicArchive
 from state.prompt import HistoryMessage
 

@@ -67,6 +67,11 @@ class Feedback:
     updated_at: datetime
 
 
+def feedback_of(told: Any) -> Feedback | None:
+    """Return what `OF_TURN` says as a record."""
+    return Feedback(**{**told, "updated_at": datetime.fromisoformat(told["updated_at"])}) if told else None
+
+
 class TurnFeedback:
     """Keeps feedback on turns."""
 

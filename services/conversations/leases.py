@@ -17,7 +17,7 @@ from uuid_utils.compat import uuid7
 from services.conversations.turn import LEASE, OpenTurn, StopReason
 from services.conversations.turn_sql import EXPIRED, next_moment, parts_off
 from services.experiments.assignment import RUNNING, assign, running_experiments
-from services.platform.clock_watch import ClockWatch
+from services.jobs.records import ClockWatch
 from services.platform.postgres import Database
 from state.prompt import ContextPolicy, Feature
 

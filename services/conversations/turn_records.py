@@ -7,6 +7,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 
 from services.conversations import turn_sql
+from services.conversations.feedback import feedback_of
 from services.conversations.messages import title_of
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
@@ -52,7 +53,10 @@ class TurnRecords:
         """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it."""
         values = {"tenant_id": tenant_id, "user": user, "status": status, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
-        return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]
+        return [
+            replace(one, title=title_of(one.title, LONGEST_TITLE), feedback=feedback_of(one.feedback))
+            for one in found
+        ]
 
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int

@@ -7,8 +7,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from services.names import RULE, is_id
 from services.time_reference.local_days import time_zone
+from services.validation import RULE, is_id
 
 Given = TypeVar("Given")
 

@@ -14,8 +14,8 @@ from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound, Unauthenticated
 from services.identity.caller import Caller, Scope, known_scopes
-from services.names import RULE, is_id
 from services.platform.postgres import Database
+from services.validation import RULE, is_id
 
 _FORM = re.compile(r"ank_([0-9a-f]{32})_([A-Za-z0-9_-]{43})", re.ASCII)
 _SECRET_BYTES = 32

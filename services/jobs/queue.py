@@ -21,15 +21,15 @@ from psycopg.types.json import Jsonb
 
 from services.errors import DatabaseUnavailable, Unavailable
 from services.jobs import tasks
-from services.jobs.library import Outcomes, QueueConnector, ScheduledWorker
 from services.jobs.records import JobRecords
+from services.jobs.tasks import Outcomes, QueueConnector, ScheduledWorker
 from services.platform import span_names as names
 from services.platform.authorship import authoring_job
 from services.platform.connections import Connection
 from services.platform.metrics import JOB_SECONDS
 from services.platform.postgres import Database
 from services.platform.tracing import Attributes, causes, span, taken_causes
-from services.usage.meter import Spender, UsageMeter
+from services.usage.ledger import Spender, UsageMeter
 
 _KEEP_FINISHED_HOURS = 72
 _KEEP_FAILED_HOURS = 30 * 24

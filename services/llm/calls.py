@@ -19,7 +19,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
-from services.usage.meter import Spent, note_spent
+from services.usage.ledger import Spent, note_spent
 from state.conversation import Sampling
 from state.prompt import Finish
 

@@ -22,7 +22,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.proxies import OPENAI, through
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
-from services.usage.meter import Spent, note_spent
+from services.usage.ledger import Spent, note_spent
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,6 @@ from services.encryption.state import check_encryption
 from services.encryption.vault import LookUp, Vault
 from services.errors import DatabaseUnavailable
 from services.platform.connections import LIMITS, STATEMENT_S, WAIT_FOR_CONNECTION_S, Connection, Connections
-from services.platform.database_away import why_away
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
     DIRECT_URL_IS_POOLED,
@@ -24,7 +23,7 @@ from services.platform.database_checks import (
     check_role,
     check_schema,
 )
-from services.platform.database_errors import despite_contention, driver_errors_made_ours
+from services.platform.database_errors import despite_contention, driver_errors_made_ours, why_away
 from services.platform.shared_reads import Query, SharedReads, positional
 
 Row = TypeVar("Row")

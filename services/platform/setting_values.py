@@ -1,15 +1,18 @@
-"""Kinds of values of settings: how their text is read, and what is accepted."""
+"""Kinds of values of settings: how their text is read, what is accepted, and how the file .env is encoded."""
 
+import codecs
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 from pydantic_settings import NoDecode
 
-from services.names import RULE, is_id
+from services.errors import ConfigurationError
 from services.platform.chosen_model import key_of_endpoint
 from services.platform.redis_address import RedisAddress
 from services.time_reference.local_days import time_zone
+from services.validation import RULE, is_id
 from state.budget import RequestBudget, parse_budget
 
 _SHORTEST_JWT_SECRET = 32
@@ -91,3 +94,29 @@ TimeZone = Annotated[str, AfterValidator(_zone)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres)]
 RedisUrl = Annotated[SecretStr, AfterValidator(_redis)]
 HttpUrl = Annotated[str, AfterValidator(_http)]
+
+
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
+
+
+def encoding_of(file: Path) -> str:
+    """Return how the file is encoded: by its mark, else UTF-8, else GB18030.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return "utf-8"
+    for mark, encoding in _MARKS.items():
+        if content.startswith(mark):
+            return encoding
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\x00" not in text:
+            return encoding
+    raise ConfigurationError(f"{file} is not text in UTF-8, UTF-16 with its mark, or GB18030; save it as UTF-8.")

@@ -16,7 +16,6 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from services.errors import ConfigurationError
 from services.platform.chosen_model import settings_of_choice
-from services.platform.env_encoding import encoding_of
 from services.platform.machine import machine_locale
 from services.platform.machine_zone import machine_timezone
 from services.platform.setting_values import (
@@ -31,6 +30,7 @@ from services.platform.setting_values import (
     SigningSecret,
     TimeZone,
     UserName,
+    encoding_of,
 )
 from state.budget import WRITTEN, RequestBudget
 

@@ -20,7 +20,7 @@ from pydantic import AliasChoices
 from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
 from services.platform.chosen_model import chosen_model
-from services.platform.env_encoding import encoding_of
+from services.platform.setting_values import encoding_of
 from services.platform.settings import OF_COMMANDS, PREFIX, Settings
 
 _COMMENT_COLUMNS = 118

@@ -1,8 +1,9 @@
-"""Long steps in a thread, short ones at once."""
+"""Long steps in a thread, short ones at once; and time limits that work of this process does not use up."""
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 Result = TypeVar("Result")
 
@@ -13,3 +14,45 @@ async def beside_the_loop(work: Callable[[], Result], *, characters: int, most: 
     A thread costs a fraction of a millisecond, which short texts need not pay.
     """
     return await asyncio.to_thread(work) if characters > most else work()
+
+
+_BUSY_S = 0.005
+
+
+class Patience:
+    """Like `asyncio.timeout`, but not counting time in which this process is busy with other turns.
+
+    Raises on leaving:
+        TimeoutError: what is within takes longer.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        """Take the seconds; None = no limit."""
+        self._seconds = seconds
+        self._limit = asyncio.timeout(None)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        if self._seconds is not None:
+            self._wait(self._seconds)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None  # it refers to this object: together they would wait for a garbage collection
+        await self._limit.__aexit__(kind, error, traceback)
+
+    def _wait(self, more: float) -> None:
+        self._timer = self._loop.call_later(more, self._look, self._loop.time() + more)
+
+    def _look(self, due: float) -> None:
+        late = self._loop.time() - due
+        if late > _BUSY_S:
+            self._wait(late)
+        else:
+            self._limit.reschedule(self._loop.time())

@@ -25,7 +25,6 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.threads import beside_the_loop
 from services.store import sql
-from services.store.held import Held, HeldVectors
 from services.store.model import (
     LONGEST_TTL,
     Get,
@@ -42,7 +41,16 @@ from services.store.model import (
     joined,
     parted,
 )
-from services.store.ranking import check_filter, checked_paths, fits, packed, shared_terms, texts_of
+from services.store.ranking import (
+    Held,
+    HeldVectors,
+    check_filter,
+    checked_paths,
+    fits,
+    packed,
+    shared_terms,
+    texts_of,
+)
 
 MOST_SEARCHED = 20_000
 """Items that a search with a query or a filter looks at: the newest."""

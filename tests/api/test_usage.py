@@ -10,7 +10,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
 from services.usage.budgets import Budgets
-from services.usage.meter import Spender, Spent
+from services.usage.ledger import Spender, Spent
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.settings(memory_filing_quiet_s=0.0, memory_filing_pause_s=0.0)]

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from api.health import router
+from api.service import health_router as router
 from services.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]

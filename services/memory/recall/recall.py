@@ -26,8 +26,7 @@ from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.memory.removal.exclusions import is_excluded
 from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
-from services.platform.patience import Patience
-from services.platform.threads import beside_the_loop
+from services.platform.threads import Patience, beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.heads import Heads
 from services.search.hits import Ranking

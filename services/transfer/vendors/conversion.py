@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from services.errors import InvalidInput
-from services.names import is_id
 from services.transfer.report import MOST_ERRORS
 from services.transfer.vendors import chatgpt, claude, librechat, openwebui, records
 from services.transfer.vendors.archive import Archive
+from services.validation import is_id
 
 
 def mem0_memory(record: Mapping[str, Any], exported_at: datetime) -> records.VendorMemory:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.experiments.statistics import NOTHING, Cluster, difference, mean, share, student_t
+from services.experiments.report import NOTHING, Cluster, difference, mean, share, student_t
 
 pytestmark = pytest.mark.untraced
 

@@ -3,7 +3,7 @@
 from procrastinate import App
 from procrastinate.testing import InMemoryConnector
 
-from services.jobs.library import DueTicks
+from services.jobs.tasks import DueTicks
 
 _DAY_S = 86_400
 _NOON = 20_000 * _DAY_S + _DAY_S // 2

@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI
 from services.llm.calls import finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.lean_openai import LeanChatOpenAI
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer
 
 Make = Callable[..., ChatModels]
 """Makes models for an endpoint's address and API, and further settings."""
@@ -79,9 +79,3 @@ def cut_at(data: bytes, places: list[int]) -> list[bytes]:
     """`data` cut at these places."""
     edges = [0, *sorted({place % (len(data) + 1) for place in places}), len(data)]
     return [data[start:end] for start, end in pairwise(edges)]
-
-
-def in_pieces(data: bytes, size: int) -> Reply:
-    """A reply that is written a few bytes at a time."""
-    pieces = tuple(data[at : at + size] for at in range(0, len(data), size))
-    return Reply(raw_pieces=pieces, gap_s=0.0005)

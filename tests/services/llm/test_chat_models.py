@@ -6,15 +6,13 @@ from collections.abc import Awaitable
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.tools import tool
 
 from services.errors import ModelFailed
 from services.llm.calls import finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.offline import OfflineChatModel
 from tests.services.llm.clients import SECRET, Make
-from tests.services.llm.recorded import BODIES
-from tests.support.model_server import Ending, ModelServer, Reply, ToolCall
+from tests.services.llm.streams.families import chunk, frames, response
+from tests.support.model_server import Ending, ModelServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -59,21 +57,6 @@ async def test_nothing_is_kept_by_the_provider(models: ChatModels, model_server:
         assert request.body["stream"] is True
 
 
-async def test_named_model_is_asked_and_tools_are_offered(models: ChatModels, model_server: ModelServer) -> None:
-    @tool
-    def timetable(station: str) -> str:
-        """The trains of a station."""
-        return station
-
-    model_server.script(Reply(tool_calls=[ToolCall("timetable", {"station": "西站"})]))
-
-    answer = await models.answer(QUESTION, on_text=lambda _: None, model="other", tools=[timetable])
-
-    assert asked(model_server) == ["other"]
-    assert len(model_server.requests[0].body["tools"]) == 1
-    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [("timetable", {"station": "西站"})]
-
-
 PASSING = {
     "rate limit": Reply(status=429),
     "server error": Reply(status=500),
@@ -102,30 +85,6 @@ async def test_passing_failure_is_tried_again(models: ChatModels, model_server: 
 
     assert dict(zip(PASSING, answers, strict=True)) == dict.fromkeys(PASSING, ("At nine.",) * 2)
     assert Counter(asked(model_server)) == dict.fromkeys(PASSING, 2)
-
-
-async def test_passing_failure_is_tried_three_times(models: ChatModels, model_server: ModelServer) -> None:
-    for name, failing in PASSING.items():
-        model_server.script(*[failing] * 3, model=name)
-
-    errors = await asyncio.gather(
-        *(failure_of(models.answer(QUESTION, on_text=lambda _: None, model=name)) for name in PASSING)
-    )
-
-    assert Counter(asked(model_server)) == dict.fromkeys(PASSING, 3)
-    assert not any(error.begun for error in errors)
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_lasting_failure_is_not_tried_again(
-    status: int, models: ChatModels, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(status=status))
-
-    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
-
-    assert len(model_server.requests) == 1
-    assert not error.can_retry
 
 
 @pytest.mark.parametrize("ending", ["cut", "abort", "reset"])
@@ -158,16 +117,6 @@ async def test_cancelled_answer_ends_at_once_and_is_not_asked_for_again(
     assert len(model_server.requests) == 1
 
 
-async def test_time_out_is_not_tried_again(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_timeout_s=2)
-    model_server.script(Reply(TEXT, delay_s=30))
-
-    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
-
-    assert (error.failure, error.begun) == ("llm_timeout", False)
-    assert len(model_server.requests) == 1
-
-
 async def test_time_out_in_mid_answer_is_told_from_one_before(
     make: Make, model_server: ModelServer, api: str
 ) -> None:
@@ -190,16 +139,6 @@ async def test_fallback_models_are_asked_in_order(make: Make, model_server: Mode
     assert asked(model_server) == ["first", "second", "second", "third"]
 
 
-async def test_failure_of_the_last_fallback_model_is_told(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_fallback_models="second")
-    model_server.script(Reply(status=401), Reply(status=400))
-
-    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
-
-    assert error.failure == "llm_rejected"
-    assert asked(model_server) == ["first", "second"]
-
-
 async def test_fallback_after_a_time_out(make: Make, model_server: ModelServer, api: str) -> None:
     models = make(model_server.base_url, api, llm_fallback_models="second", llm_timeout_s=1)
     model_server.script(Reply(TEXT, delay_s=30), Reply(TEXT))
@@ -210,34 +149,20 @@ async def test_fallback_after_a_time_out(make: Make, model_server: ModelServer, 
     assert asked(model_server) == ["first", "second"]
 
 
-async def test_usage_of_an_answer_without_usage_is_zero() -> None:
-    assert ModelUsage.of(AIMessage("Hello")) == ModelUsage(0, 0, 0)
-
-
-async def test_without_a_model_the_offline_model_answers(make: Make, model_server: ModelServer) -> None:
-    models = make(model_server.base_url, "chat", llm_model=None, llm_fallback_models="second")
-    heard: list[str] = []
-
-    answer = await models.answer(QUESTION, on_text=heard.append, model="an expert's")
-
-    assert models.default_model == OfflineChatModel.NAME
-    assert "offline" in answer.text
-    assert "".join(heard) == answer.text
-    assert model_server.requests == []
-
-
-async def test_default_model_is_the_configured_one(models: ChatModels) -> None:
-    assert models.default_model == "first"
-
-
 async def test_a_refusal_is_the_answer_that_a_person_reads(
     make: Make, model_server: ModelServer, api: str
 ) -> None:
-    model_server.script(Reply(raw=BODIES[api]["refusal"]))
+    refusals = {
+        "chat": frames(chunk({"refusal": "I cannot."}), chunk({}, "stop")),
+        "responses": frames(
+            {"type": "response.refusal.delta", "delta": "I cannot.", "output_index": 0},
+            {"type": "response.completed", "response": response()},
+        ),
+    }
+    model_server.script(Reply(raw=refusals[api]))
     heard: list[str] = []
     answer = await make(model_server.base_url, api).answer(QUESTION, on_text=heard.append)
-    assert answer.text == "".join(heard)
-    assert answer.text.startswith("I can")
+    assert answer.text == "".join(heard) == "I cannot."
     assert len(model_server.requests) == 1
 
 
@@ -277,13 +202,6 @@ async def test_an_answer_without_end_is_cut_off_and_its_connection_closed(
     assert "".join(heard) == answer.text == "x" * 1000
     assert finish_of(answer) == "length"
     assert ModelUsage.of(answer).estimated, "the endpoint says it at the end"
-
-
-async def test_an_answer_as_long_as_it_may_be_is_whole(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_answer_characters=1000)
-    model_server.script(Reply(["x" * 500] * 2))
-    answer = await models.answer(QUESTION, on_text=lambda _: None)
-    assert (len(answer.text), finish_of(answer)) == (1000, "stop")
 
 
 async def test_a_line_an_event_or_thoughts_without_end_are_refused(

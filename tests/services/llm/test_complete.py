@@ -1,7 +1,5 @@
 """Background work: which model is asked, how often, and what its failures cost."""
 
-import json
-
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -13,13 +11,6 @@ from tests.support.model_server import ModelServer, Reply
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = [SystemMessage("Be brief."), HumanMessage("Summarise.")]
-REJECTED = Reply(
-    status=400,
-    raw=json.dumps(
-        {"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model."}}
-    ).encode(),
-    headers={"Content-Type": "application/json"},
-)
 
 
 @pytest.fixture
@@ -34,50 +25,6 @@ async def test_the_small_model_is_asked(models: ChatModels, model_server: ModelS
     assert (request.body["model"], request.body["temperature"]) == ("small", 0.3)
     assert [text for _, text in request.prompt] == ["Be brief.", "Summarise."]
     assert not request.body.get("tools")
-
-
-async def test_without_a_small_model_the_usual_one_is_asked(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
-    models = make(model_server.base_url, api)
-    await models.complete(ASK, temperature=0.7)
-    [request] = model_server.requests
-    assert (request.body["model"], request.body["temperature"]) == ("first", 0.7)
-
-
-async def test_a_turn_is_asked_without_a_temperature(models: ChatModels, model_server: ModelServer) -> None:
-    await models.complete(ASK)
-    await models.answer(ASK, on_text=lambda _: None)
-    assert "temperature" not in model_server.requests[1].body
-
-
-async def test_a_model_that_takes_no_temperature_is_asked_without_from_then_on(
-    models: ChatModels, model_server: ModelServer
-) -> None:
-    model_server.script(REJECTED, Reply(["One."]), Reply(["Two."]))
-    assert [await models.complete(ASK), await models.complete(ASK)] == ["One.", "Two."]
-    assert ["temperature" in request.body for request in model_server.requests] == [True, False, False]
-
-
-async def test_another_rejection_is_a_failure_and_not_remembered(
-    models: ChatModels, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(status=400))
-    with pytest.raises(ModelFailed) as caught:
-        await models.complete(ASK)
-    assert caught.value.failure == "llm_rejected"
-    await models.complete(ASK)
-    assert ["temperature" in request.body for request in model_server.requests] == [True, True]
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-async def test_a_failure_is_raised_after_one_request(
-    models: ChatModels, model_server: ModelServer, status: int
-) -> None:
-    model_server.script(Reply(status=status))
-    with pytest.raises(ModelFailed):
-        await models.complete(ASK)
-    assert len(model_server.requests) == 1
 
 
 async def test_fallback_models_are_not_asked(make: Make, model_server: ModelServer, api: str) -> None:

@@ -106,13 +106,27 @@ async def test_a_text_is_sent_with_the_prefix_of_its_role(model_server: ModelSer
 
 
 @pytest.mark.parametrize(
+    ("keys", "sent"),
+    [({"llm_api_key": "sk-llm"}, "sk-llm"), ({"llm_api_key": "sk-llm", "embedding_api_key": "sk-own"}, "sk-own")],
+)
+async def test_own_key_goes_before_that_of_the_language_model(
+    keys: dict[str, str], sent: str, model_server: ModelServer
+) -> None:
+    settings = load_settings(
+        embedding_model="e-1", embedding_base_url=model_server.base_url, embedding_dim=8, **keys
+    )
+    embedder = Embedder.of(settings)
+    await embedder.embed_query("tea")
+    assert model_server.requests[0].headers["Authorization"] == f"Bearer {sent}"
+    await embedder.close()
+
+
+@pytest.mark.parametrize(
     ("model", "query", "document"),
     [
         ("BAAI/bge-small-en-v1.5", "Represent this sentence", ""),
         ("bge-m3", "", ""),
-        ("nomic-embed-text", "search_query: ", "search_document: "),
         ("Qwen3-Embedding-0.6B", "Instruct: ", ""),
-        ("embeddinggemma", "task: search result", "title: none"),
         ("text-embedding-3-small", "", ""),
     ],
 )

@@ -30,16 +30,6 @@ async def test_texts_of_one_moment_are_embedded_together_and_each_gets_its_own()
     assert await batch.of(["abc"]) == [[3.0]]
 
 
-async def test_one_who_no_longer_waits_costs_nothing() -> None:
-    batch = EmbeddingBatch(encode := Lengths())
-    gone = asyncio.create_task(batch.of(["gone"]))
-    waiting = asyncio.create_task(batch.of(["a"]))
-    await asyncio.sleep(0)
-    gone.cancel()
-    assert await waiting == [[1.0]]
-    assert encode.calls == [1]
-
-
 async def test_all_hear_of_a_failure() -> None:
     batch = EmbeddingBatch(Lengths())
     found = await asyncio.gather(batch.of(["bad"]), batch.of(["a"]), return_exceptions=True)

@@ -5,75 +5,50 @@ import openai
 import pytest
 
 from services.errors import RefusalTopic
-from services.llm.endpoint_messages import MOST_CHARACTERS, endpoint_message, for_log, topic_of
+from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
 
 MESSAGES: dict[RefusalTopic, tuple[str, ...]] = {
     "tools": (
         "registry.ollama.ai/library/gemma2:2b does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "tools param requires --jinja flag",
-        "Unsupported param: tools",
         "No endpoints found that support tool use.",
-        "`tool calling` is not supported with this model",
-        "This model does not support Function Calling",
         "Unrecognized request argument supplied: functions",
         "body.tools: Extra inputs are not permitted",
-        "tool_choice is not allowed for this deployment",
     ),
     "messages": (
         "System message must be at the beginning.",
-        "Conversation roles must alternate user/assistant/user/assistant/...",
         "After the optional system message, conversation roles must alternate user and assistant",
         "System role not supported",
-        "This template does not support the system role",
-        "Only user and assistant roles are supported!",
         "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
         "A message with 'tool_calls' must be followed by tool messages for each 'tool_call_id'.",
     ),
     "context": (
         "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens "
         "(8000 in the messages, 1000 in the functions). Please reduce the length of the messages or functions.",
-        "the request exceeds the available context size, try increasing it",
         "input length and max_tokens exceed context limit: context window is 4096",
-        "The prompt is too long for this model",
         "Range of input length should be [1, 30720]",
         "Prompt 超长",
-        "length of prompt_tokens (5000) must be less than max_seq_len (4096)",
-        "the max input characters is 20000",
         "Total tokens of image and text exceed max message tokens",
-        "invalid params, context window exceeds limit (2013)",
         "Invalid request: Your request exceeded model token limit: 8192",
-        "输入长度超过模型限制",
         "token数量超过上限",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4500 `inputs` tokens",
-        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
-        "The input token count (200000) exceeds the maximum number of tokens allowed (131072).",
-        "Please reduce the length of the messages or completion.",
-        "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
         "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
     ),
     "credit": (
         "Insufficient Balance",
         "Access denied, please make sure your account is in good standing. Arrearage",
-        "余额不足或无可用资源包,请充值。",
-        "insufficient balance (1008)",
-        "Sorry, your account balance is insufficient",
         "该令牌额度已用尽",
         "You exceeded your current quota, please check your plan and billing details.",
         "Your account has an overdue balance. AccountOverdueError",
-        "Your credit balance is too low to access the API.",
-        "Payment Required",
     ),
     "rate": (
         "Open api qps request limit reached",
         "Requests rate limit exceeded, please try again later. Throttling.RateQuota",
-        "您当前使用该API的并发数过高，请降低并发",
         "请求过于频繁，请稍后再试",
-        "该模型当前访问量过大，请您稍后再试",
     ),
     "stream_options": (
         "body.stream_options: Extra inputs are not permitted",
-        "Unrecognized request argument supplied: stream_options",
         "Extra inputs are not permitted",
     ),
     "reasoning": (
@@ -83,7 +58,6 @@ MESSAGES: dict[RefusalTopic, tuple[str, ...]] = {
     "model": (
         "The model `large-9` does not exist or you do not have access to it.",
         'model "gemma9" not found, try pulling it first',
-        "The API deployment for this resource does not exist.",
     ),
     "temperature": ("Unsupported value: 'temperature' does not support 0.3 with this model.",),
     "schema": ("This response_format type is unavailable now", "Invalid schema for response_format 'plan'"),
@@ -103,8 +77,6 @@ def test_a_refusal_is_about_what_its_message_names(topic: RefusalTopic, message:
         "scripted 400",
         "Incorrect API key provided.",
         "The response was filtered due to the content management policy.",
-        "Invalid image: only PNG and JPEG can be read.",
-        "max_tokens must be at least 1",
         "'stop' must be an array",
     ],
 )
@@ -121,7 +93,6 @@ def test_the_code_and_the_parameter_count_too() -> None:
     ("body", "said"),
     [
         ({"message": "no tools", "type": "invalid_request_error"}, "no tools"),
-        ({"error": "does not support tools"}, "does not support tools"),
         ({"error": {"code": 500, "message": "tools param"}}, "tools param"),
         ({"detail": "Not Found"}, "Not Found"),
         (
@@ -131,7 +102,6 @@ def test_the_code_and_the_parameter_count_too() -> None:
         ("plain\n words", "plain words"),
         ("<html>Bad gateway</html>", "HTTP 400 with a text/html that holds no message"),
         (None, "HTTP 400 with a text/html that holds no message"),
-        ({"message": ""}, "HTTP 400 with a text/html that holds no message"),
     ],
 )
 def test_the_message_is_read_from_the_usual_bodies(body: object, said: str) -> None:
@@ -139,10 +109,6 @@ def test_the_message_is_read_from_the_usual_bodies(body: object, said: str) -> N
     response = httpx.Response(400, headers={"content-type": "text/html; charset=utf-8"}, request=request)
     error = openai.BadRequestError("Error code: 400", response=response, body=body)  # type: ignore[arg-type]
     assert endpoint_message(error) == said
-
-
-def test_an_error_without_a_body_says_its_kind() -> None:
-    assert endpoint_message(ValueError("odd")) == "ValueError: odd"
 
 
 @pytest.mark.parametrize(
@@ -166,12 +132,3 @@ def test_secrets_are_removed(message: str, secret: str) -> None:
 def test_quotations_of_the_prompt_are_removed(words: str) -> None:
     prompt = ["You are kind.", f"Listen: {words}, what now?"]
     assert for_log(f"invalid content '{words}' at 3", [], prompt) == "invalid content '[prompt]' at 3"
-
-
-def test_a_message_that_quotes_nothing_stays_as_it_is() -> None:
-    message = "registry.ollama.ai/library/gemma2:2b does not support tools"
-    assert for_log(message, [], ["Which tools do I own?"]) == message
-
-
-def test_a_long_message_is_cut() -> None:
-    assert len(for_log("so long " * 500, [], [])) == MOST_CHARACTERS

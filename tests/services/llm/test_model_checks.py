@@ -84,27 +84,12 @@ async def test_a_model_that_accepts_little(model_server: ModelServer, api: str) 
     assert "main does not support tools" in main.advice[-1]
 
 
-async def test_what_answers_without_the_schema_ignored_it(model_server: ModelServer, api: str) -> None:
-    model_server.default = Reply(["Yes", "."])
-    main, _ = await _check(model_server, api)
-    assert (main.tools, main.json_schema) == ("accepted", "ignored")
-
-
 async def test_a_model_without_a_system_role_gets_its_text_in_the_users_message(
     model_server: ModelServer, api: str
 ) -> None:
     model_server.default = without_system_role
     main, _ = await _check(model_server, api)
     assert (main.answers, main.messages) == (True, "user_only")
-
-
-async def test_the_setting_of_the_messages_is_named_where_the_model_cannot_take_them(
-    model_server: ModelServer, api: str
-) -> None:
-    model_server.default = strict
-    main, _ = await _check(model_server, api, llm_messages="native")
-    assert main.messages == "compatible"
-    assert any("ANAMNESIS_LLM_MESSAGES=compatible" in line for line in main.advice)
 
 
 async def test_every_model_is_asked_by_its_name(model_server: ModelServer, api: str) -> None:
@@ -152,12 +137,6 @@ async def test_what_a_check_finds_out_holds_for_the_turns_that_follow(model_serv
     await models.close()
 
 
-async def test_the_offline_model_and_the_lexical_embedder_answer_themselves() -> None:
-    main, embedding = await _check_with(load_settings(_env_file=None))
-    assert (main.answers, main.roles) == (True, ["main", "small"])
-    assert (embedding.answers, embedding.dimensions) == (True, 512)
-
-
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
@@ -174,9 +153,3 @@ async def test_what_is_wrong_with_embeddings_names_the_setting(
     *_, embedding = await _check(model_server, "chat", **more)
     assert not embedding.answers
     assert advice in embedding.advice[0]
-
-
-async def test_embeddings_are_counted(model_server: ModelServer) -> None:
-    more = {"embedding_model": "e-1", "embedding_dim": 8, "embedding_base_url": model_server.base_url}
-    *_, embedding = await _check(model_server, "chat", **more)
-    assert (embedding.model, embedding.dimensions, embedding.advice) == ("e-1", 8, [])

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from services.errors import BadModelOutput, ModelFailed
 from services.llm.chat_models import ChatModels
-from services.llm.json_text import json_values
 from services.llm.structured_output import ask_for, json_answer
 from tests.services.llm.clients import Make
 from tests.support.model_server import ModelServer, Received, Reply
@@ -31,23 +30,16 @@ class Cities(BaseModel):
 @pytest.mark.parametrize(
     "text",
     [
-        '{"city": "Bergen", "since": 2019}',
-        '```json\n{"city": "Bergen", "since": 2019}\n```',
         '```\n{"city": "Bergen", "since": 2019}\n```\nLet me know if you need more.',
         'Sure! Here is the JSON you asked for:\n\n{"city": "Bergen", "since": 2019}\n\nHope that helps {smile}.',
-        "{'city': 'Bergen', 'since': 2019}",
         "{'city': 'Bergen', 'since': 2019, 'note': None, 'sure': True}",
         '{“city”: “Bergen”， “since”： 2019}',
         '{"city": "Bergen", "since": "2019"}',
         '{\n  "city": "Bergen",\n  "since": 2019,\n}\n',
         '好的，结果如下：\n{"city": "Bergen", "since": 2019}\n以上。',
-        '[{"city": "Bergen", "since": 2019}]',
     ],
 )  # fmt: skip
 def test_one_object_is_read_out_of_what_models_write(text: str) -> None:
-    if text.startswith("["):
-        assert json_values(text) == [[{"city": "Bergen", "since": 2019}]]
-        return
     answer = json_answer(City, text)
     assert (answer.city, answer.since) == ("Bergen", 2019)
 
@@ -74,7 +66,6 @@ def test_lists_come_bare_cut_off_or_line_by_line(text: str, cities: list[str]) -
     ("text", "problem"),
     [
         ("Bergen", "no JSON object"),
-        ("", "no JSON object"),
         ('{"town": "Bergen"}', "city is wrong: missing"),
         ('{"city": ["secret"]}', "city is wrong: string_type"),
         ("{" * 5000, "no JSON object"),
@@ -100,7 +91,6 @@ def _city(text: str) -> City:
     [
         '<think>The user says {something} like {"city": "Oslo"}… no.</think>{"city": "Bergen", "since": 2019}',
         'Let me see: {"city": maybe}\n</think>\n\n{"city": "Bergen", "since": 2019}',
-        '<THINK>\nhm\n</THINK>\n{"city": "Bergen", "since": 2019,}',
     ],
 )
 async def test_what_the_model_thought_is_not_its_answer(
@@ -131,13 +121,6 @@ async def test_a_retry_shows_the_answer_and_what_was_wrong_with_it(
     assert "city is wrong: missing" in again
 
 
-async def test_two_answers_that_cannot_be_used_are_given_up(models: ChatModels, model_server: ModelServer) -> None:
-    model_server.script(Reply(["no idea"]), Reply(["none"]))
-    with pytest.raises(BadModelOutput):
-        await ask_for(models, ASK, _city)
-    assert len(model_server.requests) == 2
-
-
 async def test_the_schema_is_sent_and_an_endpoint_that_refuses_it_is_asked_plainly_from_then_on(
     models: ChatModels, model_server: ModelServer
 ) -> None:
@@ -153,17 +136,6 @@ async def test_the_schema_is_sent_and_an_endpoint_that_refuses_it_is_asked_plain
     described = formats[0].get("json_schema", formats[0])
     assert described["name"] == "a_city"
     assert described["schema"]["properties"]["city"]["type"] == "string"
-
-
-async def test_a_server_that_breaks_on_the_schema_is_asked_without_it(
-    models: ChatModels, model_server: ModelServer
-) -> None:
-    broken = {"error": {"message": "failed to parse grammar"}}
-    headers = {"Content-Type": "application/json"}
-    model_server.script(
-        Reply(status=500, raw=json.dumps(broken).encode(), headers=headers), Reply(['{"city": "Bergen"}'])
-    )
-    assert (await ask_for(models, ASK, _city, schema=City)).city == "Bergen"
 
 
 async def test_a_server_that_is_away_is_not_asked_again_for_want_of_a_schema(

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from services.platform.clock_watch import ClockWatch
+from services.jobs.records import ClockWatch
 
 
 def test_a_clock_that_runs_is_steady() -> None:

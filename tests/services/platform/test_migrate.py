@@ -1,4 +1,3 @@
-import asyncio
 from uuid import uuid4
 
 import psycopg
@@ -9,7 +8,6 @@ from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import current_revision, migrate, newest_revision, role_of
-from services.platform.postgres import Database
 
 
 def test_from_empty_every_migration_is_applied(postgres: EmbeddedPostgres) -> None:
@@ -35,25 +33,6 @@ def test_from_empty_every_migration_is_applied(postgres: EmbeddedPostgres) -> No
             "procrastinate_jobs",
         } <= found
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def test_a_database_from_before_the_baseline_is_refused_with_the_commands_that_move_it(engines: Engines) -> None:
-    assert engines.owner_url
-    commands = "`anamnesis backup before.zip`.*`anamnesis restore before.zip --replace`"
-    with psycopg.connect(engines.owner_url, autocommit=True) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '0033'")
-        with pytest.raises(ConfigurationError, match=f"is at 0033.*{commands}"):
-            migrate(engines.owner_url, SERVICE_ROLE)
-        with pytest.raises(ConfigurationError, match=f"is at 0033.*{commands}"):
-            asyncio.run(_start(engines.database_url))
-
-
-async def _start(url: str) -> None:
-    database = Database(url)
-    try:
-        await database.open()
-    finally:
-        await database.close()
 
 
 def test_a_second_time_nothing_is_to_do(engines: Engines) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from services.platform.patience import Patience
+from services.platform.threads import Patience
 
 pytestmark = pytest.mark.anyio
 

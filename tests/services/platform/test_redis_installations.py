@@ -14,9 +14,9 @@ from graph.turns.requests import TurnRequest
 from services.conversations.event_log import EventLog
 from services.engines import Engines
 from services.errors import RateLimited, Unauthenticated, Unavailable
+from services.identity.authentication import Tickets
 from services.identity.rate_limits import RateLimits
 from services.identity.tenants import DEFAULT_TENANT
-from services.identity.tickets import Tickets
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker

@@ -10,10 +10,10 @@ from langchain_core.messages import HumanMessage
 
 from services.errors import ConfigurationError, DatabaseUnavailable, ModelFailed
 from services.llm.endpoint import ModelEndpoint
-from services.platform.database_away import sentence, why_away
+from services.platform.database_errors import sentence, why_away
 from services.platform.embedded_postgres import EmbeddedPostgres
-from services.platform.env_encoding import encoding_of
 from services.platform.postgres import Database
+from services.platform.setting_values import encoding_of
 from services.platform.settings import load_settings
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply

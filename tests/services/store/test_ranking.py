@@ -5,8 +5,7 @@ from uuid import UUID
 
 import numpy as np
 
-from services.store.held import Held
-from services.store.ranking import packed
+from services.store.ranking import Held, packed
 
 
 def _scores(vectors: Sequence[str | None], sought: Sequence[float]) -> list[tuple[int, float | None]]:

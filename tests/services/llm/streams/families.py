@@ -141,17 +141,6 @@ CHAT: dict[str, Family] = {
         ),
         calls=[SEARCH],
     ),
-    "Zhipu GLM": Family(
-        frames(
-            chunk({"role": "assistant", "reasoning_content": "\n先想"}),
-            chunk({"role": "assistant", "content": "\n答案"}),
-            chunk({"role": "assistant", "content": ""}, "stop", usage=usage(12, 5)),
-        ),
-        "\n答案",
-        "\n先想",
-        usage=_USED,
-        back={"reasoning_content": "\n先想"},
-    ),
     "Zhipu GLM, a whole call in one delta": Family(
         frames(chunk(call(0, "call_9", "search", _ARGUMENTS)), chunk({"content": ""}, "tool_calls")),
         calls=[SEARCH],
@@ -165,37 +154,6 @@ CHAT: dict[str, Family] = {
             },
         ),
         "好的",
-        usage=_USED,
-    ),
-    "Moonshot, Kimi thinking": Family(
-        frames(
-            chunk({"reasoning_content": "查一下。"}),
-            chunk(call(0, "functions.search:0", "search", "")),
-            chunk(call(0, None, None, _ARGUMENTS)),
-            chunk({}, "tool_calls"),
-        ),
-        reasoning="查一下。",
-        calls=[SEARCH],
-        back={"reasoning_content": "查一下。"},
-    ),
-    "Baidu": Family(
-        frames(
-            *(
-                {
-                    "id": "as-1",
-                    "object": "chat.completion.chunk",
-                    "choices": [{"index": 0, "delta": {"content": each}, "flag": 0}],
-                }
-                for each in ("百度", "答")
-            ),
-            chunk({"content": ""}, "normal", usage=usage(12, 5)),
-        ),
-        "百度答",
-        usage=_USED,
-    ),
-    "Doubao, finish in the last text, then usage": Family(
-        frames(*said("豆"), chunk({"content": "包"}, "stop"), {"choices": [], "usage": usage(12, 5)}),
-        "豆包",
         usage=_USED,
     ),
     "Doubao, Seed with its own tag": Family(
@@ -237,9 +195,6 @@ CHAT: dict[str, Family] = {
         calls=[SEARCH],
         usage=_USED,
     ),
-    "Mistral": Family(
-        frames(*said("Oui"), chunk({"content": "."}, "stop", usage=usage(12, 5))), "Oui.", usage=_USED
-    ),
     "Mistral, Magistral's parts": Family(
         frames(
             chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]}),
@@ -248,13 +203,6 @@ CHAT: dict[str, Family] = {
         ),
         "Oui.",
         "Hm.",
-    ),
-    "Mistral, a call without an index": Family(
-        frames(
-            chunk({"tool_calls": [{"id": "a1B2c3D4e", "function": {"name": "search", "arguments": _ARGUMENTS}}]}),
-            chunk({}, "tool_calls"),
-        ),
-        calls=[SEARCH],
     ),
     "Groq": Family(
         frames(
@@ -267,15 +215,6 @@ CHAT: dict[str, Family] = {
         "Think.",
         usage=_USED,
         back={"reasoning": "Think."},
-    ),
-    "Together": Family(
-        frames(
-            {**chunk({"content": "Ye", "role": "assistant"}), "prompt": []},
-            {"choices": [{"index": 0, "delta": {"content": "s"}, "text": "s", "finish_reason": "eos", "seed": 1}]},
-            {"choices": [], "usage": usage(12, 5)},
-        ),
-        "Yes",
-        usage=_USED,
     ),
     "OpenRouter": Family(
         frames(
@@ -314,9 +253,6 @@ CHAT: dict[str, Family] = {
             chunk({"role": "assistant", "content": ""}, "tool_calls"),
         ),
         calls=[SEARCH, NOW],
-    ),
-    "Ollama, empty finish reasons": Family(
-        frames(chunk({"content": "Hi"}, ""), chunk({"content": ""}, "stop")), "Hi"
     ),
     "vLLM": Family(
         frames(
@@ -362,29 +298,8 @@ CHAT: dict[str, Family] = {
         "想",
         back={"reasoning_content": "想"},
     ),
-    "llama.cpp": Family(
-        frames(
-            chunk({"role": "assistant", "content": None}),
-            *said("Hi"),
-            chunk({}, "stop", timings={"predicted_n": 2}, usage=usage(12, 5)),
-        ),
-        "Hi",
-        usage=_USED,
-    ),
     "llama.cpp, arguments as an object": Family(
         frames(chunk(call(0, "x1", "search", {"query": "面馆"})), chunk({}, "tool_calls")), calls=[SEARCH]
-    ),
-    "LM Studio": Family(
-        frames(
-            chunk({"role": "assistant", "reasoning": "Hm"}),
-            *said("Hi"),
-            chunk({}, "stop", stats={}, logprobs=None),
-            {"choices": [], "usage": usage(12, 5)},
-        ),
-        "Hi",
-        "Hm",
-        usage=_USED,
-        back={"reasoning": "Hm"},
     ),
     "KoboldCpp, finish reason as the text null": Family(
         frames(chunk({"content": "今天"}, "null"), chunk({"content": "天气不错"}, "null"), chunk({}, "stop")),
@@ -392,20 +307,6 @@ CHAT: dict[str, Family] = {
     ),
     "LocalAI, finish reason stop in every chunk": Family(
         frames(*(chunk({"content": each}, "stop") for each in ("今天", "天气", "不错"))), "今天天气不错"
-    ),
-    "LocalAI, legacy function call": Family(
-        frames(
-            chunk({"function_call": {"name": "search", "arguments": '{"query": '}}),
-            chunk({"function_call": {"arguments": '"面馆"}'}}),
-            chunk({"function_call": {"name": "", "arguments": ""}}, "function_call"),
-        ),
-        calls=[SEARCH],
-    ),
-    "TGI": Family(
-        frames(
-            {**chunk({"role": "assistant", "content": "Hi"}), "object": ""}, chunk({"content": ""}, "eos_token")
-        ),
-        "Hi",
     ),
     "TGI, a call as one object": Family(
         frames(
@@ -461,53 +362,8 @@ CHAT: dict[str, Family] = {
         ),
         calls=[SEARCH, NOW],
     ),
-    "Gemini, thoughts in its own tag and no finish": Family(
-        frames(*said("<thought>Hm.</thought>", "Yes.")), "Yes.", "Hm."
-    ),
     "Gemini, reasons in capitals": Family(frames(*said("So"), chunk({}, "MAX_TOKENS")), "So", finish="length"),
-    "xAI": Family(
-        frames(
-            chunk({"reasoning_content": "Thinking... "}),
-            chunk({"content": "42"}),
-            chunk({}, "stop", usage=usage(12, 5, prompt_tokens_details={"cached_tokens": 2})),
-        ),
-        "42",
-        "Thinking... ",
-        usage=(12, 5, 2),
-        back={"reasoning_content": "Thinking... "},
-    ),
     "one-api, an end mark and nothing else": Family(frames(*said("完整", "回答")), "完整回答"),
-    "a gateway that answers JSON": Family(
-        orjson.dumps(
-            {
-                "object": "chat.completion",
-                "choices": [
-                    {
-                        "index": 0,
-                        "finish_reason": "tool_calls",
-                        "message": {
-                            "role": "assistant",
-                            "content": "稍等",
-                            "reasoning_content": "想",
-                            "tool_calls": [
-                                {
-                                    "id": "c",
-                                    "type": "function",
-                                    "function": {"name": "search", "arguments": _ARGUMENTS},
-                                }
-                            ],
-                        },
-                    }
-                ],
-                "usage": usage(12, 5),
-            }
-        ),
-        "稍等",
-        "想",
-        [SEARCH],
-        _USED,
-        back={"reasoning_content": "想"},
-    ),
     "a gateway without blank lines": Family(
         b"\n".join(b"data: " + orjson.dumps(each) for each in [*said("a", "b"), chunk({}, "stop")])
         + b"\ndata: [DONE]\n",
@@ -524,14 +380,6 @@ CHAT: dict[str, Family] = {
         frames(chunk(call(0, "1", "search", "```json\n" + _ARGUMENTS + "\n```")), chunk({}, "tool_calls")),
         calls=[SEARCH],
     ),
-    "Chinese gateway, arguments twice": Family(
-        frames(
-            chunk(call(0, "1", "search", _ARGUMENTS)),
-            chunk(call(0, "1", "search", _ARGUMENTS)),
-            chunk({}, "tool_calls"),
-        ),
-        calls=[SEARCH],
-    ),
     "Chinese gateway, an empty object before the arguments": Family(
         frames(
             chunk(call(0, "1", "search", "{}")), chunk(call(0, None, None, _ARGUMENTS)), chunk({}, "tool_calls")
@@ -541,6 +389,37 @@ CHAT: dict[str, Family] = {
     "Chinese gateway, arguments encoded twice": Family(
         frames(chunk(call(0, "1", "search", orjson.dumps(_ARGUMENTS).decode())), chunk({}, "tool_calls")),
         calls=[SEARCH],
+    ),
+    "a byte order mark, no blank line at the end": Family(
+        b"\xef\xbb\xbf" + frames(*said("你", "好")).rstrip(b"\n"), "你好"
+    ),
+    "an unknown finish reason amid the text": Family(
+        frames(chunk({"content": "A"}, "eos"), chunk({"content": "B"}), chunk({}, "STOP")), "AB"
+    ),
+    "an index as text": Family(
+        frames(chunk(call("0", "c-1", "search", _ARGUMENTS)), chunk({}, "tool_calls")), calls=[SEARCH]
+    ),
+    "arguments that are empty": Family(
+        frames(chunk(call(0, "c-1", "now", "")), chunk({}, "tool_calls")), calls=[NOW]
+    ),
+    "the function call of old": Family(
+        frames(chunk({"function_call": {"name": "search", "arguments": _ARGUMENTS}}), chunk({}, "function_call")),
+        calls=[SEARCH],
+    ),
+    "a second choice, and two end marks": Family(
+        frames(
+            {"choices": [{"index": at, "delta": {"content": text}} for at, text in enumerate("AZ")]},
+            chunk({}, "stop"),
+        )
+        + DONE,
+        "A",
+    ),
+    "a gateway that answers JSON": Family(
+        orjson.dumps(
+            {"choices": [{"message": {"content": "whole"}, "finish_reason": "stop"}], "usage": usage(12, 5)}
+        ),
+        "whole",
+        usage=_USED,
     ),
     "an answer about the tags": Family(
         frames(*said("Models write `<think>` first and ", "`</think>` after it."), chunk({}, "stop")),
@@ -653,11 +532,6 @@ RESPONSES: dict[str, Family] = {
         "Hi",
         "Hm",
     ),
-    "OpenRouter, done in place of completed": Family(
-        frames(_delta("Hi"), {"type": "response.done", "response": response(usage=_IN_OUT)}),
-        "Hi",
-        usage=(12, 5, 3),
-    ),
     "LocalAI, only the last event": Family(
         frames({"type": "response.completed", "response": response(output=[message("Hi"), function()])}),
         "Hi",
@@ -684,11 +558,6 @@ RESPONSES: dict[str, Family] = {
 """Streams of the Responses API."""
 
 FAULTS: dict[str, tuple[bytes, str, str]] = {
-    "OpenAI": (
-        frames({"error": {"message": "The server had an error", "type": "server_error"}}),
-        "llm_server_error",
-        "The server had an error",
-    ),
     "OpenRouter, in the middle": (
         frames(
             {
@@ -724,25 +593,10 @@ FAULTS: dict[str, tuple[bytes, str, str]] = {
         "llm_server_error",
         "upstream went away",
     ),
-    "SiliconFlow": (
-        orjson.dumps({"code": 50507, "message": "Request processing has failed", "data": None}),
-        "llm_server_error",
-        "Request processing has failed",
-    ),
-    "vLLM": (
-        frames({"object": "error", "message": "Internal error", "type": "InternalServerError", "code": 500}),
-        "llm_server_error",
-        "Internal error",
-    ),
     "Zhipu GLM, network error": (
         frames(chunk({"content": ""}, "network_error")),
         "llm_server_error",
         "network_error",
-    ),
-    "DeepSeek, no resources": (
-        frames(chunk({"content": ""}, "insufficient_system_resource")),
-        "llm_server_error",
-        "insufficient_system_resource",
     ),
 }
 """Errors inside a response with status 200: the body, its failure, and words of the log."""
