@@ -93,11 +93,9 @@ def test_the_schema_takes_the_default_values_and_knows_all_of_them() -> None:
     [
         ("settings", {"ANAMNESIS_AUTH": "none"}),
         ("settings", {"ANAMNESIS_AUTH": "jwt", "ANAMNESIS_LLM_API_KEY": "sk-1"}),
-        ("settings", {"ANAMNESIS_AUTH": "jwt", "ANAMNESIS_TURNS_MAX": 600}),
         ("settings", {"ANAMNESIS_AUTH": "jwt", "ANAMNESIS_REDIS_URL": "redis://redis:6379/0"}),
         ("secretSettings", {"ANAMNESIS_LLM_API_KEY": "sk-1"}),
         ("redis", {"url": "redis://:password@redis:6379/0"}),
-        ("milvus", {"uri": "milvus:19530"}),
         ("postgresql", {"url": "postgresql://anamnesis:password@db/anamnesis"}),
         ("replicas", 3),
     ],

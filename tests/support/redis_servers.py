@@ -92,7 +92,7 @@ def watched_servers() -> Iterator[Watched]:
     """Start them, and wait until every Sentinel knows the replica and the others."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(new_folder()))
-        master = stack.enter_context(redis_process(folder, "--save", ""))
+        master = stack.enter_context(redis_process(folder, "--save", "", "--repl-diskless-sync-delay", "0"))
         follows = ("--save", "", "--replicaof", f"127.0.0.1 {master.port}")
         replica = stack.enter_context(redis_process(folder, *follows))
         _until(lambda: replica.replication()["master_link_status"] == "up")

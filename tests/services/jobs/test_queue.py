@@ -56,13 +56,6 @@ async def test_a_transaction_that_is_undone_takes_its_job_with_it(services: Serv
     assert await _jobs(services.database) == []
 
 
-async def test_a_turn_that_failed_causes_no_job(services: Services) -> None:
-    turn = await services.turns.open(new_turn())
-    outcome = TurnOutcome(status="failed", jobs=["look_at_conversation"])
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
-    assert await _jobs(services.database) == []
-
-
 async def test_finished_jobs_are_removed_in_the_course_of_time(services: Services) -> None:
     job_id = await services.jobs.app.configure_task("remove_finished_jobs").defer_async(timestamp=0)
     async with asyncio.timeout(60):

@@ -8,7 +8,6 @@ import pytest
 
 from services.bootstrap import Services
 from services.conversations.experts import NewExpert
-from services.conversations.turns import Turns
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
@@ -17,7 +16,7 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -69,21 +68,6 @@ async def test_more_rollbacks_at_once_than_there_are_connections_all_end(
     assert [block.content for block in done] == [{"name": "Ada"}] * 40
 
 
-async def test_a_turn_with_one_expert_knows_what_the_other_was_just_told(
-    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
-) -> None:
-    turns = Turns(services.database, services.jobs, shares_human=True)
-    default, critic = both
-    for number, (teller, asked, expert) in enumerate(((default, critic, "critic"), (critic, default, None))):
-        for change in range(2):
-            await core.update(teller, "human", {"told": f"{number} {change}"}, AGENT)
-            turn = await turns.open(new_turn("Hi", session_key=f"s-{number}-{change}", expert=expert))
-            known = await core.for_turn(asked, turn.core_memory_generation)
-            assert known["human"]["content"] == {"told": f"{number} {change}"}
-            again = await core.for_turn(asked, turn.core_memory_generation)  # the cached one
-            assert again == known
-
-
 async def test_what_an_expert_knew_before_is_shown_and_taken_along(
     services: Services, core: CoreMemory, both: tuple[Owner, Owner]
 ) -> None:
@@ -93,20 +77,6 @@ async def test_what_an_expert_knew_before_is_shown_and_taken_along(
     assert await contents(core, default) == {}
     await core.update(critic, "human", {"likes": ["tea"]}, AGENT)
     assert await contents(core, default) == {"human": {"name": "Ada", "likes": ["tea"]}}
-
-
-async def test_once_it_is_switched_off_no_turn_is_told_what_the_others_know(
-    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
-) -> None:
-    default, critic = both
-    for name in ("Ada", "Ada L."):
-        await core.update(default, "human", {"name": name}, AGENT)
-    await core.update(critic, "persona", {"tone": "dry"}, AGENT)
-    assert (await core.for_turn(critic, 3)).keys() == {"human", "persona"}
-    apart = services.memory.core
-    assert (await apart.for_turn(critic, 1)).keys() == {"persona"}
-    await apart.update(critic, "persona", {"tone": "warm"}, AGENT)
-    assert (await apart.for_turn(critic, 2))["persona"]["content"] == {"tone": "warm"}
 
 
 async def test_what_is_forgotten_is_forgotten_by_all(
@@ -122,13 +92,3 @@ async def test_what_is_forgotten_is_forgotten_by_all(
         await core.forget(default, "human", USER)
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(each.old_value, each.new_value) for each in logged] == [(None, None)] * 3
-
-
-async def test_other_users_and_unshared_memory_are_left_alone(
-    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
-) -> None:
-    _, critic = both
-    stranger = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
-    await core.update(critic, "human", {"name": "Ada"}, AGENT)
-    assert await contents(core, Owner(stranger.tenant_id, stranger.user_id, stranger.expert_id)) == {}
-    assert await contents(services.memory.core, critic) == {}

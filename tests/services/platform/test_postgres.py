@@ -1,7 +1,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 import psycopg
@@ -52,19 +52,6 @@ async def _users(database: Database) -> int:
         row = await (await connection.execute("SELECT count(*) FROM users")).fetchone()
     assert row
     return int(row[0])
-
-
-async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
-    insert = "INSERT INTO users (id, tenant_id, external_id) VALUES (gen_random_uuid(), %s, 'twice')"
-
-    async def insert_twice() -> None:
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute(insert, [DEFAULT_TENANT])
-            await connection.execute(insert, [DEFAULT_TENANT])
-
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await insert_twice()
-    assert await _users(database) == 0
 
 
 async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(database: Database) -> None:
@@ -165,34 +152,6 @@ async def test_connections_that_the_server_closed_are_replaced(
     assert await _users(database) == 0
 
 
-async def test_tenants_are_listed(database: Database) -> None:
-    assert await database.tenants() == [DEFAULT_TENANT]
-
-
-async def test_a_query_that_is_given_up_leaves_the_connections_usable(database: Database) -> None:
-    async def slow() -> None:
-        await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(0.5)", {}, tuple_row)
-
-    for _ in range(3):
-        task = asyncio.create_task(slow())
-        await asyncio.sleep(0.05)
-        task.cancel()
-        await asyncio.wait({task})
-    for _ in range(25):
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            assert (await (await connection.execute("SELECT 1")).fetchone()) == (1,)
-        assert await database.fetch(DEFAULT_TENANT, "SELECT 2", {}, tuple_row) == [(2,)]
-
-
-async def test_a_notification_reaches_who_listens(database: Database) -> None:
-    async with aclosing(database.notifications("a_channel")) as notifications:
-        assert await anext(notifications) == ""
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("SELECT pg_notify('a_channel', 'hello')")
-        async with asyncio.timeout(60):
-            assert await anext(notifications) == "hello"
-
-
 async def test_under_a_lock_a_statement_sees_what_those_before_it_have_done(database: Database) -> None:
     insert = (
         "INSERT INTO tenants (id, name) SELECT gen_random_uuid(), 'tenant ' || count(*) FROM tenants RETURNING id"
@@ -275,16 +234,6 @@ async def test_a_transaction_that_others_keep_from_its_locks_is_given_up_in_the_
     assert attempts == 3
 
 
-async def test_a_statement_that_hangs_is_given_up_and_its_connection_is_not_used_again(engines: Engines) -> None:
-    database = Database(engines.database_url, statement_s=1)
-    await database.open()
-    with pytest.raises(DatabaseUnavailable):
-        await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(60)", {}, tuple_row)
-    async with database.tenant(DEFAULT_TENANT, statement_s=60) as connection:
-        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
-    await database.close()
-
-
 async def test_a_caller_who_is_cancelled_costs_no_connection(database: Database, engines: Engines) -> None:
     async def is_idle() -> bool:
         stats = database.pool.get_stats()
@@ -316,8 +265,3 @@ async def test_a_transaction_whose_server_hangs_is_given_up_at_once(engines: Eng
     async with database.tenant(DEFAULT_TENANT, statement_s=60) as connection:
         await connection.execute("SELECT pg_sleep(1.1)")
     await database.close()
-
-
-async def test_many_rows_come_complete_and_in_order(database: Database) -> None:
-    rows = await database.fetch(DEFAULT_TENANT, "SELECT generate_series(1, 4500)", {}, tuple_row)
-    assert [row[0] for row in rows] == list(range(1, 4501))

@@ -7,7 +7,6 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
@@ -15,7 +14,6 @@ from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.proposing import FoundPairs
 from tests.support.model_server import ModelServer, Reply
 from tests.support.single_changes import supersede
-from tests.support.turns import exchange
 from tests.support.upkeep import everything, judging, keep_up, living, someone, write
 
 pytestmark = pytest.mark.anyio
@@ -61,20 +59,6 @@ async def test_duplicates_and_contradictions_wait_with_both_texts(services: Serv
     ]
     assert await everything(services, owner) == before
     assert await _look(services) == FoundPairs(proposed=0, applied=0)
-
-
-async def test_a_proposal_names_the_messages_of_both_memories(services: Services) -> None:
-    first = await exchange(services.turns, "I live in Berlin.", "Noted.")
-    second = await exchange(services.turns, "I live in Lisbon.", "Noted.")
-    owner = Owner(first.tenant_id, first.user_id, first.expert_id)
-    await write(services, owner, BERLIN, source_message_ids=[first.user_message_id])
-    await write(services, owner, LISBON, source_message_ids=[second.user_message_id])
-    await _look(services)
-    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
-    assert [(each.text, [said.content for said in each.messages]) for each in proposal.memories] == [
-        (LISBON, ["I live in Lisbon."]),
-        (BERLIN, ["I live in Berlin."]),
-    ]
 
 
 async def test_a_refused_one_is_not_made_again_but_new_pairs_are(services: Services) -> None:
@@ -182,25 +166,6 @@ async def test_pinned_memories_are_never_dropped(services: Services) -> None:
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=True)
     with pytest.raises(Conflict, match="pinned"):
         await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
-
-
-async def test_what_has_gone_is_not_proposed(services: Services) -> None:
-    owner = await someone(services)
-    berlin, _ = await write(services, owner, BERLIN, LISBON)
-    await _look(services)
-    await services.memory.archive.remove(owner, berlin, Trigger("user"))
-    assert await _waiting(services) == []
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-
-
-async def test_spaces_and_experts_are_looked_through_one_by_one(services: Services) -> None:
-    owner = await someone(services)
-    there = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default", "work", make_space=True)
-    await write(services, owner, BERLIN)
-    await write(services, there, LISBON)
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-    await write(services, there, BERLIN)
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
 
 
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:

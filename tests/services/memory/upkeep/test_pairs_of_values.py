@@ -8,11 +8,10 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.proposal_list import Proposal
-from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.proposing import FoundPairs
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
-from tests.support.upkeep import judging, living, someone, write
+from tests.support.upkeep import judging, someone, write
 
 pytestmark = pytest.mark.anyio
 
@@ -81,23 +80,6 @@ async def test_a_newer_memory_takes_the_place_of_a_value(services: Services) -> 
     assert await _content(services, owner) == {"human": {"home": home, "name": "Ada"}}
 
 
-async def test_core_memory_keeps_what_a_memory_repeats(services: Services) -> None:
-    owner = await someone(services)
-    await services.memory.core.update(owner, "human", {"facts": [SWIMS]}, Trigger("user"))
-    await write(services, owner, SWIMS_AGAIN)
-    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
-    assert await _look(services) == FoundPairs(proposed=0, applied=1)
-    assert await living(services, owner) == []
-    (applied,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
-    operation, *_ = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=1)
-    assert (operation.type, operation.trigger["actor"]) == ("episode_supersede", "maintenance")
-    # Undone by the log, the proposal says so as well.
-    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", operation.id)
-    assert await living(services, owner) == [SWIMS_AGAIN]
-    (undone,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="undone", limit=5)
-    assert undone.id == applied.id
-
-
 async def test_values_that_change_or_are_pinned_wait_no_more(services: Services) -> None:
     owner = await someone(services)
     core = services.memory.core
@@ -130,28 +112,6 @@ async def test_undoing_is_refused_where_it_would_lose_a_later_change(services: S
         await services.memory.proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
     assert await _content(services, owner) == {"human": {"home": "The user lives in Porto"}}
     assert len(await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)) == 1
-
-
-@pytest.mark.parametrize("first_of_both", [True, False])
-async def test_proposals_that_follow_each_other_are_undone_in_any_order(
-    services: Services, first_of_both: bool
-) -> None:
-    owner = await someone(services)
-    proposals = services.memory.proposals
-    accepted = []
-    await write(services, owner, "The user lives in Berlin")
-    for place in ("Lisbon", "Ghent"):
-        await write(services, owner, f"The user lives in {place}")
-        await _look(services)
-        (waiting,) = await _waiting(services)
-        await proposals.settle(DEFAULT_TENANT, "u-1", waiting.id, accept=True)
-        accepted.append(waiting.id)
-    order = accepted if first_of_both else accepted[::-1]
-    await proposals.undo(DEFAULT_TENANT, "u-1", order[0])
-    back = "Berlin" if first_of_both else "Lisbon"
-    assert await living(services, owner) == sorted([f"The user lives in {back}", "The user lives in Ghent"])
-    await proposals.undo(DEFAULT_TENANT, "u-1", order[1])
-    assert len(await living(services, owner)) == 3
 
 
 async def test_one_message_filed_in_both_ways_is_no_duplicate(services: Services) -> None:
