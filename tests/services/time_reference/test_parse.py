@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.time_reference.parse import parse
-from services.time_reference.ranges import TimeRange
+from services.time_reference.phrases import TimeRange
 
 pytestmark = pytest.mark.untraced
 

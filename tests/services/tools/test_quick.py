@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from langchain_core.tools import StructuredTool
 
 from services.platform.outgoing import OutgoingHttp
-from services.tools.quick import LONGEST_MESSAGE, MOST_CALLS, QuickMatch
 from services.tools.registry import ToolRegistry
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import LONGEST_MESSAGE, MOST_CALLS, QuickMatch, RegisteredTool, ToolServices
 
 REGISTRY = ToolRegistry.of_builtin_tools(ToolServices(http=OutgoingHttp(), weather_url="http://127.0.0.1:9"))
 

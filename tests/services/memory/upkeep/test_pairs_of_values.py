@@ -8,10 +8,9 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.proposal_list import Proposal
-from services.memory.upkeep.proposing import FoundPairs
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
-from tests.support.upkeep import judging, someone, write
+from tests.support.upkeep import judging, keep_up, someone, write
 
 pytestmark = pytest.mark.anyio
 
@@ -32,12 +31,15 @@ def judge(model_server: ModelServer) -> None:
     model_server.default = judging(judged)
 
 
-async def _look(services: Services) -> FoundPairs:
-    return await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")
-
-
 async def _waiting(services: Services) -> list[Proposal]:
     return list(await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=50))
+
+
+async def _look(services: Services) -> int:
+    """Carry a run out; return how many pairs wait that did not before."""
+    before = len(await _waiting(services))
+    await keep_up(services)
+    return len(await _waiting(services)) - before
 
 
 async def _content(services: Services, owner: Owner) -> dict[str, object]:
@@ -49,7 +51,7 @@ async def test_two_values_that_say_the_same_are_one_proposal(services: Services)
     for section, content in (("human", {"facts": [SWIMS]}), ("sport", {"facts": [SWIMS_AGAIN, "owns goggles"]})):
         await services.memory.core.update(owner, section, content, Trigger("user"))
     before = await _content(services, owner)
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
+    assert await _look(services) == 1
     (proposal,) = await _waiting(services)
     assert [(each.section, each.field, each.text) for each in proposal.memories] == [
         ("sport", "facts", SWIMS_AGAIN),
@@ -62,7 +64,7 @@ async def test_two_values_that_say_the_same_are_one_proposal(services: Services)
     assert [each.text for each in accepted.memories] == [SWIMS_AGAIN, SWIMS]
     await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
     assert await _content(services, owner) == before
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
+    assert await _look(services) == 0
     assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
 
 
@@ -71,13 +73,17 @@ async def test_a_newer_memory_takes_the_place_of_a_value(services: Services) -> 
     home = "The user lives in Berlin"
     await services.memory.core.update(owner, "human", {"home": home, "name": "Ada"}, Trigger("user"))
     await write(services, owner, LISBON)
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
+    assert await _look(services) == 1
     (proposal,) = await _waiting(services)
     assert (proposal.kind, proposal.text, proposal.replaces) == ("contradiction", LISBON, home)
     await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
     assert await _content(services, owner) == {"human": {"name": "Ada"}}
-    await services.memory.proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+    # Undone by the log, the proposal says so as well.
+    operation, *_ = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=1)
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", operation.id)
     assert await _content(services, owner) == {"human": {"home": home, "name": "Ada"}}
+    (undone,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="undone", limit=5)
+    assert undone.id == proposal.id
 
 
 async def test_values_that_change_or_are_pinned_wait_no_more(services: Services) -> None:
@@ -120,4 +126,4 @@ async def test_one_message_filed_in_both_ways_is_no_duplicate(services: Services
     trigger = Trigger("filing", message_id=turn.user_message_id)
     await services.memory.core.update(owner, "human", {"facts": [SWIMS]}, trigger)
     await write(services, owner, SWIMS, source_message_ids=[turn.user_message_id])
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
+    assert await _look(services) == 0
