@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import SecretStr
 
 from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import Standby
 from services.platform.pandas_placeholder import without_pandas
+from services.platform.patience import CircuitBreaker
 from services.platform.proxies import is_loopback
 
 if TYPE_CHECKING:
