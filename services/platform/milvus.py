@@ -38,11 +38,10 @@ NO_SUCH_COLLECTION = 100
 def pymilvus() -> Any:
     """Return the client's library, which takes a third of a second to import: with the first use of the index."""
     with without_pandas():
-        import pymilvus as library  # noqa: PLC0415
-        from pymilvus.client import entity_helper  # noqa: PLC0415
+        import pymilvus.client.entity_helper  # noqa: PLC0415
     # It would look at every character of each text that is written; the server knows what is too long.
-    entity_helper.CHECK_STR_ARRAY = False
-    return library
+    pymilvus.client.entity_helper.CHECK_STR_ARRAY = False
+    return pymilvus
 
 
 class CollectionMissing(Unavailable):
