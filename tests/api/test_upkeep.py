@@ -62,11 +62,6 @@ async def test_one_memory_is_brought_back(client: httpx.AsyncClient, services: S
     assert (await client.post(f"{USER}/episodes/{run['id']}/restore")).status_code == 404
 
 
-async def test_users_that_are_not_there_have_no_runs(client: httpx.AsyncClient) -> None:
-    for path in ("upkeep-preview", "upkeep-runs"):
-        assert (await client.get(f"/api/v1/users/u-9/{path}")).status_code == 404
-
-
 async def test_memories_and_values_are_pinned_and_unpinned(client: httpx.AsyncClient, services: Services) -> None:
     owner = await someone(services)
     (old,) = await written_before(services, owner, "Owns a red kettle")

@@ -17,8 +17,8 @@ from services.conversations.event_log import EventLog
 from services.errors import ConfigurationError, RateLimited
 from services.identity.rate_limits import RateLimits
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_redis import open_redis
+from services.platform.patience import CircuitBreaker
 from services.platform.settings import load_settings
 from state.events import TurnEvent
 
