@@ -182,14 +182,6 @@ async def test_a_model_that_was_away_for_five_turns_is_left_alone(make: Make, mo
     assert models.failing == []
 
 
-async def test_a_model_that_refuses_is_not_away(make: Make, model_server: ModelServer) -> None:
-    models = make(model_server.base_url, "responses")
-    model_server.default = Reply(status=400)
-    for _ in range(7):
-        assert (await failure_of(models.answer(QUESTION, on_text=lambda _: None))).failure == "llm_rejected"
-    assert models.failing == []
-
-
 async def test_an_answer_without_end_is_cut_off_and_its_connection_closed(
     make: Make, model_server: ModelServer, api: str
 ) -> None:

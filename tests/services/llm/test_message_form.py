@@ -42,11 +42,6 @@ def test_messages_in_a_row_become_one_and_keep_their_images() -> None:
     ]
 
 
-def test_a_conversation_whose_beginning_was_left_out_begins_with_the_user() -> None:
-    formed = compatible([SystemMessage("Be kind."), AIMessage("Hello"), HumanMessage("Hi")])
-    assert _shape(formed) == [("system", "Be kind."), ("human", "…"), ("ai", "Hello"), ("human", "Hi")]
-
-
 def test_calls_stay_with_their_results_and_a_note_after_them_joins_the_last() -> None:
     asked = AIMessage("", tool_calls=[CALL])
     formed = compatible(

@@ -60,13 +60,6 @@ def strict(received: Received) -> Reply:
     return Reply(["January, February, March."])
 
 
-def without_system_role(received: Received) -> Reply:
-    """A model whose chat template knows users and assistants alone."""
-    if "system" in received.roles:
-        return Reply(status=400, error_message="System role not supported")
-    return Reply(["January."])
-
-
 async def test_a_model_that_can_everything(model_server: ModelServer, api: str) -> None:
     model_server.default = capable
     main, embedding = await _check(model_server, api)
@@ -82,14 +75,6 @@ async def test_a_model_that_accepts_little(model_server: ModelServer, api: str) 
     assert (main.answers, main.streams) == (True, False)
     assert (main.tools, main.json_schema, main.messages) == ("refused", "refused", "compatible")
     assert "main does not support tools" in main.advice[-1]
-
-
-async def test_a_model_without_a_system_role_gets_its_text_in_the_users_message(
-    model_server: ModelServer, api: str
-) -> None:
-    model_server.default = without_system_role
-    main, _ = await _check(model_server, api)
-    assert (main.answers, main.messages) == (True, "user_only")
 
 
 async def test_every_model_is_asked_by_its_name(model_server: ModelServer, api: str) -> None:

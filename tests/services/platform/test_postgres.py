@@ -93,31 +93,6 @@ async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_
     assert isinstance(found[1], psycopg.errors.DivisionByZero)
 
 
-async def test_a_cancelled_reader_leaves_the_others_their_rows(database: Database, engines: Engines) -> None:
-    async with _held(engines) as is_wanted:
-        given_up = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
-        goes_on = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
-        await until(is_wanted)
-        given_up.cancel()
-    assert await goes_on == [(1,)]
-    assert given_up.cancelled()
-
-
-async def test_a_transaction_that_is_cancelled_gives_its_connection_back(database: Database) -> None:
-    async def hang() -> None:
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("SELECT pg_sleep(30)")
-
-    for _ in range(5):  # with five each time they are more than the pool has
-        tasks = [asyncio.create_task(hang()) for _ in range(5)]
-        await asyncio.sleep(0.05)
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        assert {type(each) for each in ended} == {asyncio.CancelledError}
-    assert await _users(database) == 0
-
-
 @pytest.mark.traced
 async def test_a_cancellation_that_comes_together_with_a_connection_is_not_lost(database: Database) -> None:
     async def use() -> None:

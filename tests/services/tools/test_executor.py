@@ -154,17 +154,3 @@ async def test_a_tool_that_blocks_its_thread_does_not_block_the_others() -> None
         [_call("blocks"), _call("releases")], TurnContext(), lambda *_: None
     )
     assert [message.text for message in messages] == ["done", "released"]
-
-
-async def test_a_failure_of_who_waits_cancels_the_tools_and_is_raised_as_it_is() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen))
-
-    async def fail() -> None:
-        async with executor.running([_call("a")], TurnContext(), lambda *_: None):
-            await begun.wait()
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await fail()
-    assert seen == ["a"]
