@@ -26,26 +26,19 @@ def ask(*messages: BaseMessage | str) -> AIMessage:
     [
         (["My dog is called Rex. I live in Leeds."], "What is my dog called?", "“My dog is called Rex.”"),
         (["我家的猫叫小花。我住在杭州。"], "我的猫叫什么名字？", "「我家的猫叫小花。」"),
-        (["会议改到星期四下午！别忘了。"], "会议在星期几？", "「会议改到星期四下午！」"),
         (["我的邮箱是abc@example"], "邮箱是多少", "「我的邮箱是abc@example」"),
     ],
 )
 def test_question_is_answered_with_what_the_user_said(history: list[str], question: str, quote: str) -> None:
-    answer = ask(EXPERT, *history, question).text
-
-    assert quote in answer
+    assert quote in ask(EXPERT, *history, question).text
 
 
-def test_instructions_of_the_expert_are_not_quoted() -> None:
-    assert "nutmeg" not in ask(EXPERT, "Tea, please.", "What is the secret ingredient?").text
-    assert "肉豆蔻" not in ask(EXPERT, "请泡茶。", "秘密配料是什么？").text
-
-
-def test_questions_are_not_quoted() -> None:
+def test_instructions_of_the_expert_and_questions_are_not_quoted() -> None:
     answer = ask("Where is my bicycle?", "My bicycle is in the shed.", "Where is my bicycle?").text
-
     assert "“My bicycle is in the shed.”" in answer
     assert "“Where" not in answer
+    assert "nutmeg" not in ask(EXPERT, "Tea, please.", "What is the secret ingredient?").text
+    assert "肉豆蔻" not in ask(EXPERT, "请泡茶。", "秘密配料是什么？").text
 
 
 def test_the_answer_after_a_tool_quotes_its_result() -> None:
@@ -90,7 +83,6 @@ RECALLED = SystemMessage(
     "question",
     [
         "What do you know about me?",
-        "Tell me everything you know about me, please.",
         "Who am I?",
         "What is in your memory?",
     ],
@@ -111,7 +103,6 @@ def test_what_is_known_of_the_user_is_listed(question: str) -> None:
         (ZH_MEMORY, "我是谁？", "- 住处：杭州滨江"),
         (ZH_MEMORY, "你对我了解多少？", "- 过敏：花生"),
         (ZH_MEMORY, "我爱喝什么？", "偏好：喜欢喝龙井"),
-        (ZH_MEMORY, "我对什么过敏？", "过敏：花生"),
     ],
 )
 def test_a_plain_question_is_answered_from_the_memory_block(

@@ -90,6 +90,7 @@ async def test_switched_on_a_refusal_is_an_error_that_names_the_setting(
     assert len(model_server.requests) == 1
 
 
+@pytest.mark.traced
 async def test_results_of_tools_reach_a_model_that_takes_none_as_text(
     make: Make, model_server: ModelServer, api: str
 ) -> None:

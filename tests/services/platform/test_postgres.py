@@ -54,28 +54,6 @@ async def _users(database: Database) -> int:
     return int(row[0])
 
 
-async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(database: Database) -> None:
-    insert: LiteralString = """INSERT INTO users (id, tenant_id, external_id)
-        VALUES (gen_random_uuid(), %(tenant)s, %(name)s) RETURNING external_id"""
-    first = Query(insert, {"tenant": DEFAULT_TENANT, "name": "first"}, tuple_row)
-
-    async def fail(connection: Connection, rows: list[Any]) -> None:
-        raise LookupError
-
-    async def add_another(connection: Connection, rows: list[Any]) -> str:
-        await connection.execute(insert, {"tenant": DEFAULT_TENANT, "name": "second"})
-        return str(rows[0][0])
-
-    with pytest.raises(LookupError):
-        await database.transact_after(DEFAULT_TENANT, first, fail)
-    assert await _users(database) == 0
-    assert await database.transact_after(DEFAULT_TENANT, first, add_another) == "first"
-    assert await _users(database) == 2
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await database.transact_after(DEFAULT_TENANT, first, add_another)
-    assert await _users(database) == 2
-
-
 @pytest.mark.traced
 async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_alone(database: Database) -> None:
     moment: LiteralString = "SELECT %(name)s::text, now(), '100%%'"
