@@ -34,7 +34,6 @@ from services.memory.open_questions import State
 from services.memory.operations import LoggedOperation, Trigger
 from services.memory.proposal_list import Proposal
 from services.memory.removal.undo import UndoneOperation
-from services.memory.upkeep.proposing import FoundPairs
 from services.usage.ledger import Spender
 
 _LARGEST_VERSION = 2**31 - 1
@@ -196,12 +195,6 @@ async def settle(
 async def undo_proposal(user_id: PathId, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
-
-
-@router.post("/memory-proposals", response_model=answered(FoundPairs))
-async def find_proposals(user_id: PathId, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
-    return await services.upkeep.proposer.look(caller.tenant_id, user_id)
 
 
 @router.post("/memory/ask", response_model=answered(InquiryAnswer))

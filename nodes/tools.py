@@ -11,8 +11,8 @@ from services.errors import DatabaseUnavailable
 from services.memory.quotes import own_text
 from services.memory.trust import ForeignItems, ForeignOrigins
 from services.platform.threads import beside_the_loop
+from services.tools.actor import foreign_texts, remembered_texts
 from services.tools.executor import ToolExecutor
-from services.tools.foreign_words import foreign_texts, remembered_texts
 from services.usage.budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState

@@ -161,7 +161,6 @@ class Services:
             database,
             self.jobs,
             visits=visit_schedule(settings),
-            shares_human=settings.memory_share_human,
             reflection=settings.memory_reflection and not offline,
             filing_quiet_s=None if offline else settings.memory_filing_quiet_s,
             default_timezone=zone,

@@ -11,8 +11,7 @@ from typing import Annotated
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from services.conversations.messages import without_nul
-from services.conversations.values import no_nul
+from services.conversations.values import no_nul, without_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer

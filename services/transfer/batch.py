@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TypeVar
 from uuid import UUID
 
-from services.conversations.messages import title_of
+from services.conversations.values import title_of
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection

@@ -56,15 +56,6 @@ async def test_guessing_other_users_counts_towards_the_limit(
     assert (set(statuses[5:-1]) <= {404}, statuses[-1]) == (True, 429)
 
 
-async def test_gateways_and_admins_act_for_all(client: httpx.AsyncClient, services: Services) -> None:
-    for headers in (
-        await _key(services, "chat", "memory:read", user="alice", gateway=True),
-        await _key(services, "admin", user="alice"),
-    ):
-        body = {"user_id": "bob", "session_id": "s", "message": "Hello"}
-        assert (await client.post("/api/v1/chat", json=body, headers=headers)).status_code == 200
-
-
 async def test_a_preview_of_an_erasure_reads(client: httpx.AsyncClient, services: Services) -> None:
     everybodys = await _key(services, "chat", "memory:read", "memory:write")
     body = {"user_id": "alice", "session_id": "s", "message": "My locker code is qzvault."}

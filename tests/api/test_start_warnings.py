@@ -21,8 +21,3 @@ async def test_a_redis_that_is_away_is_named_with_its_setting(
 ) -> None:
     await warn_of_surroundings(services)
     assert "Redis does not answer; check ANAMNESIS_REDIS_URL" in "".join(capsys.readouterr())
-
-
-async def test_a_zone_that_was_set_is_not_doubted(services: Services, capsys: pytest.CaptureFixture[str]) -> None:
-    await warn_of_surroundings(services)
-    assert "ANAMNESIS_DEFAULT_TIMEZONE" not in "".join(capsys.readouterr())

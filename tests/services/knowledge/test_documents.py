@@ -8,7 +8,6 @@ import pytest
 
 from services.bootstrap import Services
 from services.engines import Engines
-from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.document import BadDocument
@@ -114,29 +113,6 @@ async def test_what_cannot_be_read_leaves_the_one_before(remembering: Services) 
     with pytest.raises(BadDocument):
         await put(remembering, base, "leave.pdf", b"%PDF-1.7 broken")
     assert len(await found(remembering, "How many days of holidays?")) == 1
-
-
-async def test_pages_of_a_pdf_are_told(remembering: Services) -> None:
-    base = await a_base(remembering)
-    await put(remembering, base, "手册.pdf", pdf("考勤制度如下。", "年假有八天，病假须提供证明。"))
-    answer = await remembering.knowledge.search.search(DEFAULT_TENANT, "handbook", "年假有几天？")
-    assert [(each["document"], each["page"], each["position"]) for each in answer.passages] == [("手册.pdf", 2, 1)]
-
-
-async def test_two_who_send_the_same_document_at_once_leave_it_once(
-    remembering: Services, engines: Engines
-) -> None:
-    base = await a_base(remembering)
-    sent = await asyncio.gather(*(put(remembering, base, "leave.md", f"{OLD} {n}") for n in range(8)))
-    assert len({each.document.id for each in sent}) == 1
-    assert len(_chunks(engines, base.id)) == 1
-
-
-async def test_a_name_that_is_none_is_refused(remembering: Services) -> None:
-    base = await a_base(remembering)
-    for source in ("", " ", "a\nb.md", "a\x00.md", "\ud800.md", "x" * 501):
-        with pytest.raises(InvalidInput):
-            await put(remembering, base, source, "x")
 
 
 async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(remembering: Services) -> None:

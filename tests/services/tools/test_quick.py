@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.platform.outgoing import OutgoingHttp
-from services.tools.quick import LONGEST_MESSAGE, MOST_CALLS
 from services.tools.registry import ToolRegistry
-from services.tools.tool import ToolServices
+from services.tools.tool import LONGEST_MESSAGE, MOST_CALLS, ToolServices
 
 REGISTRY = ToolRegistry.of_builtin_tools(ToolServices(http=OutgoingHttp(), weather_url="http://127.0.0.1:9"))
 

@@ -170,9 +170,8 @@ async def test_the_servers_log_names_an_error_and_no_value(server: EmbeddedPostg
     assert CANARY not in log
 
 
-@pytest.mark.parametrize("flushed", [True, False], ids=["in its files", "in its log"])
 async def test_nothing_that_an_erased_user_said_stays_in_the_index(
-    services: Services, engines: Engines, milvus_server: MilvusServer, flushed: bool
+    services: Services, engines: Engines, milvus_server: MilvusServer
 ) -> None:
     word = terms(f"{CANARY}x")[-1]
     for number in range(3):
@@ -181,9 +180,8 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
     [gone_id] = await _user_ids(services.database, "gone")
     shards = {shard_of(gone_id), shard_of(other.user_id)}
     await services.memory.indexing.index_waiting()
-    if flushed:
-        for shard in shards:
-            await services.memory.index.flush(shard)
+    for shard in shards:
+        await services.memory.index.flush(shard)
     assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word)
 
     erased = await services.erasure.user(DEFAULT_TENANT, "gone")
