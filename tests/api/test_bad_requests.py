@@ -41,6 +41,7 @@ async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(share
     writer.close()
 
 
+@pytest.mark.traced
 async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_length(
     shared_client: httpx.AsyncClient,
 ) -> None:

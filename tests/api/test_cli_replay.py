@@ -56,3 +56,5 @@ async def test_a_sample_is_compared_and_summed_up(
     assert "What is a rose?" not in shown.stdout
     assert "1 prompts byte for byte as they were sent" in shown.stdout
     assert model_server.requests[-1].body["model"] == "other"
+    one = await replay(next(turn for turn, skipped in reasons.items() if skipped is None))
+    assert "byte for byte as it was sent" in one.stdout

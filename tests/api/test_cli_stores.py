@@ -67,6 +67,7 @@ def test_one_item_of_core_memory_is_changed_and_the_others_stay(talked: Anamnesi
     shown = _json(talked("memory", "show", "u-1", "--json"))
     assert shown["core_memory"][0]["content"] == {"allergies": ["peanuts"], "home": "Lyon"}
     assert "allergies: peanuts" in talked("memory", "show", "u-1").stdout
+    assert _json(talked("memory", "forget", "u-1", "my home in Lyon", "--json"))["operation_id"] is not None
     unmatched = talked("memory", "edit", "u-1", "allergies", "--remove", "dogs")
     assert (unmatched.exit_code, unmatched.stdout) == (1, "")
     assert (
@@ -75,6 +76,13 @@ def test_one_item_of_core_memory_is_changed_and_the_others_stay(talked: Anamnesi
     )
     deleted = talked("memory", "delete", "u-1", "human", "--yes")
     assert (deleted.exit_code, _json(talked("memory", "show", "u-1", "--json"))["core_memory"]) == (0, [])
+
+
+def test_failed_jobs_are_listed_and_retried(talked: Anamnesis) -> None:
+    assert _json(talked("jobs", "list", "--status", "failed", "--json")) == []
+    assert talked("jobs", "retry", "--all").stdout == "0 jobs wait for a worker.\n"
+    missing = talked("jobs", "retry", "999999")
+    assert (missing.exit_code, missing.stderr) == (1, "anamnesis: There is no job 999999.\n")
 
 
 def test_what_was_said_is_searched_and_a_memory_is_deleted(talked: Anamnesis) -> None:

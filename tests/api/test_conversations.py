@@ -97,29 +97,6 @@ async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncCl
     assert "/api/v1/chat/stream" in paths
 
 
-async def test_turns_of_all_conversations_are_listed_in_pages(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    asked = [
-        await exchange(services.turns, f"question {n}", "ok", external_user_id="u-7", session_key=f"s-{n}")
-        for n in range(3)
-    ]
-    other = await exchange(services.turns, "Hello", "ok", external_user_id="u-8")
-    of_user: dict[str, str | int] = {"user_id": "u-7", "limit": 2}
-    first = (await client.get("/api/v1/turns", params=of_user)).json()
-    rest = (await client.get("/api/v1/turns", params={**of_user, "after": first["next"]})).json()
-    listed = [*first["items"], *rest["items"]]
-    assert [each["id"] for each in listed] == [str(each.turn_id) for each in reversed(asked)]
-    assert rest["next"] is None
-    assert {(each["status"], each["user_id"], each["expert"]) for each in listed} == {
-        ("completed", "u-7", "default")
-    }
-    assert listed[0]["title"] == "question 2"
-    assert (await client.get("/api/v1/turns")).json()["items"][0]["id"] == str(other.turn_id)
-    assert (await client.get("/api/v1/turns", params={"status": "failed"})).json()["items"] == []
-    assert (await client.get("/api/v1/turns", params={"status": "gone"})).status_code == 422
-
-
 async def test_a_conversation_is_renamed_pinned_and_found_by_its_words(
     client: httpx.AsyncClient, services: Services
 ) -> None:

@@ -11,6 +11,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings
 from services.platform.settings_reference import effective_settings
 from tests.support.model_server import ModelServer, Reply
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +48,27 @@ async def test_a_model_is_listed_tried_and_kept(
     assert (await client.delete(MODEL)).status_code == 204
     assert not file.exists()
     assert load_settings().offline
+
+
+@OFFLINE
+async def test_what_is_wrong_with_an_endpoint_is_said(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}/v1"
+    offered = (await client.post(f"{MODEL}/models", json={"base_url": nowhere})).json()
+    assert offered == {"models": [], "problem": "Nothing answers at this address."}
+    without = model_server.base_url.removesuffix("/v1")
+    offered = (await client.post(f"{MODEL}/models", json={"base_url": without})).json()
+    assert offered["problem"] == "It answers with status 404; its address usually ends in /v1."
+    tried = await client.post(f"{MODEL}/try", json={"base_url": nowhere, "model": "m"})
+    assert (tried.json()["answer"], bool(tried.json()["problem"])) == (None, True)
+    model_server.script(Reply(status=401))
+    refused = (await client.post(f"{MODEL}/try", json={"base_url": model_server.base_url, "model": "m"})).json()
+    assert refused["answer"] is None
+    wrong = await client.put(MODEL, json={"base_url": "ftp://x", "model": "m"})
+    assert (wrong.status_code, wrong.json()["detail"].startswith("base_url: ")) == (422, True)
+    wrong = await client.put(MODEL, json={"base_url": model_server.base_url, "model": "m", "api_key": "你的密钥"})
+    assert (wrong.status_code, wrong.json()["detail"].startswith("api_key: ")) == (422, True)
 
 
 @pytest.mark.settings(auth="api_key")

@@ -27,6 +27,7 @@ async def _client(services: Services, sdk: AsyncOpenAI, **key: Any) -> Any:
     return sdk.with_options(api_key=secret)
 
 
+@pytest.mark.traced
 async def test_requests_for_titles_go_to_the_small_model_and_leave_nothing(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
