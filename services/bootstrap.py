@@ -39,10 +39,10 @@ from services.memory.lineage.tracing import Lineage
 from services.memory.removal.hiding import RebuildTasks
 from services.memory.wiring import Memory
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import Standby
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
@@ -152,7 +152,8 @@ class Services:
         self.api_keys = ApiKeys(database)
         self.tickets = Tickets(self.redis)
         self.rate_limits = RateLimits(settings, self.redis)
-        self.budgets = Budgets(settings, self.usage)
+        has_budget = settings.budget_user_tokens_per_day or settings.budget_tenant_tokens_per_day
+        self.budgets = Budgets(settings, self.usage) if has_budget else None
         self.leases = TurnLeases(database, default_locale=locale)
         self.events = EventLog(
             self.redis, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault

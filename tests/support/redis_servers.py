@@ -27,7 +27,7 @@ from services.identity.rate_limits import RateLimits
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
 from services.platform.settings import load_settings
 from state.events import TurnEvent

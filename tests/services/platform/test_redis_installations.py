@@ -16,7 +16,7 @@ from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from state.conversation import TurnInput
