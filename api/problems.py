@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from services.conversations.turn_opening import KEY
+from services.conversations.turn_values import KEY
 from services.errors import (
     AnamnesisError,
     CallerError,

@@ -20,7 +20,7 @@ from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun
 class FadingQuery(StrictModel):
     """Figures to try in place of the tenant's policy; those not given are the policy's."""
 
-    fading: Literal["archive", "remove"] | None = Field(None, description="What becomes of the memories.")
+    fading: Literal["archive"] | None = Field(None, description="Archive them, whatever the policy says.")
     fading_days: int | None = Field(None, ge=1, le=36_500, description="Days without use.")
     fading_importance: float | None = Field(None, ge=0, le=1, description="Importance below which they fade.")
 
@@ -49,7 +49,7 @@ router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 
 @router.get("/upkeep-policy", response_model=UpkeepPolicy)
 async def policy(services: ServicesOf, caller: KnownCaller) -> Any:
-    """Policy by which memories of the tenant's users fade, and proposals are settled."""
+    """Policy by which memories of the tenant's users fade."""
     return await services.upkeep.policies.of(caller.tenant_id)
 
 
@@ -64,7 +64,7 @@ async def set_policy(body: UpkeepPolicy, services: ServicesOf, caller: Admin) ->
 async def preview(
     user_id: PathId, services: ServicesOf, caller: MemoryReader, query: Annotated[FadingQuery, Query()]
 ) -> Any:
-    """What a run would merge, archive or remove now, and why; nothing is changed."""
+    """What a run would merge or archive now, and why; nothing is changed."""
     found = await services.upkeep.preview(caller.tenant_id, user_id, await _policy(services, caller, query))
     return {
         "policy": found.policy,
@@ -110,7 +110,7 @@ async def report(user_id: PathId, run_id: UUID, services: ServicesOf, caller: Me
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def undo(user_id: PathId, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Bring back exactly what a run took; 409 if it was undone before, or what it removed is gone for good."""
+    """Bring back exactly what a run took; 409 if it was undone before."""
     return await services.upkeep.undo(caller.tenant_id, user_id, run_id)
 
 

@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from benchmarks.conversation_rig import Rig, rig
 from benchmarks.dialogue import answer_to, message_of, slow_background
-from services.conversations.messages import message_tokens
+from services.conversations.values import message_tokens
 from services.identity.tenants import DEFAULT_TENANT
 
 _MESSAGES = 10_000

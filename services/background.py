@@ -23,8 +23,6 @@ from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import PlanTopic, TargetPlanner
 from services.memory.removal.wholes import WholeErasure
 from services.memory.upkeep.pairs import PairFinder
-from services.memory.upkeep.policy import UpkeepPolicies
-from services.memory.upkeep.proposing import PairProposer
 from services.memory.upkeep.scheduler import UpkeepScheduler
 from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory
@@ -60,16 +58,13 @@ class BackgroundServices:
             quiet_s=settings.memory_filing_quiet_s,
             pause_s=settings.memory_filing_pause_s,
         )
-        policies = UpkeepPolicies(database)
         pairs = PairFinder(models, embedder)
-        proposer = PairProposer(database, policies, memory.values, pairs, memory.proposals)
-        self.upkeep = Upkeep(database, policies, proposer, memory.episodes, memory.operations)
+        self.upkeep = Upkeep(database, memory.values, pairs, memory.proposals.pairs, memory.operations)
         self.scheduler = UpkeepScheduler(
             database,
             self.upkeep,
             jobs,
             find_days=find_days,
-            keep_days=settings.memory_upkeep_keep_days,
             on=settings.memory_upkeep and settings.memory_episodes,
         )
         self.reflection = Reflection(database, models, jobs, on=settings.memory_reflection)
@@ -99,7 +94,7 @@ class RemovalServices:
             events_keep_s=settings.turn_events_keep_s,
             on_removed=memory.drop_cached,
         )
-        self.erasure = WholeErasure(stores, shares_human=settings.memory_share_human)
+        self.erasure = WholeErasure(stores)
         self.retention_rules = RetentionRules(database)
         self.retention = Retention(database, self.retention_rules, self.erasure, jobs)
         self.forgetting = Erasures(

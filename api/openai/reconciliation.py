@@ -20,9 +20,9 @@ from api.openai.sessions import ClientIds
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED, KnownConversation
-from services.conversations.messages import message_digest
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare, meant_at
-from services.conversations.turn_opening import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
+from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
+from services.conversations.values import message_digest
 from services.errors import Conflict, InvalidInput
 from state.conversation import EarlierMessage
 

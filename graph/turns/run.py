@@ -40,7 +40,7 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
-from services.tools.foreign_words import foreign_origin, reads_days, reads_note
+from services.tools.actor import foreign_origin, reads_days, reads_note
 from services.usage.ledger import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, GraphState, TurnInput, each_once, with_update

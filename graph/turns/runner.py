@@ -24,11 +24,11 @@ from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.turn_queue import FairGate, Place, TurnQueue
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
-from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import AccountAgreed, Approval, PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn, TurnStatus
-from services.conversations.turn_opening import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
+from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
+from services.conversations.values import message_digest
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput
@@ -287,7 +287,8 @@ class TurnRunner:
         await self._writer.close()
 
     def _run(self, turn: OpenTurn, request: TurnInput, begun: float, place: Place | None = None) -> None:
-        is_saving = self._services.budgets.is_saving(turn.tenant_id, request["user_id"])
+        budgets = self._services.budgets
+        is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, request["user_id"])
         if is_saving:
             turn = turn.saving(self._services.settings.context_budget_tokens)
         log_of_turn = self._writer.log_for(turn.turn_id) if turn.stored else TurnLog()

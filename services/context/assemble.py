@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 
 from services.context.sources.history import user_message
-from services.conversations.messages import image_part
+from services.conversations.values import image_part
 from services.llm.request_form import ContextMessage
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from state.prompt import ContextReport, Epoch, Feature, PrefixMark, PromptSection, SharedPrefix

@@ -20,7 +20,7 @@ from services.context.sources.history import (
 )
 from services.context.sources.instructions import system_text
 from services.context.sources.time import NO_ACTIVITY, UserActivitySource
-from services.conversations.messages import image_part, message_tokens
+from services.conversations.values import image_part, message_tokens
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
-from services.conversations.messages import message_digest
 from services.conversations.resent_history import StoredMessage
+from services.conversations.values import message_digest
 from services.encryption.marks import WordsDigest
 from services.platform.postgres import Database
 

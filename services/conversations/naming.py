@@ -7,8 +7,8 @@ import structlog
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from psycopg.rows import tuple_row
 
-from services.conversations.messages import title_of, without_nul
 from services.conversations.transcript import Conversation, Transcript
+from services.conversations.values import title_of, without_nul
 from services.encryption.marks import Words
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from services.conversations.messages import Role
+from services.conversations.values import Role
 
 BranchReason = Literal["edit", "regenerate", "switch"]
 _ENOUGH = 2

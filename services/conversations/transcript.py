@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
-from services.conversations.messages import title_of
+from services.conversations.values import title_of
 from services.encryption.marks import Words
 from services.errors import NotFound
 from services.platform.postgres import Database

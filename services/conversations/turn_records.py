@@ -8,9 +8,9 @@ from psycopg.rows import class_row, tuple_row
 
 from services.conversations import turn_sql
 from services.conversations.feedback import feedback_of
-from services.conversations.messages import title_of
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
+from services.conversations.values import title_of
 from services.errors import NotFound
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after

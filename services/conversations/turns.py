@@ -16,8 +16,6 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.conversations import turn_sql
-from services.conversations.messages import without_nul
-from services.conversations.outcome_values import outcome_values
 from services.conversations.turn import (
     WITHOUT_MEMORY,
     WITHOUT_WRITING,
@@ -26,7 +24,8 @@ from services.conversations.turn import (
     OpenTurn,
     TurnOutcome,
 )
-from services.conversations.turn_opening import (
+from services.conversations.turn_records import TurnRecords
+from services.conversations.turn_values import (
     KEY,
     KEY_OF_ANOTHER_MESSAGE,
     OpeningRow,
@@ -34,9 +33,10 @@ from services.conversations.turn_opening import (
     opened_turn,
     opening_values,
     other_space,
+    outcome_values,
     refuse_conflict,
 )
-from services.conversations.turn_records import TurnRecords
+from services.conversations.values import without_nul
 from services.errors import BrokenReference, Conflict, ConversationExists, DatabaseContended, InvalidInput
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
@@ -46,9 +46,9 @@ from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
 from services.memory.removal.hiding import EndedExchange, Hiding
 from services.platform.connections import Connection
+from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.platform.threads import beside_the_loop
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
 from services.text.secrets import Secrets
@@ -84,7 +84,6 @@ class Turns(TurnRecords):
         jobs: JobQueue,
         *,
         visits: VisitSchedule | None = None,
-        shares_human: bool = False,
         reflection: bool = False,
         filing_quiet_s: float | None = None,
         default_timezone: str = "UTC",
@@ -92,13 +91,12 @@ class Turns(TurnRecords):
         hiding: Hiding | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        """Take when visits end and are summarised (None = default), whether a user's experts share a section of
-        core memory, whether experts reflect on turns, the seconds after which what was said is filed (None =
-        never), the time zone and locale of users who have none, and what changes memory (None = nothing)."""
+        """Take when visits end and are summarised (None = default), whether experts reflect on turns, the seconds
+        after which what was said is filed (None = never), the time zone and locale of users who have none, and
+        what changes memory (None = nothing)."""
         super().__init__(database)
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
-        self._shares_human = shares_human
         self._reflection = reflection
         self._filing_quiet_s = filing_quiet_s
         self._default_timezone = default_timezone
@@ -135,7 +133,6 @@ class Turns(TurnRecords):
                 characters=len(new.content) + sum(map(len, new.images)),
                 most=_IN_A_STEP,
             ),
-            "shares_human": self._shares_human,
             "default_timezone": self._default_timezone,
         }
         lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
@@ -161,8 +158,9 @@ class Turns(TurnRecords):
             if one.of_space is False:
                 raise await self._other_space(new)
             refuse_conflict(one, new)
-        running = running_experiments(one.experiments)
-        return await self.with_variants(turn, running) if running else turn
+        if not one.experiments:
+            return turn
+        return await self.with_variants(turn, running_experiments(one.experiments))
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.

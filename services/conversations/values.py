@@ -1,12 +1,15 @@
-"""Values as callers give them, in a request or in a line of an import, and their limits."""
+"""Values as callers give them, in a request or an import, with their limits; messages before they are stored."""
 
+import hashlib
 import re
 import string
 import unicodedata
-from typing import Annotated, TypeVar
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.time_reference.local_days import time_zone
 from services.validation import RULE, is_id
 
@@ -27,6 +30,14 @@ _MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
+
+Role = Literal["user", "assistant"]
+
+_BYTES = 16
+_FOLDED = re.compile(r"<details\b[^>]*>.*?</details>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+"""Clients change details of messages: surrounding spaces, Unicode composition, folded blocks with an answer's
+reasoning. The message remains the same."""
 
 
 def no_nul(text: str) -> str:
@@ -125,3 +136,37 @@ Images = Annotated[list[Image], Field(max_length=MAX_IMAGES), BeforeValidator(im
 """The images of one message."""
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_is_time_zone)]
 Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$")]
+
+
+def message_tokens(content: str) -> int:
+    """Estimated tokens of a message in a prompt."""
+    return count_tokens(content) + MESSAGE_OVERHEAD
+
+
+def image_part(image: str) -> dict[str, Any]:
+    """An image as a content part of a message."""
+    return {"type": "image_url", "image_url": {"url": image}}
+
+
+def title_of(content: str, longest: int = 80) -> str:
+    """The beginning of the first message, on one line."""
+    line = " ".join(content.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def without_nul(text: str) -> str:
+    """Remove NUL characters: models emit them and PostgreSQL cannot store them."""
+    return text.replace("\x00", "")
+
+
+def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> bytes:
+    """Return the digest of a message: 16 bytes over its role, its normalised text, and its images."""
+    text = content
+    if role == "assistant" and "<" in text:
+        text = _THOUGHT.sub("", _FOLDED.sub("", text))
+    if not text.isascii() and not unicodedata.is_normalized("NFC", text):
+        text = unicodedata.normalize("NFC", text)
+    digest = hashlib.blake2b(f"{role}\0{text.strip()}".encode("utf-8", "surrogatepass"), digest_size=_BYTES)
+    for image in images:
+        digest.update(b"\0" + hashlib.blake2b(image.encode(), digest_size=_BYTES).digest())
+    return digest.digest()

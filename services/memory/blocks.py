@@ -93,18 +93,12 @@ class SectionChange:
 
     stored: StoredCoreMemory
 
-    def __init__(
-        self, connection: Connection, owner: Owner, section: str, log: OperationLog, *, shared: bool = False
-    ) -> None:
-        """Take with whom the section is stored; `shared` = all experts of the user have it."""
+    def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
         self.connection = connection
         self.changed = False
         self.owner = owner
-        """With whom the section is stored."""
         self._section = section
         self._log = log
-        self._shared = shared
-        self._begun_with: dict[str, Any] | None = None
         self._added: list[_Version] = []
         self._updated_at: dict[str, datetime] = {}
         self._ids: dict[str, UUID] = {}
@@ -113,7 +107,7 @@ class SectionChange:
     def content(self) -> dict[str, Any] | None:
         """What it is now; None when there is no such section."""
         there = self.stored.sections.get(self._section)
-        return there["content"] if there else self._begun_with
+        return there["content"] if there else None
 
     @property
     def version(self) -> int:
@@ -130,19 +124,13 @@ class SectionChange:
 
     async def look(self) -> None:
         """Read all sections."""
-        values = {**vars(self.owner), "shares_human": self._shared, "visible": False}
+        values = {**vars(self.owner), "visible": False}
         rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
         stored = stored_of(rows)
         assert stored is not None  # noqa: S101 — its row was locked
         self.stored = stored
         self._updated_at = {row[1]: row[5] for row in rows}
         self._ids = {row[1]: row[6] for row in rows}
-
-    async def begin_with(self, owner: Owner) -> None:
-        """Begin a shared section with what one of the experts had there by itself."""
-        values = {**vars(owner), "shares_human": False, "visible": False}
-        rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
-        self._begun_with = next((row[2] for row in rows if row[1] == self._section), None)
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
         """Store a new version; `whole` = not merged.
@@ -200,7 +188,7 @@ class SectionChange:
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
-        values: dict[str, Any] = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
+        values: dict[str, Any] = {**vars(self.owner), "section": self._section}
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
         await self._note([self._entry(Operation("core_memory_delete", self._section), trigger)])

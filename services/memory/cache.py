@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from services.encryption.data_key import DataKey
 from services.encryption.vault import Vault
 from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemorySections
 
@@ -45,26 +45,17 @@ class StoredCoreMemory:
 class CoreMemoryCache:
     """Reads and writes core memory in Redis. Losing it costs a query of PostgreSQL and nothing else."""
 
-    def __init__(
-        self,
-        redis: RedisClient,
-        breaker: CircuitBreaker,
-        *,
-        shares_human: bool = False,
-        vault: Vault | None = None,
-    ) -> None:
-        """With `shares_human` generations count otherwise (`CoreMemory`), so that what is cached is kept apart."""
+    def __init__(self, redis: RedisClient, breaker: CircuitBreaker, *, vault: Vault | None = None) -> None:
         self._vault = vault
         self._redis = redis
         self._breaker = breaker
-        self._shares_human = shares_human
         self._put = redis.register_script(_PUT)
 
     async def get(self, user_id: UUID, expert_id: UUID, space_id: UUID | None = None) -> StoredCoreMemory | None:
         """What is cached for a space, or for none; None when nothing is, or Redis does not answer at once."""
         try:
             async with self._breaker.use(), asyncio.timeout(_WITHIN_S):
-                found: Any = await self._redis.hmget(self._key(user_id, expert_id), *_fields(space_id))
+                found: Any = await self._redis.hmget(_key(user_id, expert_id), *_fields(space_id))
         except (RedisError, OSError, TimeoutError, Unavailable):
             return None
         generation, sections = found
@@ -97,7 +88,7 @@ class CoreMemoryCache:
         ]
         try:
             async with self._breaker.use(), asyncio.timeout(_WITHIN_S):
-                return bool(await self._put(keys=[self._key(user_id, expert_id)], args=values))
+                return bool(await self._put(keys=[_key(user_id, expert_id)], args=values))
         except (RedisError, OSError, TimeoutError, Unavailable):
             return False
 
@@ -107,7 +98,7 @@ class CoreMemoryCache:
         Raises:
             Unavailable: Redis does not answer.
         """
-        keys = [_key(user_id, each, shared=shared) for each in expert_ids for shared in (False, True)]
+        keys = [_key(user_id, each) for each in expert_ids]
         if not keys:
             return 0
         try:
@@ -116,14 +107,11 @@ class CoreMemoryCache:
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable("Redis does not answer.") from error
 
-    def _key(self, user_id: UUID, expert_id: UUID) -> str:
-        return _key(user_id, expert_id, shared=self._shares_human)
-
 
 def _fields(space_id: UUID | None) -> tuple[str, str]:
     """The fields of one hash, so that all spaces are deleted together."""
     return ("generation", "sections") if space_id is None else (f"generation:{space_id}", f"sections:{space_id}")
 
 
-def _key(user_id: UUID, expert_id: UUID, *, shared: bool) -> str:
-    return f"core:{user_id}:{expert_id}{':shared' if shared else ''}"
+def _key(user_id: UUID, expert_id: UUID) -> str:
+    return f"core:{user_id}:{expert_id}"

@@ -28,7 +28,7 @@ SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_typ
        coalesce(e.superseded_by, e.superseded_in, e.archived_by) AS superseded_by,
        f.created_at AS archived_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
-LEFT JOIN upkeep_runs f ON f.id = e.archived_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
+LEFT JOIN upkeep_runs f ON f.id = e.archived_by AND f.tenant_id = e.tenant_id
 {TEXT_OF_TURN}
 """  # noqa: S608 — our own text only
 
@@ -41,7 +41,7 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
   AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
   AND (%(since)s::timestamptz IS NULL OR e.created_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR e.created_at < %(until)s)
-  AND (%(superseded)s OR num_nonnulls(e.superseded_by, e.superseded_in, e.archived_by) = 0 OR f.id IS NOT NULL)
+  AND (%(superseded)s OR num_nonnulls(e.superseded_by, e.superseded_in) = 0)
   AND (%(archived)s::boolean IS NULL OR (f.id IS NOT NULL) = %(archived)s)
   AND (%(pinned)s::boolean IS NULL OR (e.pinned_at IS NOT NULL) = %(pinned)s)
   AND (%(retracted)s OR e.retracted_at IS NULL)

@@ -4,9 +4,8 @@ PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with
 in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -30,8 +29,6 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from state.prompt import CoreMemorySections
 
-SHARED_SECTION = "human"
-"""Section on the user, the same with every expert."""
 _BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
 """Actors that never take a pinned value away."""
 
@@ -39,25 +36,12 @@ _BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
 class CoreMemory:
     """Reads and changes core memory."""
 
-    def __init__(
-        self,
-        database: Database,
-        cache: CoreMemoryCache,
-        log: OperationLog,
-        *,
-        on: bool = True,
-        shares_human: bool = False,
-    ) -> None:
-        """With `on` false turns know of none; what is stored stays, and can be read and changed.
-
-        With `shares_human` all experts of a user have the same section `human`, which is stored with the expert
-        `default`. What an expert had there by itself is what it is begun with, if there was none yet.
-        """
+    def __init__(self, database: Database, cache: CoreMemoryCache, log: OperationLog, *, on: bool = True) -> None:
+        """With `on` false turns know of none; what is stored stays, and can be read and changed."""
         self._database = database
         self._cache = cache
         self._log = log
         self._on = on
-        self._shares_human = shares_human
 
     async def owner(
         self, tenant_id: UUID, user: str, expert: str, space: str | None = None, *, make_space: bool = False
@@ -154,7 +138,7 @@ class CoreMemory:
             check_section(change.section)
             check_values({change.field: change.value})
         blocks, unmatched = [], []
-        for section in _in_order(each.section for each in changes):
+        for section in sorted({each.section for each in changes}):  # two transactions never wait for each other
             changing = await self._locked(connection, owner, section)
             old = changing.content
             wanted = [change for change in changes if change.section == section]
@@ -183,7 +167,7 @@ class CoreMemory:
             NotFound: the owner was erased.
         """
         changing: dict[str, tuple[SectionChange, Collection[bytes]]] = {}
-        for section in _in_order(each.change.section for each in added):
+        for section in sorted({each.change.section for each in added}):
             one = await self._locked(connection, owner, section)
             spares = one.version and any(each.trigger.actor in _BACKGROUND for each in added)
             pins = await digests_pinned(connection, owner.tenant_id, [one.block.id]) if spares else set[bytes]()
@@ -283,8 +267,7 @@ class CoreMemory:
         Raises:
             NotFound: there is no such section.
         """
-        stored_with = await self._stored_with(owner, section)
-        values = {**vars(stored_with), "section": section, "before": before, "limit": limit}
+        values = {**vars(owner), "section": section, "before": before, "limit": limit}
         rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
         if not rows:
             raise NotFound(f"There is no section {section!r}.")
@@ -304,38 +287,17 @@ class CoreMemory:
 
     async def _locked(self, connection: Connection, owner: Owner, section: str) -> SectionChange:
         """Lock the core memory that holds a section, for the rest of the transaction."""
-        shared = self._shares_human and section == SHARED_SECTION
-        stored_with = owner
-        if shared:
-            home = await (await connection.execute(core_sql.HOME, {"tenant_id": owner.tenant_id})).fetchone()
-            assert home is not None  # noqa: S101 — every tenant has the expert `default`
-            stored_with = replace(owner, expert_id=home[0])
-        if await (await connection.execute(core_sql.LOCK, vars(stored_with))).fetchone() is None:
+        if await (await connection.execute(core_sql.LOCK, vars(owner))).fetchone() is None:
             raise NotFound("There is no such user.")
-        changing = SectionChange(connection, stored_with, section, self._log, shared=shared)
+        changing = SectionChange(connection, owner, section, self._log)
         await changing.look()
-        if shared and changing.content is None:
-            await changing.begin_with(owner)
         return changing
 
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
-        values = {**vars(owner), "shares_human": self._shares_human, "visible": visible, "as_of": at}
+        values = {**vars(owner), "visible": visible, "as_of": at}
         if at is None:
             return await self._database.read(owner.tenant_id, Query(core_sql.READ, values, tuple_row))
         return await self._database.fetch(owner.tenant_id, as_of(core_sql.READ), values, tuple_row)
-
-    async def _stored_with(self, owner: Owner, section: str) -> Owner:
-        """With whom a section is stored."""
-        if not self._shares_human or section != SHARED_SECTION:
-            return owner
-        values = {"tenant_id": owner.tenant_id}
-        [(expert_id,)] = await self._database.fetch(owner.tenant_id, core_sql.HOME, values, tuple_row)
-        return replace(owner, expert_id=expert_id)
-
-
-def _in_order(sections: Iterable[str]) -> list[str]:
-    """Return sections, the shared one first, always: two transactions never wait for each other."""
-    return sorted(set(sections), key=lambda name: (name != SHARED_SECTION, name))
 
 
 def _add(changing: SectionChange, pins: Collection[bytes], added: AddedItem) -> InvalidInput | None:

@@ -15,31 +15,14 @@ SELECT %(space_id)s, tenant_id, id, %(space)s FROM users WHERE tenant_id = %(ten
 ON CONFLICT (user_id, name, tenant_id) DO NOTHING RETURNING id
 """
 
-HOME = "SELECT id FROM experts WHERE tenant_id = %(tenant_id)s AND name = 'default'"
-"""The expert with whom the section that all share is stored."""
-
-# One statement, so that the sections are those of the generation. What experts share is read where it is stored,
-# or, before anything was written there, where the expert had it by itself; then two generations count. A space's
-# sections follow those that all spaces share, which are read with `visible`.
+# One statement, so that the sections are those of the generation. A space's sections follow those that all spaces
+# share, which are read with `visible`.
 READ: LiteralString = """
-WITH home AS (
-    SELECT CASE WHEN %(shares_human)s
-        THEN (SELECT id FROM experts WHERE tenant_id = %(tenant_id)s AND name = 'default')
-        ELSE %(expert_id)s END AS expert_id
-), known AS (
-    SELECT sum(g.generation)::bigint AS generation FROM core_memory_generations g, home
-    WHERE g.tenant_id = %(tenant_id)s AND g.user_id = %(user_id)s
-      AND g.expert_id IN (%(expert_id)s, home.expert_id)
-    HAVING count(*) > 0
-), block AS (
-    SELECT DISTINCT ON (b.section, b.space_id) b.* FROM core_memory_blocks b, home
-    WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
-      AND (b.expert_id = %(expert_id)s OR b.expert_id = home.expert_id AND b.section = 'human')
-      AND (b.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(visible)s AND b.space_id IS NULL)
-    ORDER BY b.section, b.space_id, b.expert_id = home.expert_id DESC
-)
-SELECT known.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at, b.id
-FROM known LEFT JOIN block b ON true
+SELECT g.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at, b.id
+FROM core_memory_generations g LEFT JOIN core_memory_blocks b
+    ON b.tenant_id = g.tenant_id AND b.user_id = g.user_id AND b.expert_id = g.expert_id
+    AND (b.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(visible)s AND b.space_id IS NULL)
+WHERE g.tenant_id = %(tenant_id)s AND g.user_id = %(user_id)s AND g.expert_id = %(expert_id)s
 ORDER BY b.section, b.space_id NULLS FIRST
 """
 
@@ -101,17 +84,17 @@ ORDER BY h.version DESC LIMIT %(limit)s
 
 DELETE: LiteralString = """
 DELETE FROM core_memory_blocks
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (expert_id = %(expert_id)s OR %(everywhere)s)
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
   AND section = %(section)s AND space_id IS NOT DISTINCT FROM %(space_id)s
 """
 
-# What the log and the beginnings of prompts say of a section since a time; of one that is shared, those of all who
-# share it. In a space prompts show it with another one: it is left out until the next prompt begins a new epoch.
+# What the log and the beginnings of prompts say of a section since a time. In a space prompts show it with another
+# one: it is left out until the next prompt begins a new epoch.
 SCRUB_SECTION: LiteralString = """
 WITH told AS (
     UPDATE memory_operations SET old_value = NULL, new_value = NULL
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
-      AND field = %(section)s AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
+      AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text
       AND space_id IS NOT DISTINCT FROM %(space_id)s AND (%(since)s::timestamptz IS NULL OR at >= %(since)s)
 ), begun AS (
     UPDATE context_epochs e SET persona_card = '', core_memory = CASE
@@ -120,7 +103,7 @@ WITH told AS (
         ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
     FROM conversations c
     WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
-      AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
+      AND c.expert_id = %(expert_id)s AND e.core_memory ? %(section)s
       AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
 )
 UPDATE core_memory_generations SET generation = generation + 1

@@ -243,7 +243,7 @@ class OperationLog:
 
 
 _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
-    ("_delete", "_supersede", "_archive", "_remove"), "delete_memory"
+    ("_delete", "_supersede", "_archive"), "delete_memory"
 )
 """Which of the conventions' operations on memory a type is, by its ending; all others change something."""
 

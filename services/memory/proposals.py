@@ -20,7 +20,7 @@ from services.memory.core_values import CoreValues
 from services.memory.finding import is_id
 from services.memory.model import ChangeRequest
 from services.memory.open_questions import OPEN, SETTLE, OpenQuestion, OpenQuestions, State
-from services.memory.operations import PROPOSAL, Actor, Operation, OperationLog, Trigger
+from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
 from services.memory.proposal_list import ProposalList
 from services.memory.removal.undo import Undo
@@ -104,9 +104,7 @@ class Proposals(ProposalList):
         """Close, in a transaction of the caller's, what waits for a user and is overtaken."""
         await self._questions.waiting(connection, owner)
 
-    async def settle(
-        self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool, actor: Actor = "user"
-    ) -> MemoryChange | None:
+    async def settle(self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool) -> MemoryChange | None:
         """Carry a proposal out, or reject it; return the change of an accepted one that is not about two memories.
 
         Raises:
@@ -118,7 +116,7 @@ class Proposals(ProposalList):
         if not accept:
             await self._settle(values, "rejected")
             return None
-        return await self._accept(values, Trigger(actor))
+        return await self._accept(values, Trigger("user"))
 
     async def confirm(self, owner: Owner, proposal_id: UUID, request: ChangeRequest) -> MemoryChange:
         """Carry a proposal out after the user's yes in a turn.

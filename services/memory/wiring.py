@@ -27,8 +27,8 @@ from services.memory.removal.exclusions import Exclusions
 from services.memory.removal.hiding import Hiding, RebuildTasks
 from services.memory.removal.undo import BranchMemory, Undo
 from services.memory.trust import ForeignOrigins
-from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
@@ -50,13 +50,10 @@ class Memory:
         remaking: RebuildTasks,
     ) -> None:
         """Make them, with the jobs of the index; `remaking` names those that make again what is withdrawn."""
-        shares_human = settings.memory_share_human
         secrets = Secrets(settings.memory_keep_secrets)
         self.vault = database.vault
         self.operations = OperationLog(database, secrets)
-        self.core_cache = CoreMemoryCache(
-            cache, CircuitBreaker("Redis"), shares_human=shares_human, vault=database.vault
-        )
+        self.core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), vault=database.vault)
         self.episodes = EpisodeStore(database, jobs, secrets)
         self.index = EpisodeIndex(
             milvus,
@@ -80,9 +77,7 @@ class Memory:
             embedder,
             budget_s=settings.memory_recall_budget_ms / 1000,
         )
-        self.core = CoreMemory(
-            database, self.core_cache, self.operations, on=settings.memory_core, shares_human=shares_human
-        )
+        self.core = CoreMemory(database, self.core_cache, self.operations, on=settings.memory_core)
         self.hiding = Hiding(self.core, self.episodes, self.operations, jobs, remaking)
         self.archive = Archive(database, self.episodes, self.recall, self.operations)
         self.catalog = EpisodeCatalog(database, self.operations)

@@ -374,9 +374,6 @@ class Settings(BaseSettings):
     """End a visit after this much silence."""
     memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     """Limit what a prompt shows of the days that a message asks about."""
-    memory_share_human: bool = Field(False, description="on or off")
-    """Share what is known of a user between all experts. Switched on, each expert shows its own until something
-    is first written to the shared section."""
     memory_keep_secrets: bool = Field(False, description="on or off")
     """Let memory keep keys, tokens, card numbers and identity numbers that users mention, and show them to the
     small model. Off, memory keeps `[card number left out]`; the conversation itself keeps what was said."""
@@ -412,8 +409,6 @@ class Settings(BaseSettings):
     memory_upkeep: bool = Field(True, description="on or off")
     """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
     time."""
-    memory_upkeep_keep_days: int = Field(30, ge=1, le=3650, description="days, 1 to 3650")
-    """Keep what upkeep removed for this long, so that it can be undone."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
     """Let experts with reflection think completed turns over: one call of the small model for each, shown to
     nobody but the expert."""
@@ -444,9 +439,6 @@ class Settings(BaseSettings):
     )
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
     get_current_time."""
-    tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
-    """Answer when all quick tools are done, or begin with the first result and ask the model again for the
-    rest; a request may say otherwise."""
     mcp_servers: SecretStr | None = Field(
         None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
     )

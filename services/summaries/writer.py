@@ -11,13 +11,12 @@ from typing import Annotated
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from services.conversations.messages import without_nul
-from services.conversations.values import no_nul
+from services.conversations.values import no_nul, without_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.token_estimates import count_tokens
-from services.platform.threads import Result, beside_the_loop
+from services.platform.patience import Result, beside_the_loop
 from services.summaries import prompts
 from services.summaries.prompts import Said
 from services.text.language import Language, language_of, sentences

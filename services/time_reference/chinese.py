@@ -10,8 +10,7 @@ from services.time_reference.chinese_readers import READERS, steps_of
 from services.time_reference.chinese_words import BEGINNINGS, CLOCK, JOINS, STEPS, TRIGGERS, folded
 from services.time_reference.numerals import chinese_number
 from services.time_reference.numeric import dated
-from services.time_reference.phrases import Found, Phrase, joined, known, one_of
-from services.time_reference.ranges import ONE_DAY, Span, Unit, period
+from services.time_reference.phrases import ONE_DAY, Found, Phrase, Span, Unit, joined, known, one_of, period
 from services.time_reference.steps import day_of_month
 
 

@@ -5,11 +5,21 @@ from collections.abc import Callable
 from datetime import date
 
 from services.time_reference.numerals import CHINESE_DIGITS, chinese_number
-from services.time_reference.phrases import Phrase, known, one_of
-from services.time_reference.ranges import ONE_DAY, TWO_FIGURES, Span, Unit, full_year, moved, period
+from services.time_reference.phrases import (
+    ONE_DAY,
+    TWO_FIGURES,
+    Phrase,
+    Span,
+    Step,
+    Unit,
+    full_year,
+    known,
+    moved,
+    one_of,
+    period,
+)
 from services.time_reference.steps import (
     Part,
-    Step,
     day_of_month,
     half_of_it,
     month,

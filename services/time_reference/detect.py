@@ -17,17 +17,19 @@ from services.time_reference.normalisation import (
     JUST_NOW,
     LAST_TALK,
     LAST_VISIT,
+    PAST,
     RECENT,
     TIME,
     bounded,
     folded,
+    hours_named,
     lowered,
+    undated,
 )
 from services.time_reference.parse import parse
 from services.time_reference.question_rules import Rules, is_plain
 from services.time_reference.question_rules_chinese import chinese
 from services.time_reference.question_rules_english import english
-from services.time_reference.undated_phrases import PAST, hours_named, undated
 from state.prompt import TimeReference
 
 _SPEAKS = re.compile(

@@ -16,8 +16,7 @@ from services.time_reference.english_words import (
     WEEKDAYS,
     Words,
 )
-from services.time_reference.phrases import known, one_of
-from services.time_reference.ranges import ONE_DAY, Span, Unit, day, moved, period
+from services.time_reference.phrases import ONE_DAY, Span, Unit, day, known, moved, one_of, period
 from services.time_reference.steps import days_of_month, half_of_it, month, season, weekday, weekend, working_days
 
 _FEW = (2, 7)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
-from services.time_reference.ranges import TWO_FIGURES, Unit
+from services.time_reference.phrases import TWO_FIGURES, Unit
 from services.time_reference.steps import Part
 
 _FULL_MONTHS = (

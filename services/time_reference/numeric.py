@@ -7,7 +7,7 @@ cannot well be a fraction, or where the words before them ask for a date.
 import re
 from datetime import date
 
-from services.time_reference import ranges
+from services.time_reference import phrases
 from services.time_reference.phrases import Phrase, known, one_of
 from services.time_reference.steps import day_of_month, month
 
@@ -59,7 +59,7 @@ def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Ph
         phrase = _part_of_year(found, today)
     elif found["y4"] or found["y5"]:
         first = date(int(found["y4"] or found["y5"]), int(found["m4"] or found["m5"]), 1)
-        phrase = known(ranges.period(ranges.Unit.MONTH, first))
+        phrase = known(phrases.period(phrases.Unit.MONTH, first))
     else:
         span = _day(found, today)
         phrase = known(span) if span else None
@@ -68,7 +68,7 @@ def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Ph
 
 def _is_month_and_day(text: str, match: re.Match[str]) -> bool:
     first, second = int(match["a6"]), int(match["b6"])
-    if (first, second) == _AROUND_THE_CLOCK or not {first, second} <= {*ranges.DAY_NUMBERS}:
+    if (first, second) == _AROUND_THE_CLOCK or not {first, second} <= {*phrases.DAY_NUMBERS}:
         return False
     if _NOT_A_DATE.match(text, match.end()):
         return False
@@ -76,27 +76,27 @@ def _is_month_and_day(text: str, match: re.Match[str]) -> bool:
     whole = match.end() == len(text.rstrip()) or match.start() > 0
     if _ANOTHER.match(text, match.end()):
         return True
-    return (asked and whole) or (match["sep6"] == "/" and max(first, second) not in ranges.MONTH_NUMBERS)
+    return (asked and whole) or (match["sep6"] == "/" and max(first, second) not in phrases.MONTH_NUMBERS)
 
 
 def _month_and_day(first: int, second: int) -> Phrase | None:
-    if first not in ranges.MONTH_NUMBERS:
+    if first not in phrases.MONTH_NUMBERS:
         first, second = second, first
-    phrase = one_of(ranges.Unit.YEAR, month(first), day_of_month(second))
+    phrase = one_of(phrases.Unit.YEAR, month(first), day_of_month(second))
     return phrase if phrase.until(date(2000, 12, 31)) else None
 
 
 def _part_of_year(found: dict[str, str | None], today: date) -> Phrase | None:
     year = int(found["yq"] or found["yq2"] or 0)
-    unit = ranges.Unit.HALF if (found["part"] or found["part2"] or "").lower() == "h" else ranges.Unit.QUARTER
+    unit = phrases.Unit.HALF if (found["part"] or found["part2"] or "").lower() == "h" else phrases.Unit.QUARTER
     number = int(found["q"] or found["q2"] or 0)
-    if number * unit.months > ranges.Unit.YEAR.months:
+    if number * unit.months > phrases.Unit.YEAR.months:
         return None
-    first = date(ranges.full_year(year, today) if year in ranges.TWO_FIGURES else year, 1, 1)
-    return known(ranges.period(unit, first, number - 1))
+    first = date(phrases.full_year(year, today) if year in phrases.TWO_FIGURES else year, 1, 1)
+    return known(phrases.period(unit, first, number - 1))
 
 
-def _day(found: dict[str, str | None], today: date) -> ranges.Span | None:
+def _day(found: dict[str, str | None], today: date) -> phrases.Span | None:
     year = int(found["y"] or found["y1"] or found["y2"] or 0)
     first = _month(found["m"] or found["m1"] or found["a2"] or found["a3"] or "")
     second = _month(found["d"] or found["d1"] or found["b2"] or found["b3"] or "")
@@ -105,11 +105,11 @@ def _day(found: dict[str, str | None], today: date) -> ranges.Span | None:
         # 12-11-10 begins with the year, as in the longer form; 8-11-10 and 12/11/10 with the month.
         if found["sep3"] == "-" and len(found["a3"] or "") == len("12") and (found["b3"] or "").isdecimal():
             first, second, year = second, year, first
-        year = ranges.full_year(year, today)
-    if first not in ranges.MONTH_NUMBERS or not (found["b2"] or found["b3"] or "1").isdecimal():
+        year = phrases.full_year(year, today)
+    if first not in phrases.MONTH_NUMBERS or not (found["b2"] or found["b3"] or "1").isdecimal():
         first, second = second, first
     try:
-        return ranges.day(date(year, first, second))
+        return phrases.day(date(year, first, second))
     except ValueError:
         return None
 

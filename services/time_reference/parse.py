@@ -4,8 +4,7 @@ import re
 from datetime import date, datetime, time, timedelta
 
 from services.time_reference import chinese, english
-from services.time_reference.phrases import Found
-from services.time_reference.ranges import TimeRange
+from services.time_reference.phrases import Found, TimeRange
 
 _ANOTHER_DAY = timedelta(days=200)
 """Neither a whole number of weeks nor of months nor of years away."""

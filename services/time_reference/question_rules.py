@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from services.time_reference.normalisation import TIME
+from services.time_reference.normalisation import TIME, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,6 @@ class Rules:
     """Asks for what a summary may lack."""
     time_alone: re.Pattern[str]
     """The whole clause is the time of the next."""
-
-
-def one_of(*words: str) -> str:
-    """A pattern for any of these, which are patterns themselves, set apart by commas."""
-    return "(?:" + "|".join(re.split(r",\s+", ", ".join(words).strip())) + ")"
 
 
 _TIME = f"{TIME}++"

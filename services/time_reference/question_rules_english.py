@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-from services.time_reference.normalisation import LAST_TALK, TIME
-from services.time_reference.question_rules import Rules, one_of
+from services.time_reference.normalisation import LAST_TALK, TIME, one_of
+from services.time_reference.question_rules import Rules
 
 _TIME = f"{TIME}++"
 _YOU = "(?:you|u|ya)"

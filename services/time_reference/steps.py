@@ -3,13 +3,21 @@
 A step answers None where there is no such part: the 30th of a February.
 """
 
-from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Literal
 
-from services.time_reference.ranges import MONTH_NUMBERS, ONE_DAY, Span, Unit, day, month_after, moved, period
+from services.time_reference.phrases import (
+    MONTH_NUMBERS,
+    ONE_DAY,
+    Span,
+    Step,
+    Unit,
+    day,
+    month_after,
+    moved,
+    period,
+)
 
-Step = Callable[[Span], Span | None]
 Part = Literal["early", "middle", "late"]
 
 _THURSDAY = timedelta(days=3)

@@ -1,9 +1,10 @@
-"""For whom and in which turn a tool changes memory; what rests on foreign words waits for the user."""
+"""For whom and in which turn a tool changes memory, and what its model read that the user did not say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.prebuilt import ToolRuntime
 
 from services.memory.archive import Archive, FoundEpisode
@@ -11,9 +12,27 @@ from services.memory.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.proposals import EditKind, Proposals
-from services.memory.trust import Read, asks_to_remove, rests_on_user
+from services.memory.quotes import foreign_text
+from services.memory.trust import AN_IMAGE, ForeignItems, Read, asks_to_remove, rests_on_user
 from services.text.language import Language, language_of
+from services.tools.aliases import named
 from state.context import TurnContext
+from state.conversation import ConversationState, section_named
+from state.memory import ForeignOrigin
+from state.section import Item, Section
+
+_SEARCHES = frozenset(named("search_memory"))
+"""Tools whose results show what is remembered."""
+MEMORY_TOOLS = frozenset({*named("remember"), "forget", "core_memory_update"})
+"""Tools that change memory."""
+_OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
+"""Tools whose results hold no words of others but remembered ones."""
+_OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
+"""Sections made from the conversation."""
+_OF_USER = frozenset({"days", "persona_card", "private_note"})
+"""Sections made from any conversation of the user."""
+_OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
+"""Sections with words that are not the user's, whatever the conversation holds."""
 
 
 def owner_of(context: TurnContext) -> Owner:
@@ -84,3 +103,90 @@ async def proposed(
         return ""
     proposal_id = await proposals.add(request_of(runtime), kind, text, replaces)
     return _WAITS[language_of([*context.said[-1:], text])].format(id=proposal_id)
+
+
+def foreign_texts(state: ConversationState) -> tuple[str, ...]:
+    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
+
+    Of an image nobody knows the words; that there is one stands for them.
+    """
+    answers, passages = state.get("messages", []), state.get("retrieval_results", [])
+    results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
+    documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
+    pasted = foreign_text(state.get("message", ""))
+    images = [AN_IMAGE] if state.get("images") else []
+    return (*results, *documents, *state.get("attached", []), *([pasted] if pasted else []), *images)
+
+
+def foreign_origin(state: ConversationState) -> ForeignOrigin | None:
+    """Return the least trusted origin of what the model read in the turn itself; None = nothing foreign."""
+    if (
+        state.get("retrieval_results")
+        or state.get("attached")
+        or state.get("images")
+        or section_named(state.get("sections", []), _A_QUESTION)
+        or foreign_text(state.get("message", ""))
+    ):
+        return "document"
+    answers = state.get("messages", [])
+    if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
+        return "tool"
+    return "operator" if state.get("instructions") else None
+
+
+def reads_days(state: ConversationState) -> bool:
+    """Return whether the model read records of days, or searched what was said: all of the user's, then."""
+    days = state.get("asked_days")
+    shown = days is not None and bool(days["summaries"] or days["said"])
+    return shown or any(
+        isinstance(each, ToolMessage) and each.name in _SEARCHES for each in state.get("messages", [])
+    )
+
+
+def reads_note(state: ConversationState) -> bool:
+    """Return whether the model read the expert's last private note, which may repeat words of others."""
+    return section_named(state.get("sections", []), "private_note") is not None
+
+
+def remembered_texts(
+    sections: Iterable[Section], history: Sequence[Item], answers: Iterable[AnyMessage], found: ForeignItems
+) -> tuple[str, ...]:
+    """Return the texts of a prompt that were made from foreign words earlier, and what a client's system said.
+
+    Args:
+        answers: what the model and its tools have said in this turn.
+        found: which of these hold foreign words.
+    """
+    texts = [
+        str(each.message.text)
+        for each in history
+        if each.message is not None and (each.about["message_id"] in found.messages or _pasted(each))
+    ]
+    for section in sections:
+        if section.name == "recall":
+            texts += [each.text for each in section.items if each.about["episode_id"] in found.episodes]
+        elif _holds_foreign(section.name, found):
+            texts.append("\n".join((section.text, *(each.text for each in section.items))))
+    if any(_shows_image(each) for each in history):
+        texts.append(AN_IMAGE)
+    if found.of_user:
+        texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name in _SEARCHES]
+    return tuple(texts)
+
+
+def _holds_foreign(section: str, found: ForeignItems) -> bool:
+    return (
+        section in {_OF_APPLICATION, _A_QUESTION}
+        or (section in _OF_CONVERSATION and found.of_conversation)
+        or (section in _OF_USER and found.of_user)
+        or (section == "core_memory" and found.in_core_memory)
+    )
+
+
+def _shows_image(item: Item) -> bool:
+    content = item.message.content if item.message is not None else ""
+    return any(isinstance(part, dict) and part.get("type") == "image_url" for part in content)
+
+
+def _pasted(item: Item) -> bool:
+    return item.message is not None and item.message.type == "human" and bool(foreign_text(item.message.text))

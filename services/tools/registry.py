@@ -15,8 +15,7 @@ from services.errors import ConfigurationError
 from services.llm.request_form import tool_schema
 from services.tools import builtin
 from services.tools.aliases import ALIASES
-from services.tools.quick import calls_in
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, calls_in
 from state.conversation import QuickCall
 from state.prompt import Feature
 

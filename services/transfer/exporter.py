@@ -89,8 +89,6 @@ FROM (
     SELECT * FROM episodes
     WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn'
       AND retracted_at IS NULL AND superseded_by IS NULL AND superseded_in IS NULL
-      AND (archived_by IS NULL OR EXISTS (
-          SELECT FROM upkeep_runs f WHERE f.id = archived_by AND f.action = 'archive'))
       AND (%(space)s::text IS NULL OR space_id = (
           SELECT s.id FROM spaces s WHERE s.user_id = %(user_id)s AND s.name = %(space)s))
       AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
-from services.conversations.messages import message_digest
+from services.conversations.values import message_digest
 from services.encryption.marks import WordsDigest
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest

@@ -100,11 +100,11 @@ WITH given AS (
     SELECT * FROM unnest(%(run_ids)s::uuid[], %(user_ids)s::uuid[], %(ids)s::uuid[]) AS g (run_id, user_id, id)
     WHERE run_id IS NOT NULL
 ), runs AS (
-    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action)
-    SELECT DISTINCT run_id, %(tenant_id)s::uuid, user_id, 'import', 'archive' FROM given
+    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason)
+    SELECT DISTINCT run_id, %(tenant_id)s::uuid, user_id, 'import' FROM given
 )
-INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action)
-SELECT run_id, id, %(tenant_id)s, user_id, 'archive' FROM given
+INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id)
+SELECT run_id, id, %(tenant_id)s, user_id FROM given
 """
 
 

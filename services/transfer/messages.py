@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from uuid_utils.compat import uuid7
 
-from services.conversations.messages import image_part, message_tokens
+from services.conversations.values import image_part, message_tokens
 from services.encryption.marks import Fingerprint
 from services.llm.token_estimates import IMAGE_TOKENS
 from services.transfer.lines import MessageLine

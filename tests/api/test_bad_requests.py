@@ -23,87 +23,13 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> str:
     return str(problem["detail"])
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v1/chat",
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/api/v1/ui/chat",
-        "/api/v1/experts",
-    ],
-)
-@pytest.mark.parametrize("padding", [0, 2_000_000])
-async def test_a_key_given_twice_is_named(shared_client: httpx.AsyncClient, path: str, padding: int) -> None:
-    content = b'{"user_id": "u", "messages": [{"role": "user", "x": 1, "role": "y"}], "z": "%b"}' % (
-        b" " * padding
-    )
+@pytest.mark.parametrize("path", ["/api/v1/chat", "/v1/chat/completions", "/api/v1/ui/chat"])
+async def test_a_key_given_twice_is_named(shared_client: httpx.AsyncClient, path: str) -> None:
+    content = b'{"user_id": "u", "messages": [{"role": "user", "x": 1, "role": "y"}]}'
     response = await shared_client.post(path, content=content, headers={"Content-Type": "application/json"})
     assert response.status_code == (400 if path.startswith("/v1") else 422), response.text
     assert "role" in response.text
     assert "more than once" in response.text
-
-
-async def test_a_key_given_twice_in_a_tool_call_is_named(shared_client: httpx.AsyncClient) -> None:
-    call = (
-        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": '
-        b'{"name": "recall", "arguments": {"query": "a", "query": "b"}}}'
-    )
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    response = await shared_client.post("/mcp", content=call, headers={**headers, "X-User-Id": "u-1"})
-    assert response.status_code == 400
-    assert response.json()["error"] == {
-        "code": -32600,
-        "message": "Invalid request: query: is given more than once in one object.",
-    }
-
-
-@pytest.mark.parametrize(
-    "moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z"]
-)
-@pytest.mark.parametrize("field", ["asked_at", "since", "until", "as_of"])
-async def test_a_moment_that_has_no_day_everywhere_is_named(
-    shared_client: httpx.AsyncClient, field: str, moment: str
-) -> None:
-    body = {"query": "What did I say yesterday?", field: moment}
-    response = await shared_client.post("/api/v1/users/u-1/episodes/search", json=body)
-    assert assert_problem(response, 422, "invalid_input").startswith(f"{field}: must be in one of the years")
-
-
-@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "seed"])
-async def test_a_number_that_no_endpoint_takes_is_named(shared_client: httpx.AsyncClient, field: str) -> None:
-    body = {"model": "default", "messages": [{"role": "user", "content": "Hello"}], field: 10**30}
-    response = await shared_client.post("/v1/chat/completions", json=body)
-    assert (response.status_code, response.json()["error"]["param"]) == (400, field)
-
-
-@pytest.mark.parametrize("field", ["user_id", "session_id", "message"])
-async def test_a_missing_field_is_named(shared_client: httpx.AsyncClient, field: str) -> None:
-    body = {name: value for name, value in GOOD.items() if name != field}
-    assert (
-        assert_problem(await shared_client.post("/api/v1/chat", json=body), 422, "invalid_input")
-        == f"{field}: is required"
-    )
-
-
-async def test_every_wrong_field_is_named_at_once(shared_client: httpx.AsyncClient) -> None:
-    detail = assert_problem(
-        await shared_client.post("/api/v1/chat", json={"message": 1, "user_id": "."}), 422, "invalid_input"
-    )
-    assert all(f"{field}: " in detail for field in ("message", "user_id", "session_id"))
-
-
-@pytest.mark.parametrize("body", [b"not json", b"", b"\xff\xfe", b'{"message": '])
-async def test_what_is_not_json_is_malformed(shared_client: httpx.AsyncClient, body: bytes) -> None:
-    response = await shared_client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
-    assert response.status_code in {400, 422}
-    assert_problem(response, response.status_code, "malformed" if response.status_code == 400 else "invalid_input")
-
-
-@pytest.mark.parametrize("body", [b"[]", b'"text"', b"null", b"7"])
-async def test_json_that_is_no_object_is_refused(shared_client: httpx.AsyncClient, body: bytes) -> None:
-    response = await shared_client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
-    assert_problem(response, 422, "invalid_input")
 
 
 async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(shared_url: str) -> None:
@@ -115,6 +41,7 @@ async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(share
     writer.close()
 
 
+@pytest.mark.traced
 async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_length(
     shared_client: httpx.AsyncClient,
 ) -> None:
@@ -129,19 +56,9 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
     ("path", "status", "code", "named"),
     [
         ("/api/v1/turns/0190a000-0000-7000-8000-000000000001", 404, "not_found", "turn"),
-        ("/api/v1/turns/0190a000-0000-7000-8000-000000000001/why", 404, "not_found", "turn"),
         ("/api/v1/turns/nonsense", 422, "invalid_input", "turn_id"),
-        ("/api/v1/conversations/0190a000-0000-7000-8000-000000000001", 404, "not_found", "conversation"),
-        (
-            "/api/v1/conversations/0190a000-0000-7000-8000-000000000001/messages",
-            404,
-            "not_found",
-            "conversation",
-        ),
-        ("/api/v1/conversations?limit=0", 422, "invalid_input", "limit"),
         ("/api/v1/conversations?limit=9999", 422, "invalid_input", "limit"),
         ("/api/v1/conversations?after=garbage", 422, "invalid_input", "after"),
-        ("/api/v1/conversations?after=MjAyNi0wMS0wMSB4", 422, "invalid_input", "after"),
         ("/api/v1/conversations?user_id=a%0Ab", 422, "invalid_input", "user_id"),
         ("/api/v1/nothing", 404, "not_found", "Not Found"),
     ],
@@ -154,11 +71,6 @@ async def test_a_wrong_address_is_named(
 
 async def test_a_wrong_method_is_a_problem_too(shared_client: httpx.AsyncClient) -> None:
     assert_problem(await shared_client.get("/api/v1/chat"), 405, "method_not_allowed")
-
-
-async def test_nothing_of_a_refused_request_is_stored(shared_client: httpx.AsyncClient) -> None:
-    await shared_client.post("/api/v1/chat/stream", json={**GOOD, "expert": "nobody"})
-    assert (await shared_client.get("/api/v1/conversations")).json() == {"items": [], "next": None}
 
 
 async def test_without_its_database_the_service_says_when_to_come_again(
@@ -178,12 +90,9 @@ async def test_without_its_database_the_service_says_when_to_come_again(
     [b"X-Long: " + b"x" * 100_000, b"".join(b"X-%d: a\r\n" % number for number in range(20_000))],
     ids=["one", "many"],
 )
-@pytest.mark.parametrize("end", [b"\r\n\r\n", b""], ids=["ended", "open"])
-async def test_headers_larger_than_any_client_needs_are_refused(
-    shared_url: str, headers: bytes, end: bytes
-) -> None:
+async def test_headers_larger_than_any_client_needs_are_refused(shared_url: str, headers: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(shared_url.rsplit(":", 1)[1]))
-    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + headers + end)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n")
     answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 431 ")
     assert answer.endswith(b"64 KiB.\n")
@@ -214,21 +123,3 @@ async def test_text_that_cannot_be_stored_is_named(shared_client: httpx.AsyncCli
         "/api/v1/chat", content=content, headers={"Content-Type": "application/json"}
     )
     assert assert_problem(response, 422, "invalid_input").startswith("message: ")
-
-
-@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"1e999", b"-1", b"9" * 400])
-async def test_a_number_out_of_bounds_is_named(shared_client: httpx.AsyncClient, number: bytes) -> None:
-    response = await shared_client.post(
-        "/api/v1/users/u-1/episodes",
-        content=b'{"content": "tea", "importance": %s}' % number,
-        headers={"Content-Type": "application/json"},
-    )
-    assert assert_problem(response, 422, "invalid_input").startswith("importance: ")
-
-
-@pytest.mark.parametrize("value", ["%00", "%ff%fe", "%ed%a0%80", "9" * 400, "NaN", "-1"])
-async def test_a_hostile_query_is_named(shared_client: httpx.AsyncClient, value: str) -> None:
-    response = await shared_client.get(f"/api/v1/users/u-1/episodes?limit={value}")
-    assert assert_problem(response, 422, "invalid_input").startswith("limit: ")
-    response = await shared_client.get("/api/v1/users/u-1/episodes?" + "&".join([f"limit={value}"] * 100))
-    assert assert_problem(response, 422, "invalid_input").startswith("limit: ")

@@ -38,18 +38,6 @@ async def test_a_message_comes_in_the_place_of_another_and_the_tail_comes_back(
     assert "Bruno" in str(model_server.requests[-1].body)
 
 
-async def test_a_replacement_that_is_repeated_is_one_turn(client: httpx.AsyncClient) -> None:
-    first = await say(client, "One")
-    body = {"user_id": "u-1", "session_id": "s-1", "message": "One", "replaces": first["turn_id"]}
-    again = [
-        (await client.post("/api/v1/chat", json=body, headers={"Idempotency-Key": "k"})).json() for _ in range(2)
-    ]
-    assert again[0] == again[1]
-    assert await _shown(client, first["conversation_id"]) == ["One"]
-    (branch,) = (await client.get(f"/api/v1/conversations/{first['conversation_id']}/branches")).json()["items"]
-    assert branch["reason"] == "regenerate"
-
-
 async def test_only_a_turn_of_the_same_conversation_is_replaced(client: httpx.AsyncClient) -> None:
     first = await say(client, "One")
     for more in ({"session_id": "s-2"}, {"user_id": "u-2"}, {"replaces": str(uuid4())}):

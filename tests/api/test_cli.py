@@ -4,7 +4,6 @@ import pty
 import select
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -35,14 +34,6 @@ def test_a_misspelt_variable_is_a_warning(engines: Engines) -> None:
     assert done.returncode == 0
     assert "did you mean ANAMNESIS_LLM_MODEL?" in done.stderr
     assert "The schema is at" in done.stdout
-
-
-def test_migrate_without_the_owner_says_what_to_set(engines: Engines) -> None:
-    done = _anamnesis(
-        "migrate", ANAMNESIS_DATABASE_URL=engines.database_url, ANAMNESIS_MILVUS_URI=engines.milvus_uri
-    )
-    assert done.returncode == 1
-    assert "ANAMNESIS_MIGRATION_DATABASE_URL" in done.stderr
 
 
 def test_doctor_names_what_is_wrong_and_what_to_do(engines: Engines) -> None:
@@ -79,13 +70,6 @@ def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engine
         )
 
 
-def test_an_embedded_service_that_doctor_starts_itself_is_well(data_dir: Path) -> None:
-    done = _anamnesis("doctor", "--json", ANAMNESIS_DATA_DIR=str(data_dir), ANAMNESIS_PORT=str(free_port()))
-    assert done.returncode == 0, done.stderr
-    states = {found["name"]: found["state"] for found in json.loads(done.stdout)["dependencies"]}
-    assert set(states.values()) == {"ok"}
-
-
 def test_doctor_describes_the_running_service_and_asks_its_models(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
@@ -113,31 +97,6 @@ def test_doctor_describes_the_running_service_and_asks_its_models(
     assert not model["answers"]
     assert "ANAMNESIS_LLM_API_KEY" in model["advice"][0]
     assert "verysecret" not in refused.stdout
-
-
-def test_doctor_asks_models_with_its_own_settings_where_no_service_runs(
-    engines: Engines, model_server: ModelServer
-) -> None:
-    done = _anamnesis(
-        "doctor",
-        "--ask",
-        "--json",
-        ANAMNESIS_PORT=str(free_port()),
-        ANAMNESIS_DATABASE_URL=engines.database_url,
-        ANAMNESIS_MILVUS_URI=engines.milvus_uri,
-        ANAMNESIS_LLM_MODEL="m-1",
-        ANAMNESIS_LLM_BASE_URL=model_server.base_url,
-    )
-    findings = json.loads(done.stdout)
-    assert findings["source"] == "shell"
-    assert [model["roles"] for model in findings["models"]] == [["main", "small"], ["embedding"]]
-    assert all(model["answers"] for model in findings["models"])
-
-
-def test_doctor_says_when_what_answers_is_no_service(model_server: ModelServer) -> None:
-    done = _anamnesis("doctor", "--url", model_server.base_url)
-    assert done.returncode == 1
-    assert "is not an Anamnesis service" in done.stderr
 
 
 def test_a_database_without_our_tables_is_said_in_one_line(postgres: EmbeddedPostgres, engines: Engines) -> None:
@@ -229,23 +188,3 @@ def test_an_answer_goes_on_where_its_connection_broke(
         proxy.shutdown()
     assert proxy.cuts == 1
     assert sum("Count." in request.said for request in model_server.requests) == 1
-
-
-def test_an_error_is_shown_and_the_program_goes_on(
-    shared_service: ServiceProcess, model_server: ModelServer
-) -> None:
-    terminal = _Terminal("chat", "--user", "cleo", ANAMNESIS_PORT=shared_service.url.rsplit(":", 1)[1])
-    terminal.sees("New conversation")
-    model_server.script(Reply(status=401))
-    terminal.types("Hello\n")
-    terminal.sees("check ANAMNESIS_LLM_API_KEY")
-    terminal.types("Hello again\n")
-    terminal.sees("Certainly, here is the answer.")
-    assert terminal.leaves() == 0
-
-
-def test_ctrl_c_ends_the_service_in_a_terminal(data_dir: Path) -> None:
-    terminal = _Terminal("serve", ANAMNESIS_DATA_DIR=str(data_dir), ANAMNESIS_PORT=str(free_port()))
-    terminal.sees("Anamnesis is ready")
-    terminal.types("\x03")
-    assert terminal.ends() == 0

@@ -28,6 +28,11 @@ def chat(url: str) -> Chat:
     return type_lines
 
 
+async def _said(client: httpx.AsyncClient, message: str, session: str = "terminal") -> None:
+    body = {"user_id": "ada", "session_id": session, "message": message}
+    (await client.post("/api/v1/chat", json=body)).raise_for_status()
+
+
 async def test_commands_reach_neither_the_model_nor_memory(
     chat: Chat, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -42,16 +47,8 @@ async def test_commands_reach_neither_the_model_nor_memory(
     assert (await client.get("/api/v1/conversations")).json()["items"] == []
 
 
-async def test_a_doubled_slash_sends_one(chat: Chat, client: httpx.AsyncClient) -> None:
-    done = await chat("//home is a folder")
-    assert "Certainly, here is the answer." in done.stdout
-    (conversation,) = (await client.get("/api/v1/conversations")).json()["items"]
-    messages = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
-    assert [each["content"] for each in messages] == ["/home is a folder", "Certainly, here is the answer."]
-
-
-async def test_what_an_answer_was_based_on_is_shown(chat: Chat) -> None:
-    await chat("My violin teacher is called Odile.", options=("--session", "first"))
+async def test_what_an_answer_was_based_on_is_shown(chat: Chat, client: httpx.AsyncClient) -> None:
+    await _said(client, "My violin teacher is called Odile.", "first")
     done = await chat("What is my violin teacher called?", "/why", options=("--session", "second"))
     assert "of 4000 tokens, the message not counted" in done.stdout
     assert "instructions and tools" in done.stdout
@@ -60,7 +57,7 @@ async def test_what_an_answer_was_based_on_is_shown(chat: Chat) -> None:
 
 
 async def test_conversations_are_begun_and_continued(chat: Chat, client: httpx.AsyncClient) -> None:
-    await chat("Hello.")
+    await _said(client, "Hello.")
     done = await chat("/new", "Hello in the second.", "/new terminal", "/new 北京 2026", "Sun!", "/new .")
     assert "The name of a conversation must be 1 to 128 printable characters" in done.stdout
     assert "New conversation “terminal-2”" in done.stdout
@@ -71,28 +68,10 @@ async def test_conversations_are_begun_and_continued(chat: Chat, client: httpx.A
     assert "Conversation “北京 2026” with default, continued." in resumed.stdout
 
 
-async def test_an_expert_is_honoured_or_refused(chat: Chat, client: httpx.AsyncClient) -> None:
-    critic = {"name": "critic", "system_prompt": "You review films."}
-    assert (await client.post("/api/v1/experts", json=critic)).status_code == 201
-    await chat("Hello.", options=("--session", "films", "--expert", "critic"))
-    (conversation,) = (await client.get("/api/v1/conversations")).json()["items"]
-    assert (conversation["session_id"], conversation["expert"]) == ("films", "critic")
-    other = await chat("Hello?", options=("--session", "films", "--expert", "default"))
-    assert (other.returncode, other.stdout) == (2, "")
-    assert other.stderr.startswith("anamnesis: The conversation “films” belongs to the expert critic. ")
-    unknown = await chat("Hello?", options=("--session", "new", "--expert", "nobody"))
-    assert (unknown.returncode, unknown.stderr) == (
-        2,
-        "anamnesis: There is no expert nobody; see: anamnesis api GET experts\n",
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
         (("--user", "my name "), 2, "--user must be 1 to 128 printable characters"),
-        (("--session", "{{CHAT}}"), 2, "--session must be 1 to 128 printable characters"),
-        (("--expert", ""), 2, "--expert must be 1 to 128 printable characters"),
         ((), 1, "No service is running at http://127.0.0.1:"),
     ],
 )

@@ -86,37 +86,3 @@ def test_keys_and_tenants_are_made_and_listed(engines: Engines) -> None:
     assert key["id"] in listed
     assert "the till" in listed
     assert key["key"].split("_", 2)[2] not in listed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (
-            ("keys", "create", "--name", "x", "--scope", "chat", "--scope", "everything"),
-            2,
-            "everything is none of",
-        ),
-        (("keys", "revoke", "0190a000-0000-7000-8000-000000000001"), 1, "anamnesis: There is no key 0190a000"),
-    ],
-)
-def test_what_is_wrong_is_said(engines: Engines, arguments: tuple[str, ...], code: int, says: str) -> None:
-    done = _anamnesis(*arguments, ANAMNESIS_DATABASE_URL=engines.database_url)
-    assert done.returncode == code
-    assert says in done.stderr
-    assert code == 2 or done.stderr.count("\n") == 1
-
-
-def test_tokens_without_their_keys_stop_the_start_in_one_line(engines: Engines, tmp_path: Path) -> None:
-    variables = {
-        "ANAMNESIS_AUTH": "jwt",
-        "ANAMNESIS_JWT_JWKS": str(tmp_path / "missing.json"),
-        "ANAMNESIS_JWT_ISSUER": "i",
-        "ANAMNESIS_JWT_AUDIENCE": "a",
-        "ANAMNESIS_DATABASE_URL": engines.database_url,
-        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
-        "ANAMNESIS_PORT": str(free_port()),
-    }
-    done = _anamnesis("serve", **variables)
-    assert done.returncode == 1
-    assert done.stderr.startswith("anamnesis: ANAMNESIS_JWT_JWKS=")
-    assert done.stderr.count("\n") == 1

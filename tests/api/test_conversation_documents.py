@@ -7,7 +7,6 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.knowledge.documents import MOST_DOCUMENTS
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 
@@ -86,15 +85,3 @@ async def test_a_document_goes_alone_with_its_conversation_and_with_its_user(
     rows = "SELECT FROM knowledge_bases UNION ALL SELECT FROM kb_chunks"
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         assert await (await connection.execute(rows)).fetchall() == []
-
-
-async def test_what_cannot_be_a_document_of_a_conversation_is_refused(client: httpx.AsyncClient) -> None:
-    refused = await client.post(
-        _path(), params={"source": "a.bin"}, content=b"\x00\x01", headers={"content-type": "application/x-thing"}
-    )
-    assert refused.status_code == 415
-    assert (await _give(client, " ")).status_code == 422
-    for number in range(MOST_DOCUMENTS):
-        assert (await _give(client, f"Page {number}", source=f"{number}.md")).status_code == 201
-    assert (await _give(client)).status_code == 409
-    assert (await _give(client, "Another page", source="0.md")).json()["status"] == "replaced"

@@ -15,7 +15,6 @@ from tests.support.service_process import Event, events_of
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
-_NAMED = {"metadata": {"session_id": "s-1"}}
 ENDLESS = Reply(["It ", "is ", "late"], gap_s=30)
 
 
@@ -64,8 +63,6 @@ async def test_a_key_with_another_message_is_refused(url: str, client: httpx.Asy
     [
         ("/v1/chat/completions", lambda said: {"messages": [{"role": "user", "content": said}]}),
         ("/v1/responses", lambda said: {"input": said}),
-        ("/v1/chat/completions", lambda said: {"messages": [{"role": "user", "content": said}], **_NAMED}),
-        ("/v1/responses", lambda said: {"input": said, **_NAMED}),
         (
             "/api/v1/ui/chat",
             lambda said: {"id": "s-1", "messages": [{"role": "user", "parts": [{"type": "text", "text": said}]}]},
@@ -101,7 +98,7 @@ async def test_every_protocol_refuses_a_key_with_another_message(
     assert len(await _messages(client)) == 2
 
 
-@pytest.mark.parametrize("key", ["", "with space", "x" * 256, "ключ".encode()])
+@pytest.mark.parametrize("key", ["", "x" * 256, "ключ".encode()])
 async def test_a_key_that_is_none_is_refused_by_name(shared_client: httpx.AsyncClient, key: Any) -> None:
     refused = await shared_client.post("/api/v1/chat", json=ASK, headers=[(b"Idempotency-Key", key)])
     assert refused.status_code == 422
@@ -116,31 +113,6 @@ async def test_on_disconnect_cancel_in_the_address_stops_the_turn_and_keeps_its_
     stored = await _until_ended(client, turn_id)
     assert (stored["status"], stored["answer"]) == ("cancelled", "It ")
     assert (await _messages(client))[-1] == ("assistant", "It ")
-
-
-async def test_on_disconnect_cancel_holds_for_the_json_answer_too(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.script(ENDLESS)
-    asking = asyncio.create_task(client.post("/api/v1/chat", json={**ASK, "on_disconnect": "cancel"}))
-    await model_server.asked()
-    asking.cancel()
-    conversation = (await client.get("/api/v1/conversations")).json()["items"][0]["id"]
-    [asked, *_] = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"]
-    assert (await _until_ended(client, asked["turn_id"]))["status"] == "cancelled"
-
-
-async def test_who_waits_for_a_cancelled_turn_in_json_is_told(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    model_server.script(ENDLESS)
-    key = {"Idempotency-Key": "k"}
-    waiting = asyncio.create_task(client.post("/api/v1/chat", json=ASK, headers=key))
-    await model_server.asked()
-    turn_id = (await _first_events(client, key))["turn_id"]
-    await client.post(f"/api/v1/turns/{turn_id}/cancel")
-    problem = await waiting
-    assert (problem.status_code, problem.json()["code"]) == (409, "cancelled")
 
 
 async def test_a_wrong_last_event_id_is_named(client: httpx.AsyncClient) -> None:
@@ -169,17 +141,6 @@ async def test_a_socket_knows_keys_and_cancels_what_it_leaves(
             pass
     turn_id = str(first).split('"turn_id":"')[1][:36]
     assert (await _until_ended(client, turn_id))["status"] == "cancelled"
-
-
-async def _first_events(client: httpx.AsyncClient, headers: dict[str, str]) -> dict[str, Any]:
-    async with client.stream("POST", "/api/v1/chat/stream", json=ASK, headers=headers) as response:
-        lines = []
-        async for line in response.aiter_lines():
-            lines.append(line)
-            if line == "":
-                break
-    content: dict[str, Any] = next(events_of(iter(lines)))[2]
-    return content
 
 
 async def _until_ended(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any]:

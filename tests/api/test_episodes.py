@@ -2,14 +2,12 @@
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.memory.operations import Trigger
-from tests.support.single_changes import supersede
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
@@ -25,14 +23,10 @@ async def _search(client: httpx.AsyncClient, query: str, **more: Any) -> list[di
     return items
 
 
-@pytest.mark.parametrize("indexed", [False, True])
-async def test_what_was_said_is_found_with_its_messages(
-    client: httpx.AsyncClient, services: Services, indexed: bool
-) -> None:
+async def test_what_was_said_is_found_with_its_messages(client: httpx.AsyncClient, services: Services) -> None:
     turn = await exchange(services.turns, "My dog is called Bruno.", "What a fine name.")
     await exchange(services.turns, "The weather is dreadful.", "Take an umbrella.", session_key="s-2")
-    if indexed:
-        assert await services.memory.indexing.index_waiting() == 2
+    assert await services.memory.indexing.index_waiting() == 2
     first = (await _search(client, "What is my dog called?"))[0]
     assert first["content"] == "user: My dog is called Bruno.\nassistant: What a fine name."
     assert (first["episode_type"], first["importance"]) == ("turn", pytest.approx(0.4))
@@ -67,61 +61,6 @@ async def test_a_memory_is_written_found_by_type_and_removed(
     assert [each["type"] for each in operations] == ["episode_delete", "episode_insert"]
     assert operations[1]["new_value"]["content"] == "prefers green tea"
     assert operations[0]["trigger"]["actor"] == "user"
-
-
-async def test_a_removed_turn_is_not_found_and_its_messages_stay(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    turn = await exchange(services.turns, "My dog is called Bruno.", "What a fine name.")
-    await services.memory.indexing.index_waiting()
-    (found,) = await _search(client, "dog")
-    assert (await client.delete(f"{EPISODES}/{found['id']}")).status_code == 204
-    assert await _search(client, "dog") == []
-    messages = await client.get(f"/api/v1/conversations/{turn.conversation_id}/messages")
-    assert len(messages.json()["items"]) == 2
-
-
-async def test_a_search_is_narrowed_to_a_conversation_and_a_time(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    one = await exchange(services.turns, "tea in the morning", "yes")
-    await exchange(services.turns, "tea in the evening", "yes", session_key="s-2")
-    assert len(await _search(client, "tea")) == 2
-    (found,) = await _search(client, "tea", conversation_id=str(one.conversation_id))
-    assert found["content"].startswith("user: tea in the morning")
-    middle = (await _search(client, "evening"))[0]["created_at"]
-    assert [each["content"] for each in await _search(client, "tea", until=middle)] == [
-        "user: tea in the morning\nassistant: yes"
-    ]
-    assert [each["content"] for each in await _search(client, "tea", since=middle)] == [
-        "user: tea in the evening\nassistant: yes"
-    ]
-    assert await _search(client, "tea", conversation_id=str(uuid4())) == []
-
-
-async def test_a_question_that_names_a_day_is_answered_from_that_day(client: httpx.AsyncClient) -> None:
-    lines = [
-        {"user_id": "u-1", "session_id": f"d-{day}", "role": "user", "content": f"我读了一本书，第{day}本",
-         "created_at": f"2026-05-{day:02d}T23:30:00+08:00", "external_id": f"m-{day}"}
-        for day in range(1, 6)
-    ]  # fmt: skip
-    body = "\n".join(httpx.Request("POST", "http://x", json=line).content.decode() for line in lines)
-    headers = {"Content-Type": "application/x-ndjson"}
-    assert (await client.post("/api/v1/import", content=body, headers=headers)).json()["imported"] == 5
-    found = await _search(client, "5月3号我读了什么书？", asked_at="2026-06-01T00:00:00Z")
-    assert [source["external_id"] for each in found for source in each["sources"]] == ["m-3"]
-    assert len(await _search(client, "我读了什么书？")) == 5
-    assert len(await _search(client, "5月20号我读了什么书？", asked_at="2026-06-01T00:00:00Z")) == 5
-
-
-async def test_a_reference_back_is_understood_from_what_was_said_before(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    await exchange(services.turns, "我最喜欢的导演是诺兰，他拍了盗梦空间", "好导演")
-    await exchange(services.turns, "邻居的猫很吵", "真辛苦", session_key="s-2")
-    recent = [{"role": "user", "content": "聊聊盗梦空间的导演吧"}, {"role": "assistant", "content": "好的"}]
-    found = await _search(client, "刚才提到的那个人是谁？", recent=recent)
-    assert "诺兰" in found[0]["content"]
 
 
 @pytest.mark.traced
@@ -163,30 +102,10 @@ async def test_episodes_are_listed_newest_first_and_narrowed(
     assert (whole["expert"], whole["origin"], whole["sources"]) == ("default", "user_said", [])
 
 
-async def test_what_was_superseded_is_listed_on_request(client: httpx.AsyncClient, services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    old, new = [
-        (await client.post(EPISODES, json={"content": f"lives in {city}"})).json()["id"]
-        for city in ("Bonn", "Kiel")
-    ]
-    owner = await services.memory.core.owner(turn.tenant_id, "u-1", "default")
-    await supersede(services, owner, UUID(old), UUID(new), Trigger("user"))
-    query = {"episode_type": "context"}
-    assert [item["id"] for item in (await client.get(EPISODES, params=query)).json()["items"]] == [new]
-    both = (await client.get(EPISODES, params={**query, "superseded": "true"})).json()["items"]
-    assert [(item["id"], item["superseded_by"]) for item in both] == [(new, None), (old, new)]
-    refused = await client.patch(f"{EPISODES}/{old}", json={"importance": 1})
-    assert (refused.status_code, new in refused.json()["detail"]) == (409, True)
-
-
-@pytest.mark.parametrize("indexed", [False, True])
-async def test_an_edited_memory_is_found_as_it_is_now(
-    client: httpx.AsyncClient, services: Services, indexed: bool
-) -> None:
+async def test_an_edited_memory_is_found_as_it_is_now(client: httpx.AsyncClient, services: Services) -> None:
     await exchange(services.turns, "Hello", "Hi")
     path = f"{EPISODES}/{(await client.post(EPISODES, json={'content': 'plays the cello'})).json()['id']}"
-    if indexed:
-        await services.memory.indexing.index_waiting()
+    await services.memory.indexing.index_waiting()
     change = {"content": "plays the oboe", "importance": 0.9, "episode_type": "outcome"}
     edited = await client.patch(path, json=change)
     assert edited.status_code == 200, edited.text
@@ -215,18 +134,3 @@ async def test_a_turn_is_not_rewritten_and_the_error_says_what_to_do(
     assert "nothing to change" in (await client.patch(f"{EPISODES}/{item['id']}", json={})).json()["detail"]
     assert (await client.patch(f"{EPISODES}/{uuid4()}", json={"importance": 1})).status_code == 404
     assert (await client.get(f"{EPISODES}/{uuid4()}")).status_code == 404
-
-
-async def test_a_retracted_message_is_in_no_list(client: httpx.AsyncClient, services: Services) -> None:
-    turn = await exchange(services.turns, "My doctor is called Quinn.", "Noted.")
-    async with services.database.tenant(turn.tenant_id) as connection:
-        await connection.execute("UPDATE messages SET retracted_at = now() WHERE id = %s", [turn.user_message_id])
-    [item] = (await client.get(EPISODES)).json()["items"]
-    assert item["content"] == "assistant: Noted."
-    whole = (await client.get(f"{EPISODES}/{item['id']}")).json()
-    assert [source["content"] for source in whole["sources"]] == ["Noted."]
-    async with services.database.tenant(turn.tenant_id) as connection:
-        await connection.execute("UPDATE episodes SET retracted_at = now()")
-    assert (await client.get(EPISODES)).json()["items"] == []
-    [retracted] = (await client.get(EPISODES, params={"retracted": "true"})).json()["items"]
-    assert retracted["retracted_at"] is not None

@@ -43,17 +43,15 @@ async def test_the_command_erases_and_says_what(url: str, services: Services, en
     stores = {"ANAMNESIS_DATABASE_URL": engines.database_url}
     owner = {**stores, "ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
 
-    async def erase(*arguments: str, typed: str = "", **given: str) -> "subprocess.CompletedProcess[str]":
+    async def erase(*arguments: str, **given: str) -> "subprocess.CompletedProcess[str]":
         variables = {"ANAMNESIS_URL": url, **given}
-        return await asyncio.to_thread(run_command, "erase", *arguments, variables=variables, typed=typed)
+        return await asyncio.to_thread(run_command, "erase", *arguments, variables=variables)
 
-    refused = await erase("u-1", typed="n\n")
-    assert (refused.returncode, refused.stdout.strip()) == (1, "")
     ownerless = await erase("u-1", "--yes", "--scrub", **stores)
     assert ownerless.returncode == 2
     assert "ANAMNESIS_MIGRATION_DATABASE_URL" in ownerless.stderr
 
-    done = await erase("u-1", typed="y\n")
+    done = await erase("u-1", "--yes")
     assert done.returncode == 0, done.stderr
     assert "Erased u-1: 1 memory, 1 conversation, 2 messages, 1 turn" in done.stdout
     again = await erase("u-1", "--yes")

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 from tests.support.transfer import LINES
 
@@ -70,19 +70,6 @@ async def test_an_exclusion_is_listed_once_and_undone(client: httpx.AsyncClient)
     assert [each for each in await _recalled(client, third["turn_id"]) if each["shown"]]
 
 
-async def test_a_memory_is_excluded_with_the_messages_that_it_was_made_from(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    told = await say(client, "My dog is called Bruno.", "told")
-    messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
-    body = {"content": "Has a dog named Bruno", "episode_type": "context"}
-    written = (await client.post("/api/v1/users/u-1/episodes", json=body)).raise_for_status().json()
-    answer = await say(client, "What is my dog called?", "here", without=[written["id"], messages[0]["id"]])
-    assert "Bruno" not in str(model_server.requests[-1].body)
-    hits = await _recalled(client, answer["turn_id"])
-    assert {each["reason"] for each in hits if not each["shown"]} == {"left out of this answer"}
-
-
 async def test_an_answer_given_again_without_a_memory_leaves_the_one_before(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -99,19 +86,6 @@ async def test_an_answer_given_again_without_a_memory_leaves_the_one_before(
     assert (await client.get(f"/api/v1/turns/{first['turn_id']}")).json()["answer"] == "It is Bruno."
     await say(client, "Is my dog called Bruno?", "here")  # the next turn uses it again
     assert "My dog is called Bruno." in str(model_server.requests[-1].body)
-
-
-async def test_a_search_by_the_model_does_not_find_what_is_excluded(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    answer, item = await _recalling(client)
-    await _exclude(client, answer["conversation_id"], item["episode_id"])
-    model_server.script(
-        Reply(tool_calls=[ToolCall("search_memory", {"query": "name of the dog"})]), Reply(["No."])
-    )
-    await say(client, "Look it up, please.", "here")
-    asked = str(model_server.requests[-1].body)
-    assert ("call_1" in asked, "called Bruno" in asked) == (True, False)
 
 
 async def test_wrong_requests_are_refused_and_named(client: httpx.AsyncClient) -> None:

@@ -1,18 +1,13 @@
 """Experiments over HTTP: drafted, run, tagged, measured and stopped."""
 
-import asyncio
 import json
-import subprocess
 from typing import Any
 
 import httpx
 import pytest
 from prometheus_client import REGISTRY
 
-from services.bootstrap import Services
-from tests.support.command import run_command
 from tests.support.model_server import ModelServer
-from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
 
@@ -82,28 +77,6 @@ def _counted(variant: str) -> float:
     return REGISTRY.get_sample_value("anamnesis_experiment_turns_total", labels) or 0
 
 
-async def test_only_conversations_with_the_named_experts_take_part(client: httpx.AsyncClient) -> None:
-    await client.post("/api/v1/experts", json={"name": "critic", "system_prompt": "You are a film critic."})
-    await _make(client, experts=["critic"])
-    await _set(client, "running")
-    assert (await _turn(client, await _chat(client, "u-1")))["experiments"] is None
-    assert (await _turn(client, await _chat(client, "u-1", "s-2", expert="critic")))["experiments"] is not None
-
-
-async def test_recall_limits_of_a_variant_hold_in_its_turns(client: httpx.AsyncClient, services: Services) -> None:
-    one = [{"name": "a", "settings": {"recall_items": 1}}, {"name": "b", "settings": {"recall_items": 1}}]
-    for number in range(4):
-        await exchange(
-            services.turns, f"My dog Bruno likes park number {number}.", "ok", session_key=f"old-{number}"
-        )
-    before = await _chat(client, "u-1", "new-1", message="Which parks does Bruno like?")
-    await _make(client, "few", variants=one)
-    await _set(client, "running", "few")
-    after = await _chat(client, "u-1", "new-2", message="Which parks does Bruno like?")
-    shown = [len(each["context_report"]["recall"]["shown"]) for each in (before, after)]
-    assert shown[0] > shown[1] == 1
-
-
 async def test_a_started_experiment_keeps_what_users_were_assigned_by(client: httpx.AsyncClient) -> None:
     await _make(client)
     assert (await client.patch(f"{EXPERIMENTS}/style", json={"share": 0.5})).json()["share"] == 0.5
@@ -127,7 +100,7 @@ async def test_a_started_experiment_keeps_what_users_were_assigned_by(client: ht
             ).status_code == 409  # fmt: skip
 
 
-async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient, url: str) -> None:
+async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient) -> None:
     await _make(client)
     await _set(client, "running")
     variants: dict[str, list[str]] = {"usual": [], "brief": []}
@@ -153,17 +126,3 @@ async def test_the_report_compares_variants_by_users(client: httpx.AsyncClient, 
     assert brief["measures"]["errors"]["value"] == 0
     assert 0 < control["measures"]["first_token_ms"]["value"] <= control["measures"]["total_ms"]["value"]
     assert control["measures"]["tokens"]["low"] is not None
-
-    async def told(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return await asyncio.to_thread(run_command, "experiments", *arguments, "--url", url, variables={})
-
-    reported = await told("report", "style", "--json")
-    assert reported.returncode == 0, reported.stderr
-    assert json.loads(reported.stdout)["variants"][1]["measures"] == brief["measures"]
-    shown = await told("report", "style")
-    assert shown.returncode == 0, shown.stderr
-    for text in ("usual", "brief", "thumbs up", "100.0%", "first token, ms"):
-        assert text in shown.stdout
-    assert "style" in (await told("list")).stdout
-    unknown = await told("report", "nothing")
-    assert (unknown.returncode, unknown.stderr) == (1, "anamnesis: There is no experiment 'nothing'.\n")

@@ -1,9 +1,7 @@
 """An export holds everything of a user; imported elsewhere, it gives an equal export."""
 
-import asyncio
 import json
 from random import Random
-from typing import Any
 from uuid import UUID
 
 import httpx
@@ -45,12 +43,6 @@ INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episod
     origin, source_message_ids)
 VALUES (gen_random_uuid(), %(tenant_id)s, %(user_id)s, %(expert_id)s, %(conversation_id)s, %(type)s, %(text)s, 0.8,
     'user_said', %(sources)s)
-"""
-
-_TURN_EPISODES = """
-SELECT array(SELECT m.content FROM unnest(e.source_message_ids) WITH ORDINALITY AS s (id, place)
-             JOIN messages m ON m.id = s.id ORDER BY place)
-FROM episodes e WHERE e.episode_type = 'turn' ORDER BY 1
 """
 
 
@@ -165,71 +157,6 @@ async def test_imported_elsewhere_an_export_gives_an_equal_export(
         assert await export(client, **side) == whole
 
 
-@pytest.mark.traced
-async def test_pins_of_turns_and_values_come_back_with_an_import(
-    client: httpx.AsyncClient, services: Services, here: dict[str, str], elsewhere: dict[str, str]
-) -> None:
-    await exchange(services.turns, "I live by the river.", "Noted.")
-    await exchange(services.turns, "I row on Sundays.", "Noted.")
-    user = "/api/v1/users/u-1"
-    episodes = (await client.get(f"{user}/episodes", headers=here)).json()["items"]
-    await client.put(f"{user}/episodes/{episodes[0]['id']}/pin", headers=here)
-    content = {"hobbies": ["rowing", "chess"], "work": {"place": "Acme"}}
-    await client.put(f"{user}/core-memory/human", json={"content": content}, headers=here)
-    for field, text in (("hobbies", "rowing"), ("work.place", "Acme")):
-        pin = {"field": field, "text": text}
-        await client.put(f"{user}/core-memory/human/pins", json=pin, headers=here)
-    whole = await export(client, **here)
-    answer = await send(client, whole.encode(), **elsewhere)
-    assert (answer["refused"], answer["skipped"]) == (0, 0)
-    assert await export(client, **elsewhere) == whole
-    (section,) = (await client.get(f"{user}/core-memory", headers=elsewhere)).json()["items"]
-    assert {each["text"] for each in section["pinned"]} == {"rowing", "Acme"}
-    pinned = (await client.get(f"{user}/episodes?pinned=true", headers=elsewhere)).json()["items"]
-    assert [each["content"] for each in pinned] == [episodes[0]["content"]]
-    wrong = {"kind": "core_memory", "user_id": "u-1", "section": "s", "content": {"a": "b"}}
-    line = {**wrong, "pinned": [{"field": "a", "text": "c"}]}
-    (error,) = (await send(client, ndjson(line), **elsewhere))["errors"]
-    assert "no value c in a" in error["reason"]
-
-
-async def test_an_exchange_that_was_said_becomes_an_episode_again(
-    client: httpx.AsyncClient, services: Services, here: dict[str, str]
-) -> None:
-    await exchange(services.turns, "What is it?", "A fox.")
-    await _broken_off(services, "s-2")
-    whole = await export(client, **here)
-    await client.delete("/api/v1/users/u-1", headers=here)
-    await send(client, whole.encode(), **here)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        found = await (await connection.execute(_TURN_EPISODES)).fetchall()
-    assert [row[0] for row in found] == [["Go on …"], ["What is it?", "A fox."]]
-
-
-async def test_what_is_there_stays_as_it_is(client: httpx.AsyncClient, here: dict[str, str]) -> None:
-    user: dict[str, Any] = {"kind": "user", "user_id": "u-1", "timezone": "Europe/Berlin", "display_name": "Ann"}
-    session = {
-        "kind": "session",
-        "user_id": "u-1",
-        "session_id": "s-1",
-        "title": "First",
-        "created_at": "2025-01-01T00:00:00Z",
-    }
-    section = {"kind": "core_memory", "user_id": "u-1", "section": "human", "content": {"name": "Ann"}}
-    assert (await send(client, ndjson(user, session, section), **here))["imported"] == 3
-    before = await export(client, **here)
-    others = [
-        {**user, "display_name": "Bob"},
-        {**session, "title": "Last"},
-        {**section, "content": {"name": "Bob"}},
-    ]
-    assert (await send(client, ndjson(*others), **here))["skipped"] == 3
-    assert await export(client, **here) == before
-    assert '"display_name":"Ann"' in before
-    assert '"title":"First"' in before
-    assert '"content":{"name":"Ann"}' in before
-
-
 async def test_what_the_user_chose_comes_back(
     client: httpx.AsyncClient, services: Services, here: dict[str, str]
 ) -> None:
@@ -244,43 +171,3 @@ async def test_what_the_user_chose_comes_back(
     assert (found["title"], found["pinned"]) == ("The loaf", True)
     assert (await client.get("/api/v1/users/u-1", headers=here)).json()["memory"] is False
     assert await export(client, **here) == whole
-
-
-async def test_a_long_export_is_read_in_pages(client: httpx.AsyncClient, here: dict[str, str]) -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 400_000}}
-    large = [message(n, parts=[picture] * (1 if n % 40 == 0 else 0)) for n in range(1, 650)]
-    notes = [
-        {
-            "kind": "episode",
-            "user_id": "u-1",
-            "session_id": "s-1",
-            "episode_type": "preference",
-            "content": f"Likes {n}",
-            "importance": 1,
-            "origin": "derived",
-            "created_at": "2025-04-01T00:00:00Z",
-            "sources": [{"session_id": "s-1", "external_id": "gone"}],
-        }
-        for n in range(450)
-    ]
-    assert (await send(client, ndjson(*large, *notes), **here))["imported"] == 649 + 450
-    lines = [json.loads(line) for line in (await export(client, **here)).split("\n") if line]
-    assert [each["content"] for each in lines if each["kind"] == "message"] == [each["content"] for each in large]
-    assert [len(each["parts"]) for each in lines if each["kind"] == "message"] == [len(e["parts"]) for e in large]
-    episodes = [each for each in lines if each["kind"] == "episode"]
-    assert [each["content"] for each in episodes] == [each["content"] for each in notes]
-    assert all(each["sources"] == [] for each in episodes)
-
-
-async def test_one_user_exports_and_imports_at_the_same_time(
-    client: httpx.AsyncClient, here: dict[str, str]
-) -> None:
-    body = ndjson(*(message(number) for number in range(1, 800)))
-    await send(client, ndjson(message(0)), **here)
-    report, *exports = await asyncio.gather(
-        send(client, body, **here), *(export(client, **here) for _ in range(3))
-    )
-    assert report["imported"] == 799
-    for text in exports:
-        assert all(json.loads(line) for line in text.split("\n") if line)
-    assert (await export(client, **here)).count('"kind":"message"') == 800

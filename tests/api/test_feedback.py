@@ -71,13 +71,3 @@ async def test_feedback_is_exported_and_imported_elsewhere(client: httpx.AsyncCl
     wrong = {**moved[-1], "kind": "message", "feedback": {"rating": "meh"}, "content": "x"}
     [error] = (await send(client, ndjson(wrong)))["errors"]
     assert "feedback.rating" in error["reason"]
-
-
-async def test_turns_of_a_conversation_are_paged(client: httpx.AsyncClient, services: Services) -> None:
-    turns = [await exchange(services.turns, f"Message {number}", "ok") for number in range(3)]
-    path = f"/api/v1/conversations/{turns[0].conversation_id}/turns"
-    first = (await client.get(path, params={"limit": 2})).json()
-    second = (await client.get(path, params={"limit": 2, "after": first["next"]})).json()
-    found = [item["id"] for item in [*first["items"], *second["items"]]]
-    assert (found, second["next"]) == ([str(turn.turn_id) for turn in turns], None)
-    assert (await client.get(f"/api/v1/conversations/{uuid4()}/turns")).status_code == 404

@@ -1,28 +1,18 @@
 """Imports that are disturbed: by turns, by clients that go away, and by a database that does."""
 
 import asyncio
-import re
-import threading
 from collections.abc import AsyncIterator
-from uuid import UUID
 
 import httpx
 import psycopg
 import pytest
 from psycopg import sql
 
-from graph.turns.requests import TurnRequest
-from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import EmbeddedPostgres
-from state.conversation import TurnInput
-from tests.support.archiving import answer, archived, archiving_queue, topic
-from tests.support.jobs import has_ended, until
-from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.talks import new_expert, talk
-from tests.support.transfer import LINES, export, message, ndjson, send
-from tests.support.turns import events_of
+from tests.support.jobs import until
+from tests.support.transfer import LINES, message, ndjson, send
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -41,34 +31,6 @@ async def _exchanges(services: Services) -> list[int]:
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         found = await connection.execute("SELECT cardinality(source_message_ids) FROM episodes")
         return [row[0] for row in await found.fetchall()]
-
-
-async def _slow_turn(runner: TurnRunner, server: ModelServer) -> tuple[UUID, threading.Event]:
-    """A turn that is answered when the event is set."""
-    go_on = threading.Event()
-
-    def when_told(_: Received) -> Reply:
-        go_on.wait(30)
-        return Reply(["I ", "am ", "here."])
-
-    server.default = when_told
-    asked = TurnInput(user_id="u-1", session_id="s-1", message="Are you there?", images=[])
-    return await runner.start(TurnRequest(DEFAULT_TENANT, asked)), go_on
-
-
-async def test_an_import_while_a_turn_runs_disturbs_neither(
-    client: httpx.AsyncClient, services: Services, runner: TurnRunner, model_server: ModelServer
-) -> None:
-    turn_id, go_on = await _slow_turn(runner, model_server)
-    report = await send(client, b"".join(BODY))
-    assert report["imported"] == len(BODY)
-    assert (await services.turns.get(DEFAULT_TENANT, turn_id)).status == "running"
-    go_on.set()
-    events = await events_of(runner, turn_id)
-    assert events[-1].status == "done"
-    assert events[-1].content["answer"] == "I am here."
-    assert await _stored(services) == len(BODY) + 2
-    assert await _exchanges(services) == [2] * (len(BODY) // 2 + 1)
 
 
 async def test_a_client_that_goes_away_comes_again(
@@ -122,63 +84,3 @@ async def test_a_database_that_goes_away_is_told_and_a_repeat_completes(
     assert report["skipped"] >= 500
     assert await _stored(services) == len(BODY)
     assert await _exchanges(services) == [2] * (len(BODY) // 2)
-
-
-async def test_a_conversation_that_archives_topics_has_that_done_behind_the_import(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    await services.experts.create(
-        DEFAULT_TENANT, new_expert("archivist", context_strategy="topics", context_window=4000)
-    )
-    await send(client, ndjson(*(message(n, expert="archivist", content="word " * 60) for n in range(1, 10))))
-    assert await _waiting(services) == []
-    await send(client, ndjson(*(message(n, expert="archivist", content="word " * 60) for n in range(1, 151))))
-    assert await _waiting(services) == ["archive_topics"]
-
-    def one_topic(received: Received) -> Reply:
-        last = max(map(int, re.findall(r"^\[(\d+)\] ", received.prompt[-1][1], re.MULTILINE)), default=0)
-        return Reply([answer(topic(1, last)) if last else "Here."])
-
-    model_server.default = one_topic
-    async with archiving_queue(services) as jobs:
-        jobs.start_worker()
-        await until(lambda: has_ended(services.database, "archive_topics", "succeeded"))
-    (conversation,) = (await client.get("/api/v1/conversations?session_id=s-1")).json()["items"]
-    topics = await archived(services, UUID(conversation["id"]))
-    assert sum(each.message_count for each in topics) >= 150 - 30
-    model_server.requests.clear()
-    said = {"user_id": "u-1", "session_id": "s-1", "message": "Where were we?"}
-    assert (await client.post("/api/v1/chat", json=said)).json()["answer"] == "Here."
-    assert len(model_server.requests) == 1
-
-
-async def test_in_a_conversation_that_was_summarised_late_messages_are_taken_in(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    model_server.default = Reply(["They talked."])
-    conversation = await talk(services.turns, "s-1", 8)
-    assert await services.summaries.update(DEFAULT_TENANT, conversation)
-    await send(client, ndjson(message(1), message(2)))
-    assert await _waiting(services) == ["update_summary"]
-    assert await services.summaries.update(DEFAULT_TENANT, conversation)
-    summary = await services.summaries.store.get(DEFAULT_TENANT, conversation)
-    assert summary
-    assert (summary.covered_message_count, summary.rewritten_version) == (12, 2)
-
-
-async def test_an_export_of_a_turn_that_runs_is_taken(
-    client: httpx.AsyncClient, runner: TurnRunner, model_server: ModelServer
-) -> None:
-    turn_id, go_on = await _slow_turn(runner, model_server)
-    during = await export(client)
-    go_on.set()
-    await events_of(runner, turn_id)
-    assert during.count('"kind":"message"') == 1
-    assert (await send(client, during.encode()))["skipped"] == 3
-    assert (await export(client)).startswith(during)
-
-
-async def _waiting(services: Services) -> list[str]:
-    async with services.database.pool.connection() as connection:
-        found = await connection.execute("SELECT task_name FROM procrastinate_jobs WHERE status = 'todo'")
-        return [row[0] for row in await found.fetchall()]

@@ -67,38 +67,6 @@ async def test_a_failed_job_is_retried_and_no_other(client: httpx.AsyncClient, s
     assert (await client.post(f"/api/v1/jobs/{2**63}/retry")).status_code == 422
 
 
-@pytest.mark.traced
-async def test_a_job_waiting_for_the_same_makes_a_retry_a_conflict(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    async def defer() -> bool:
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            return await services.jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, queueing_lock="same")
-
-    assert await defer()
-    [job] = (await client.get("/api/v1/jobs")).json()["items"]
-    await _fail(services, job["id"])
-    assert await defer()
-    assert (await client.post(f"/api/v1/jobs/{job['id']}/retry")).status_code == 409
-    [failed] = (await client.get("/api/v1/jobs", params={"status": "failed"})).json()["items"]
-    assert failed["id"] == job["id"]
-
-
-async def test_another_tenants_jobs_are_not_there_and_the_services_own_are_the_default_tenants(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    await _defer(services, OTHER)
-    assert (await client.get("/api/v1/jobs")).json() == {"items": [], "next": None}
-    [theirs] = await services.jobs.records.page(OTHER, status=None, after=None, limit=10)
-    await _fail(services, theirs.id)
-    assert (await client.post(f"/api/v1/jobs/{theirs.id}/retry")).status_code == 404
-
-    await services.jobs.app.configure_task("remove_finished_jobs").defer_async(timestamp=0)
-    [own] = (await client.get("/api/v1/jobs")).json()["items"]
-    assert (own["task"], own["ids"]) == ("remove_finished_jobs", {})
-    assert len(await services.jobs.records.page(OTHER, status=None, after=None, limit=10)) == 1
-
-
 async def test_the_queue_is_measured_and_a_database_that_is_away_breaks_no_scrape(
     client: httpx.AsyncClient, services: Services
 ) -> None:

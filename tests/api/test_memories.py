@@ -53,22 +53,3 @@ async def test_a_statement_is_pinned_and_forgotten_by_its_id(client: httpx.Async
     forgotten = await client.post(f"/api/v1/users/{HELLO['user_id']}/memory/forget", json=asked)
     assert forgotten.json()["operation_id"] is not None
     assert await _known(client) == []
-
-
-async def test_pages_follow_one_another(client: httpx.AsyncClient) -> None:
-    await _say(client, *(f"Remember that my locker number {number} is green." for number in range(3)))
-    first = (await client.get(_MEMORIES, params={"limit": 2})).json()
-    rest = await _known(client, limit=2, after=first["next"])
-    texts = [each["text"] for each in [*first["items"], *rest]]
-    assert sorted(texts) == [f"my locker number {number} is green" for number in range(3)]
-
-
-async def test_a_wrong_place_or_id_is_named(client: httpx.AsyncClient) -> None:
-    await _say(client, "Remember that my sister plays the tuba.")
-    for after in ("yesterday", "2026-01-01T00:00:00~"):
-        refused = await client.get(_MEMORIES, params={"after": after})
-        assert (refused.status_code, "after" in refused.json()["detail"]) == (422, True)
-    unknown = await client.post(f"{_MEMORIES}/nothing/correct", json={"text": "x"})
-    assert (unknown.status_code, unknown.json()["detail"]) == (404, "There is no memory nothing.")
-    nobody = await client.post("/api/v1/users/u-9/memory/forget", json={"what": "x"})
-    assert nobody.status_code == 404

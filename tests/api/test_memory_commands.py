@@ -1,6 +1,5 @@
 """What users ask memory to do, over HTTP: done with the turn, told in its answer, and undone again."""
 
-import json
 from typing import Any
 
 import httpx
@@ -9,7 +8,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
-from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
 pytestmark = pytest.mark.anyio
@@ -34,11 +33,6 @@ async def _knows_no_tools(client: httpx.AsyncClient, model_server: ModelServer) 
     """Let the service find out that its model takes no tools."""
     model_server.script(Reply(status=400, error_message="gemma2 does not support tools"), Reply(["Hello."]))
     await say(client, "Hello.", "greeting")
-
-
-def _calls(model_server: ModelServer, name: str, **arguments: Any) -> None:
-    """The model calls a tool, and then answers."""
-    model_server.script(Reply(tool_calls=[ToolCall(name, arguments)]), Reply(["All right."]))
 
 
 async def _core(services: Services, **content: Any) -> None:
@@ -89,68 +83,6 @@ async def test_what_a_plain_form_removes_is_in_no_later_prompt(
     await say(client, "今天天气不错。", "s-1")
     assert "肺炎" not in _prompt(model_server)
     assert "花生" in _prompt(model_server)
-
-
-async def test_a_model_that_acts_itself_is_not_overtaken_by_the_plain_form(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await say(client, "My sister Ines lives in Graz. I play the tuba.", "s-1")
-    _calls(model_server, "remember", text="My sister Ines lives in Linz.", replaces="my sister Ines lives in Graz")
-    answer = await say(client, "Remember that my sister Ines lives in Linz.", "s-2")
-    (change,) = answer["memory_changes"]
-    assert (change["kind"], change["summary"]) == (
-        "correct",
-        "Corrected in memory: My sister Ines lives in Linz.",
-    )
-    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
-    assert core == {"facts": ["My sister Ines lives in Linz"]}
-    found = await _found(client, "my sister Ines and the tuba")
-    assert "Graz" not in found
-    assert "tuba" in found
-
-
-@pytest.mark.parametrize("message", ["Don't remember this.", "My PIN is 7741. Don't remember this."])
-async def test_leaving_a_message_out_is_no_tools_work_and_is_done_in_any_case(
-    client: httpx.AsyncClient, model_server: ModelServer, message: str
-) -> None:
-    await say(client, "My PIN is 7741.", "s-1")
-    _calls(model_server, "remember", text="Has a secret.")
-    made, change = (await say(client, message, "s-1"))["memory_changes"]
-    assert made["kind"] == "remember"
-    assert change["kind"] in {"forget", "do_not_remember"}
-    assert change["operation_id"], change
-
-
-async def test_a_conversation_keeps_its_text_and_an_export_its_mark(client: httpx.AsyncClient) -> None:
-    told = await say(client, "My PIN is 7741.", "s-1")
-    await say(client, "Forget what I just said.", "s-1")
-    messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
-    assert [message["content"] for message in messages if message["role"] == "user"] == [
-        "My PIN is 7741.",
-        "Forget what I just said.",
-    ]
-    assert "7741" not in await _found(client, "PIN")
-    exported = (await client.get(f"{USER}/export")).text
-    lines = [json.loads(line) for line in exported.splitlines()]
-    assert [line["retracted"] for line in lines if "7741" in line.get("content", "")] == [True]
-    await client.delete(USER)
-    headers = {"Content-Type": "application/x-ndjson"}
-    taken_in = await client.post("/api/v1/import", content=exported, headers=headers)
-    assert taken_in.status_code == 200, taken_in.text
-    assert "7741" not in await _found(client, "PIN 7741")
-
-
-async def test_a_message_that_takes_itself_back_is_not_remembered(client: httpx.AsyncClient) -> None:
-    (change,) = (await say(client, "My PIN is 7741. Forget that.", "s-1"))["memory_changes"]
-    assert change["kind"] == "do_not_remember"
-    assert "7741" not in await _found(client, "PIN 7741")
-
-
-async def test_without_the_models_call_nothing_is_corrected(client: httpx.AsyncClient) -> None:
-    await say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
-    for message in ("Sorry, I meant Thursday.", "No, not Tuesday, it is on Thursday."):
-        assert (await say(client, message, "s-1"))["memory_changes"] == []
-    assert "Tuesday" in await _found(client, "flight to Oslo")
 
 
 async def test_a_standing_wish_and_a_fact_are_kept_and_can_be_taken_back(client: httpx.AsyncClient) -> None:

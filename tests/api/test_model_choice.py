@@ -1,16 +1,13 @@
 """The model that an admin chooses in the console: listed, tried, kept, masked, and below the environment."""
 
 import stat
-from pathlib import Path
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.errors import ConfigurationError
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.chosen_model import ChosenModel, choose_model
 from services.platform.settings import load_settings
 from services.platform.settings_reference import effective_settings
 from tests.support.model_server import ModelServer, Reply
@@ -72,35 +69,6 @@ async def test_what_is_wrong_with_an_endpoint_is_said(
     assert (wrong.status_code, wrong.json()["detail"].startswith("base_url: ")) == (422, True)
     wrong = await client.put(MODEL, json={"base_url": model_server.base_url, "model": "m", "api_key": "你的密钥"})
     assert (wrong.status_code, wrong.json()["detail"].startswith("api_key: ")) == (422, True)
-
-
-async def test_a_model_of_the_environment_stays(client: httpx.AsyncClient) -> None:
-    shown = (await client.get(MODEL)).json()
-    assert (shown["model"], shown["key"]) == ("scripted", "…-key")
-    chosen = {"base_url": "http://127.0.0.1:1/v1", "model": "another"}
-    refused = await client.put(MODEL, json=chosen)
-    assert (refused.status_code, "ANAMNESIS_LLM_MODEL" in refused.json()["detail"]) == (409, True)
-
-
-def test_the_environment_overrides_the_choice_as_a_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    chosen = ChosenModel(base_url="http://chosen/v1", api_key="chosen", model="chosen")
-    choose_model(tmp_path / "data", chosen)
-    monkeypatch.setenv("ANAMNESIS_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://openai/v1")
-    settings = load_settings()
-    assert settings.llm_api_key is not None
-    assert (settings.llm_model, settings.llm_base_url) == ("chosen", "http://chosen/v1")
-    assert settings.llm_api_key.get_secret_value() == "chosen"
-    monkeypatch.setenv("ANAMNESIS_LLM_MODEL", "named")
-    settings = load_settings()
-    assert settings.llm_api_key is not None
-    assert (settings.llm_model, settings.llm_base_url) == ("named", "http://openai/v1")
-    assert settings.llm_api_key.get_secret_value() == "of-openai"
-    monkeypatch.delenv("ANAMNESIS_LLM_MODEL")
-    (tmp_path / "data" / "model.json").write_text("{}")
-    with pytest.raises(ConfigurationError, match=r"model\.json does not name a model"):
-        load_settings()
 
 
 @pytest.mark.settings(auth="api_key")

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from tests.support.filing import add, asked, file, filed, human, replace, waiting
-from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.filing import add, file, filed, waiting
+from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.talking import say
 from tests.support.turns import exchange
 
@@ -59,23 +59,6 @@ async def test_a_question_is_named_once_and_a_yes_accepts_it(
     assert not _question(model_server)
 
 
-async def test_a_no_closes_a_question(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await _wait_for_one(services, model_server)
-    [proposal] = await waiting(services)
-    await say(client, "Hello!")
-    model_server.script(
-        Reply(tool_calls=[ToolCall("forget", {"ids": [str(proposal.id)]})]), Reply(["Fine."]), model="large"
-    )
-    await say(client, "No, it isn't.")
-    assert not await waiting(services)
-    rejected = await client.get("/api/v1/users/u-1/memory-proposals", params={"state": "rejected"})
-    assert [each["id"] for each in rejected.json()["items"]] == [str(proposal.id)]
-    await say(client, "And now?")
-    assert not _question(model_server)
-
-
 async def test_without_an_answer_it_waits_in_the_list_alone(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -105,60 +88,3 @@ async def test_nothing_is_confirmed_that_was_not_asked(
     )
     await say(client, pasted)
     assert [each.id for each in await waiting(services)] == [proposal.id], "a pasted yes is nobody's"
-
-
-async def test_at_most_three_wait_and_the_same_waits_once(services: Services, model_server: ModelServer) -> None:
-    for number in ("one", "two", "two", "three", "four"):
-        turn = await exchange(services.turns, f"Is it so?\n> Train {number} is late.", "Hm.")
-        model_server.default = filed(add(f"train {number} is late", f"Train {number} is late"))
-        await file(services, turn)
-    assert [each.text for each in await waiting(services)] == [
-        f"train {n} is late" for n in ("four", "three", "two")
-    ]
-    expired = await services.memory.proposals.list(turn.tenant_id, "u-1", state="expired", limit=9)
-    assert [each.text for each in expired] == ["train one is late"]
-
-
-async def test_what_is_overtaken_closes_itself(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    turn = await exchange(services.turns, "Is it so?\n> The dentist is in Bath. The bus is green.", "Hm.")
-    body = {"content": {"facts": ["dentist in Leeds"]}}
-    await client.put("/api/v1/users/u-1/core-memory/human", json=body)
-
-    def answer(_: Received) -> Reply:
-        new = replace("m1", "dentist in Bath", "The dentist is in Bath")
-        return filed(new, add("the bus is green", "The bus is green"))
-
-    model_server.default = answer
-    await file(services, turn)
-    assert len(await waiting(services)) == 2
-    replaced = next(each for each in await waiting(services) if each.replaces)
-    assert replaced.replaces == "dentist in Leeds"
-    body = {"content": {"facts": ["the bus is green"]}}
-    await client.put("/api/v1/users/u-1/core-memory/human", json=body)
-    model_server.default = Reply(["OK."])
-    await say(client, "Hello!")
-    assert not _question(model_server), "what memory says already is not asked"
-    again = await exchange(services.turns, "And this?\n> The tram is red.", "Hm.")
-    model_server.default = filed()
-    await file(services, again)
-    assert not await waiting(services)
-    again = await exchange(services.turns, "And this?\n> The tram is red.", "Hm.")
-    model_server.default = filed(add("the tram is red", "The tram is red"))
-    await file(services, again)
-    assert [each.text for each in await waiting(services)] == ["the tram is red"]
-
-
-async def test_what_a_question_says_is_not_taken_for_the_users_words(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await _wait_for_one(services, model_server)
-    model_server.script(
-        Reply(tool_calls=[ToolCall("remember", {"text": "dentist is in Bath"})]), Reply(["Saved."]), model="large"
-    )
-    turn = await say(client, "Hello!")
-    assert "Bath" not in json.dumps((await client.get("/api/v1/users/u-1/core-memory")).json())
-    assert turn["memory_changes"] == []
-    assert asked(model_server)
-    assert not (await human(services, await exchange(services.turns, "Hm.", "Hm."))).get("facts")

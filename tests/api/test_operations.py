@@ -12,7 +12,6 @@ from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.platform.settings import load_settings
 from tests.support.issuer import bearer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key")]
@@ -78,33 +77,3 @@ async def test_a_ticket_opens_one_socket_once(client: httpx.AsyncClient, url: st
         with pytest.raises(InvalidStatus) as refused:
             await connect(address + wrong)
         assert refused.value.response.status_code == 403
-
-
-async def test_a_socket_opened_by_a_ticket_ends_with_its_key(
-    client: httpx.AsyncClient, url: str, services: Services
-) -> None:
-    keys = ApiKeys(services.database)
-    made, key = await keys.create(DEFAULT_TENANT, "test", ("chat",))
-    ticket = (await client.post("/api/v1/chat/ticket", headers=bearer(key))).json()["ticket"]
-    async with connect(f"{url.replace('http', 'ws')}/api/v1/chat/ws?ticket={ticket}") as socket:
-        await keys.revoke(DEFAULT_TENANT, made.id)
-        await socket.send(json.dumps(ASK))
-        refused = json.loads(await socket.recv())
-        assert refused["content"]["code"] == "unauthenticated"
-
-
-async def test_a_ticket_takes_the_scope_that_chatting_takes(client: httpx.AsyncClient, services: Services) -> None:
-    assert (await client.post("/api/v1/chat/ticket")).status_code == 401
-    refused = await client.post("/api/v1/chat/ticket", headers=bearer(await _key(services, "memory:read")))
-    assert refused.status_code == 403
-
-
-def test_limits_and_protection_are_on_where_callers_are_known() -> None:
-    open_to_all, known = load_settings(), load_settings(auth="api_key")
-    assert (open_to_all.turns_per_minute, open_to_all.requests_per_minute) == (None, None)
-    assert (known.turns_per_minute, known.requests_per_minute) == (60, 3000)
-    without = load_settings(auth="api_key", rate_limit_user_per_minute=0, rate_limit_tenant_per_minute=0)
-    assert (without.turns_per_minute, without.requests_per_minute) == (None, None)
-    assert known.operations_protected
-    assert not open_to_all.operations_protected
-    assert not load_settings(auth="api_key", protect_operations=False).operations_protected

@@ -98,6 +98,7 @@ def each_reads_what_the_other_writes(service: ServiceProcess, model_server: Mode
     assert httpx.get(f"{service.url}/readyz", timeout=60).json()["state"] == "ok"
 
 
+@pytest.mark.soak  # runners that share turns, and working sets of two processes, are tested by themselves
 def test_workers_share_memory_and_take_up_and_cancel_each_others_streams(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:

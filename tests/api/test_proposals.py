@@ -49,15 +49,6 @@ async def test_an_accepted_proposal_is_carried_out_and_a_rejected_one_is_not(
         assert (await client.post(f"{PROPOSALS}/{proposal}", json={"accept": True})).status_code == 409
 
 
-async def test_a_removal_waits_and_is_then_made(services: Services, client: httpx.AsyncClient) -> None:
-    (proposal,) = await _proposed(services, "allergic to peanuts", kind="forget")
-    search = {"query": "peanuts"}
-    assert "peanuts" in (await client.post("/api/v1/users/u-1/episodes/search", json=search)).text
-    accepted = await client.post(f"{PROPOSALS}/{proposal}", json={"accept": True})
-    assert accepted.json()["change"]["operation_id"]
-    assert "peanuts" not in (await client.post("/api/v1/users/u-1/episodes/search", json=search)).text
-
-
 async def test_proposals_of_others_and_none_at_all_are_not_found(
     services: Services, client: httpx.AsyncClient
 ) -> None:
@@ -68,10 +59,3 @@ async def test_proposals_of_others_and_none_at_all_are_not_found(
     assert (await client.get(PROPOSALS.replace("u-1", "u-9"))).status_code == 404
     assert (await client.get(PROPOSALS.replace("u-1", "u-2"))).json()["items"] == []
     assert (await client.post(f"{PROPOSALS}/{proposal}", json={})).status_code == 422
-
-
-async def test_a_proposal_falls_with_its_conversation(services: Services, client: httpx.AsyncClient) -> None:
-    await _proposed(services, "Prefers window seats.")
-    (conversation,) = (await client.get("/api/v1/conversations?user_id=u-1")).json()["items"]
-    assert (await client.delete(f"/api/v1/conversations/{conversation['id']}")).status_code == 200
-    assert (await client.get(PROPOSALS)).json()["items"] == []

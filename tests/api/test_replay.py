@@ -10,7 +10,6 @@ from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.operations import Trigger
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
@@ -54,16 +53,6 @@ async def test_the_prompt_is_sent_again_byte_for_byte(
     assert (replayed["then"]["answer"], replayed["now"]["answer"]) == ("It is Bruno.", "It is Bruno, I think.")
     assert replayed["now"]["sections"] == replayed["then"]["sections"] != []
     assert 0 < replayed["overlap"] < 1
-
-
-async def test_without_asking_only_the_prompt_is_put_together(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    asked = await say(client, QUESTION, "here")
-    before = len(model_server.requests)
-    replayed = await _replay(client, asked["turn_id"], ask=False)
-    assert replayed["same_prompt"] is True
-    assert (replayed["now"]["answer"], replayed["overlap"], len(model_server.requests)) == (None, None, before)
 
 
 async def test_a_section_is_left_out(client: httpx.AsyncClient, model_server: ModelServer) -> None:
@@ -117,13 +106,12 @@ async def test_another_expert_and_another_model_answer(
     assert (await _refused(client, asked["turn_id"], expert="nobody"))[0] == 422
 
 
-@pytest.mark.parametrize("body", [{}, {"memory": "now"}])
 async def test_a_model_that_fails_is_reported_beside_the_old_answer(
-    client: httpx.AsyncClient, model_server: ModelServer, body: dict[str, Any]
+    client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     asked = await say(client, QUESTION, "here")
     model_server.default = Reply(status=401)
-    replayed = await _replay(client, asked["turn_id"], **body)
+    replayed = await _replay(client, asked["turn_id"])
     assert replayed["now"]["error"]["code"] == "llm_unauthorized"
     assert replayed["now"]["answer"] is None
     assert replayed["then"]["answer"] == asked["answer"]
@@ -139,20 +127,6 @@ async def test_a_prompt_goes_when_memory_forgets_what_it_showed(client: httpx.As
     assert replayed["then"]["sections"] is None
 
 
-async def test_a_prompt_outlives_what_background_work_replaces_but_not_what_the_user_removes(
-    client: httpx.AsyncClient, services: Services
-) -> None:
-    core = services.memory.core
-    asked = await say(client, QUESTION, "here")
-    owner = await core.owner(DEFAULT_TENANT, "u-1", "default")
-    for city in ("Leith", "Porto"):
-        await core.update(owner, "human", {"city": city}, Trigger("filing"))
-    assert (await _replay(client, asked["turn_id"], ask=False))["same_prompt"]
-    path = "/api/v1/users/u-1/core-memory/human"
-    (await client.put(path, json={"content": {"job": "baker"}})).raise_for_status()
-    assert (await _refused(client, asked["turn_id"], ask=False))[0] == 409
-
-
 async def test_what_does_not_fit_together_is_refused_by_name(client: httpx.AsyncClient) -> None:
     asked = await say(client, QUESTION, "here")
     unfit: list[tuple[dict[str, Any], str]] = [
@@ -164,10 +138,6 @@ async def test_what_does_not_fit_together_is_refused_by_name(client: httpx.Async
     for body, field in unfit:
         response = await client.post(f"/api/v1/turns/{asked['turn_id']}/replay", json=body)
         assert (response.status_code, response.json()["detail"].startswith(f"{field}: ")) == (422, True)
-
-
-async def test_what_is_not_there_cannot_be_replayed(client: httpx.AsyncClient) -> None:
-    assert (await _refused(client, str(uuid4())))[0] == 404
 
 
 @pytest.mark.settings(auth="api_key")

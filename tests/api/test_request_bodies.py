@@ -79,30 +79,6 @@ async def test_bytes_under_way_are_bounded_and_given_back(client: httpx.AsyncCli
     assert answer.status_code == 422  # it was read to its end
 
 
-async def test_a_large_body_arrives_whole_whether_or_not_it_declares_its_length(client: httpx.AsyncClient) -> None:
-    said = {"user_id": "u-1", "session_id": "s-1", "message": "Hello."}
-    body = orjson.dumps(said) + b" " * (3 * MB)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for start in range(0, len(body), 100_000):
-            yield body[start : start + 100_000]
-
-    for content in (body, pieces()):
-        headers = {"Content-Type": "application/json"}
-        answer = await client.post("/api/v1/chat", content=content, headers=headers)
-        assert answer.status_code == 200, answer.text
-
-
-@pytest.mark.traced
-async def test_undeclared_bytes_count_as_they_arrive(client: httpx.AsyncClient) -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(80):
-            yield b" " * MB
-
-    answer = await client.post("/api/v1/chat", content=pieces(), headers={"Content-Type": "application/json"})
-    assert answer.status_code in {413, 429}
-
-
 @pytest.mark.settings(http_header_timeout_s=0.6)
 async def test_connections_that_send_half_a_header_or_nothing_are_closed(client: httpx.AsyncClient) -> None:
     async def say(what: bytes) -> None:
@@ -112,15 +88,6 @@ async def test_connections_that_send_half_a_header_or_nothing_are_closed(client:
 
     half, second = b"GET /healthz HTTP/1.1\r\nHost: 127.0", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /he"
     await asyncio.gather(*map(say, (b"", half, second)))
-
-
-@pytest.mark.settings(http_header_timeout_s=2.0)
-async def test_a_kept_connection_is_not_closed_between_its_requests(client: httpx.AsyncClient) -> None:
-    async with connected(client) as (reader, writer):
-        for _ in range(2):
-            writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
-            await asyncio.sleep(2.2)  # longer than the next header may take
 
 
 @pytest.mark.traced

@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply, ToolCall
@@ -39,10 +38,6 @@ async def test_a_turn_keeps_within_its_calls_and_says_so_now_and_later(
     assert 'anamnesis_degraded_total{source="request_budget"}' in metrics
 
 
-async def test_a_turn_without_a_budget_says_nothing_of_one(client: httpx.AsyncClient) -> None:
-    assert "request_budget" not in (await _say(client)).json()
-
-
 async def test_a_message_longer_than_its_tokens_is_refused_before_anything_is_stored(
     client: httpx.AsyncClient,
 ) -> None:
@@ -50,15 +45,6 @@ async def test_a_message_longer_than_its_tokens_is_refused_before_anything_is_st
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
     assert "budget.tokens: must be more than 1251" in refused.json()["detail"]
     assert (await client.get("/api/v1/conversations")).json()["items"] == []
-
-
-async def test_a_budget_that_holds_no_answer_is_an_error_of_the_caller(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    refused = await _say(client, budget={"tokens": 30})
-    assert (refused.status_code, refused.json()["code"]) == (400, "request_budget_exceeded")
-    assert "tokens=30" in refused.json()["detail"]
-    assert model_server.requests == []
 
 
 async def test_openai_clients_name_it_in_a_header_or_in_metadata(
@@ -73,15 +59,6 @@ async def test_openai_clients_name_it_in_a_header_or_in_metadata(
     assert all(request.body["max_output_tokens"] < 900 for request in model_server.requests)
     wrong = await client.post("/v1/chat/completions", json=body, headers={"X-Anamnesis-Budget": "fast"})
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "X-Anamnesis-Budget")
-
-
-async def test_a_frame_of_a_socket_names_it(url: str) -> None:
-    async with connect(f"{url.replace('http', 'ws')}/api/v1/chat/ws") as socket:
-        asked = {"user_id": "u-1", "session_id": "s-1", "message": "Hello", "budget": {"model_calls": 1}}
-        await socket.send(json.dumps(asked))
-        while (frame := json.loads(await socket.recv()))["status"] != "done":
-            pass
-    assert frame["content"]["request_budget"]["measures"] == ["no_tools"]
 
 
 @pytest.mark.settings(request_budget="seconds=50", request_budget_max="seconds=80,tokens=30000")

@@ -22,23 +22,14 @@ ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 @pytest.mark.traced
 @pytest.mark.parametrize(
-    "host",
-    [
-        *("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[bad"),
-        *("127.0.0.1:8204.evil.example", "localhost:evil", "localhost:0", "localhost, evil.example"),
-    ],
+    "host", ["evil.example:8000", "127.0.0.1.evil.example", "", "[bad", "localhost, evil.example"]
 )
 async def test_a_name_that_is_not_ours_is_refused(shared_client: httpx.AsyncClient, host: str) -> None:
     response = await shared_client.get("/api/v1/conversations", headers={"Host": host})
     assert (response.status_code, response.json()["code"]) == (421, "wrong_host")
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
-async def test_loopback_names_are_answered(shared_client: httpx.AsyncClient, host: str) -> None:
-    assert (await shared_client.get("/api/v1/conversations", headers={"Host": host})).status_code == 200
-
-
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost.evil.example"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "null"])
 async def test_a_socket_that_another_site_opens_is_refused(shared_url: str, origin: str) -> None:
     with pytest.raises(InvalidStatus, match="403"):
         await connect(shared_url.replace("http", "ws") + "/api/v1/chat/ws", origin=origin)  # type: ignore[arg-type]
@@ -51,14 +42,10 @@ async def test_a_socket_of_our_own_page_is_accepted(url: str) -> None:
         assert json.loads(await socket.recv())["status"] == "turn"
 
 
-HOSTS = (["localhost", "evil.example"], ["evil.example", "localhost"], ["localhost", "localhost"])
-
-
-@pytest.mark.parametrize("hosts", HOSTS)
-async def test_two_hosts_are_refused(shared_url: str, hosts: list[str]) -> None:
+async def test_two_hosts_are_refused(shared_url: str) -> None:
     port = int(shared_url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    lines = ["GET /api/v1/conversations HTTP/1.1", *(f"Host: {host}" for host in hosts), "Connection: close"]
+    lines = ["GET /api/v1/conversations HTTP/1.1", "Host: localhost", "Host: evil.example", "Connection: close"]
     writer.write("\r\n".join([*lines, "", ""]).encode())
     answer = (await reader.read()).decode()
     writer.close()
@@ -67,23 +54,16 @@ async def test_two_hosts_are_refused(shared_url: str, hosts: list[str]) -> None:
 
 FOREIGN = (
     {"Origin": "http://evil.example"},
-    {"Origin": "null"},
-    {"Origin": "http://localhost.evil.example"},
     {"Origin": "http://evil.example", "Authorization": "Bearer k"},
-    {"Origin": "chrome-extension://localhost"},
     {"Sec-Fetch-Site": "cross-site"},
     {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "cross-site"},
-    {"Origin": "http://127.0.0.1:8204.evil"},
 )
 CHANGING = (
     ("POST", "/api/v1/import"),
     ("POST", "/api/v1/chat"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/mcp"),
-    ("PUT", "/api/v1/users/u/core-memory/human"),
     ("DELETE", "/api/v1/users/u"),
-    ("PATCH", "/api/v1/users/u"),
-    ("POST", "/nowhere"),
 )
 
 
@@ -111,12 +91,6 @@ OWN: tuple[dict[str, str], ...] = (
 async def test_what_programs_and_own_pages_want_done_is_done(client: httpx.AsyncClient) -> None:
     for headers in OWN:
         assert (await client.post("/api/v1/chat", json=ASK, headers=headers)).status_code == 200, headers
-
-
-async def test_a_plain_form_of_another_site_is_not_taken_for_json(client: httpx.AsyncClient) -> None:
-    sent = json.dumps(ASK)
-    response = await client.post("/api/v1/chat", content=sent, headers={"Content-Type": "text/plain"})
-    assert response.status_code == 422
 
 
 async def test_the_documentation_loads_nothing_from_another_host(client: httpx.AsyncClient) -> None:
@@ -153,7 +127,7 @@ class TestWhereCallersAreKnown:
             assert answer.status_code == status, headers
 
 
-@pytest.mark.parametrize("origins", ["chat.example", "https://chat.example/", "https://a.example b", "*"])
+@pytest.mark.parametrize("origins", ["chat.example", "*"])
 def test_a_trusted_origin_that_is_none_is_refused(origins: str) -> None:
     with pytest.raises(ConfigurationError, match=r"ANAMNESIS_TRUSTED_ORIGINS=.*is not of the form https://host"):
         load_settings(trusted_origins=origins)

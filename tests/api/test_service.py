@@ -11,10 +11,8 @@ import pytest
 
 from services.platform import child_process
 from services.platform.embedded_postgres import EmbeddedPostgres
-from tests.support.folders import new_folder
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply
-from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess, answer_of, chat, events_of, messages_of, none_alive
 
 pytestmark = pytest.mark.slow
@@ -136,19 +134,3 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
         check=False,
         env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONPATH": str(ROOT), **variables},
     )
-
-
-def test_it_loads_nothing_that_only_other_commands_need() -> None:
-    program = [sys.executable, "-X", "importtime", "-m", "anamnesis_agent"]
-    with new_folder() as folder:
-        data = Path(folder) / "data"
-        service = ServiceProcess(data, free_port(), program=program, environment={"PYTHONPATH": str(ROOT)})
-        service.start()  # over new data, whose schema is made first
-        try:
-            assert "offline model" in answer_of(chat(service.url, "Hello"))
-        finally:
-            service.end()
-    assert "built-in offline model" in service.text
-    loaded = {line.rpartition("|")[2].strip() for line in service.text.splitlines() if "import time:" in line}
-    assert "services.platform.postgres" in loaded
-    assert loaded.isdisjoint({"alembic", "sqlalchemy", "pandas", "setuptools", "services.platform.migration_run"})

@@ -1,8 +1,6 @@
 """Spaces: what is said in one stays there, what is said outside of any is known in all of them."""
 
 import json
-from collections.abc import Sequence
-from random import Random
 from typing import Any
 
 import httpx
@@ -15,20 +13,6 @@ from tests.support.model_server import ModelServer
 pytestmark = pytest.mark.anyio
 
 USER = "/api/v1/users/u-1"
-FACTS = {
-    "en": ("My dog is called {}.", "I live in {}.", "I am allergic to {}.", "My favourite singer is {}."),
-    "zh": ("我的狗叫{}。", "我住在{}。", "我对{}过敏。", "我最喜欢的歌手是{}。"),
-}
-QUESTIONS = {
-    "en": (
-        "What is my dog called?",
-        "Where do I live?",
-        "What am I allergic to?",
-        "What did we talk about today?",
-    ),
-    "zh": ("我的狗叫什么？", "我住在哪里？", "我对什么过敏？", "我们今天聊了什么？"),
-}
-SPACES = (None, "Novel", "工作 / 项目", "holiday")
 
 
 class Talk:
@@ -69,7 +53,6 @@ class Talk:
         for text in ("dog", "live", "allergic", "狗", "住", "过敏"):
             body = {"query": text, "space": space, "top_k": 50}
             found.append((await self._client.post(f"{USER}/episodes/search", json=body)).text)
-        found.append((await self._client.post(f"{USER}/memory/ask", json={"space": space})).text)
         if space is not None:
             found.append((await self._client.get(f"{USER}/export", params=query)).text)
         return "\n".join(
@@ -95,35 +78,6 @@ async def test_what_is_said_in_a_space_is_known_there_and_what_is_said_outside_e
         assert "Brimolo" in await talk.prompt("Where do I live?", space, session)
     assert "Quorvex" in await talk.known("Novel")
     assert "Quorvex" not in await talk.known(None)
-
-
-async def test_random_talk_in_three_spaces_never_shows_what_another_one_holds(talk: Talk) -> None:
-    chance = Random(5)
-    told: dict[str | None, list[str]] = {space: [] for space in SPACES}
-    for step in range(32):
-        language, space = chance.choice(("en", "zh")), chance.choice(SPACES)
-        session = f"s-{SPACES.index(space)}-{chance.randrange(2)}"
-        foreign = [word for other in SPACES if other not in {None, space} for word in told[other]]
-        match chance.choice(("tell", "tell", "ask", "read", "forget")):
-            case "tell":
-                word = f"Zyx{SPACES.index(space)}q{step}"
-                await talk.tell(chance.choice(FACTS[language]).format(word), space, session)
-                told[space].append(word)
-            case "ask":
-                shown = await talk.prompt(chance.choice(QUESTIONS[language]), space, session)
-                assert _held(foreign, shown) == []
-            case "read":
-                if space is None or told[space]:
-                    assert _held(foreign, await talk.known(space)) == []
-            case "forget":
-                words = {"en": "Please forget where I live.", "zh": "请忘掉我住在哪里。"}
-                await talk.tell(words[language], space, session)
-    for space in SPACES:
-        foreign = [word for other in SPACES if other not in {None, space} for word in told[other]]
-        if space is None or told[space]:
-            assert _held(foreign, await talk.known(space)) == []
-        for question in (*QUESTIONS["en"], *QUESTIONS["zh"]):
-            assert _held(foreign, await talk.prompt(question, space, f"s-end-{SPACES.index(space)}")) == []
 
 
 async def test_a_conversation_keeps_the_space_in_which_it_began(talk: Talk, client: httpx.AsyncClient) -> None:
@@ -153,13 +107,6 @@ async def test_a_wrong_name_of_a_space_is_refused(talk: Talk) -> None:
         assert reason in refused.json()["detail"]
 
 
-async def test_names_that_differ_in_blanks_alone_are_one_space(talk: Talk, client: httpx.AsyncClient) -> None:
-    await talk.tell("Hello!", " My   novel ", "s-1")
-    await talk.tell("Hello!", "My novel", "s-2")
-    [space] = (await client.get(f"{USER}/spaces")).json()["items"]
-    assert (space["name"], space["conversations"]) == ("My novel", 2)
-
-
 async def test_forgetting_in_a_space_reaches_what_all_spaces_share_and_no_other_space(talk: Talk) -> None:
     for space in (None, "Novel", "holiday"):
         await talk.tell("I have asthma.", space, f"s-{space}")
@@ -169,16 +116,6 @@ async def test_forgetting_in_a_space_reaches_what_all_spaces_share_and_no_other_
     for space, knows in ((None, False), ("Novel", False), ("holiday", True)):
         shown = await talk.prompt("Which illness do I have?", space, f"s-q-{space}")
         assert ("asthma" in shown) == knows, space
-
-
-async def test_a_correction_in_a_space_changes_nothing_outside_of_it(talk: Talk) -> None:
-    await talk.tell("My flight is on Tuesday.", None, "s-1")
-    await talk.tell("My flight is on Tuesday.", "holiday", "s-2")
-    await talk.tell("No, my flight is on Friday, not Tuesday.", "holiday", "s-2")
-    outside = await talk.prompt("When is my flight?", None, "s-3")
-    assert "on Tuesday" in outside
-    assert "on Friday" not in outside
-    assert "on Friday" in await talk.prompt("When is my flight?", "holiday", "s-4")
 
 
 async def test_an_export_holds_spaces_and_gives_an_equal_one_elsewhere(
@@ -270,10 +207,6 @@ async def test_core_memory_of_a_space_lies_over_what_all_spaces_share(
     assert "Wang" in outside
     assert "Ishmael" not in outside
     assert "whaling" not in outside
-
-
-def _held(words: Sequence[str], text: str) -> list[str]:
-    return [word for word in words if word in text]
 
 
 async def _rows_with(services: Services, word: str) -> list[str]:

@@ -1,6 +1,5 @@
 """The store over HTTP: exact values, search, time to live, the log, isolation, export and erasure."""
 
-import asyncio
 import json
 from datetime import datetime
 from typing import Any
@@ -8,15 +7,10 @@ from uuid import UUID
 
 import httpx
 import pytest
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.jobs.queue import JobQueue
-from services.store.model import Put, Search, StoreOwner
-from services.store.store import Store
-from tests.support.model_server import EmbeddingsScript, ModelServer
 
 pytestmark = pytest.mark.anyio
 
@@ -66,32 +60,6 @@ async def test_a_value_comes_back_as_it_was_given(client: httpx.AsyncClient) -> 
     assert [(item["namespace"], item["key"]) for item in items] == [(["notes"], key) for key in keys]
     for item in items:
         assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(item["updated_at"])
-
-
-@pytest.mark.settings(embedding_api="openai", embedding_model="m", embedding_dim=8)
-async def test_without_an_encoder_words_decide(client: httpx.AsyncClient, model_server: ModelServer) -> None:
-    model_server.embeddings = EmbeddingsScript(status=500)
-    await batch(client, put("a", {"text": "The garden needs water."}), put("b", {"text": "The van is red."}))
-    [found] = await batch(client, search(query="red van"))
-    assert [each["key"] for each in found] == ["b", "a"]
-    assert found[0]["score"] == 1.0
-
-
-async def test_a_search_reads_no_more_than_it_may(services: Services) -> None:
-    store = Store(services.database, services.embedder, JobQueue(services.database), most_bytes=10_000)
-    owner = StoreOwner(DEFAULT_TENANT, "u-1")
-    for n in range(4):
-        await store.batch(owner, [Put(["notes"], str(n), {"n": n, "text": "x" * 4_000})])
-
-    async def found(**more: Any) -> list[str]:
-        [items] = await store.batch(owner, [Search(["notes"], **more)])
-        return [each.key for each in items]  # type: ignore[union-attr]
-
-    assert await found(filter={"n": {"$gte": 0}}) == ["3", "2"]
-    assert await found(filter={"n": 0}) == []
-    assert len(await found(query="x")) == 2
-    assert len(await found(query="x")) == 4, "of those that were searched before, vectors are enough"
-    assert len(await found()) == 4
 
 
 WRONG = [
@@ -148,14 +116,6 @@ async def test_every_write_is_logged_and_can_be_undone(client: httpx.AsyncClient
     await batch(client, put("new", {}))
     assert await _undo(client, (await _operations(client))[0]) == 200
     assert await batch(client, get("new")) == [None]
-
-
-async def test_what_had_a_time_to_live_is_not_kept_in_the_log(client: httpx.AsyncClient) -> None:
-    await batch(client, put("a", {"word": "kingfisher"}, ttl=60))
-    await batch(client, put("a", {"n": 2}))
-    [changed, _] = await _operations(client)
-    assert "kingfisher" not in json.dumps(changed)
-    assert await _undo(client, changed) == 409
 
 
 async def test_spaces_and_users_are_apart(client: httpx.AsyncClient) -> None:
@@ -223,54 +183,3 @@ async def test_an_export_holds_it_and_an_import_brings_it_back(client: httpx.Asy
     again = (await client.post("/api/v1/import", content=lines.encode(), headers=headers)).json()
     assert again["imported"] == 0
     assert (await client.get("/api/v1/users/u-1/export")).text.count("store_item") == 3
-
-
-async def test_nothing_of_it_is_recalled(client: httpx.AsyncClient) -> None:
-    await batch(client, put("a", {"text": "The kingfisher nests by the weir."}))
-    await client.post("/api/v1/chat", json={"user_id": "u-1", "session_id": "s", "message": "Hello there."})
-    found = await client.post("/api/v1/users/u-1/episodes/search", json={"query": "kingfisher"})
-    assert "kingfisher" not in found.text
-
-
-async def test_writers_at_once_lose_nothing(client: httpx.AsyncClient) -> None:
-    await asyncio.gather(*(batch(client, put(str(n), {"n": n}), put("same", {"n": n})) for n in range(20)))
-    [found] = await batch(client, search(limit=100))
-    assert len(found) == 21
-    assert len(await _operations(client)) == 40
-
-
-async def test_vectors_that_are_held_are_those_of_now(client: httpx.AsyncClient, services: Services) -> None:
-    texts = {"pet": "My dog is called Bruno.", "work": "I work as a nurse in Leeds.", "van": "The van is red."}
-    await batch(client, *(put(key, {"text": text}) for key, text in texts.items()))
-    await batch(client, put("number", {"n": 1}), put("hidden", {"text": "dog"}, index=False))
-
-    async def found(query: str, **more: Any) -> list[str]:
-        [items] = await batch(client, search(query=query, **more))
-        return [each["key"] for each in items]
-
-    for _ in range(3):  # embedded, read, held
-        keys = await found("what is the dog's name?")
-        assert keys[0] == "pet"
-        assert set(keys[3:]) == {"number", "hidden"}
-        assert await found("what is the dog's name?", offset=1, limit=2) == keys[1:3]
-    await batch(client, put("pet", {"text": "The tax return is due in May."}))
-    assert (await found("when are taxes due?"))[0] == "pet"
-    assert (await found("when are taxes due?"))[0] == "pet"
-    await batch(client, put("work", None), put("new", {"text": "The tax office opens at nine."}))
-    for _ in range(3):
-        assert set(await found("taxes")) == {"pet", "new", "van", "number", "hidden"}
-    assert await found("taxes", filter={"n": 1}) == ["number"]
-    await batch(client, put("soon", {"text": "taxes"}, ttl=60))
-    for _ in range(3):
-        assert (await found("taxes"))[0] == "soon"
-    statement = "UPDATE store_items SET expires_at = now() WHERE key = 'soon' RETURNING id"
-    await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
-    assert "soon" not in await found("taxes")
-    assert services.store._held._held
-    assert (await client.delete("/api/v1/users/u-1")).status_code == 200
-    for _ in range(1200):
-        if not services.store._held._held:
-            break
-        await asyncio.sleep(0.05)
-    assert not services.store._held._held
-    assert await found("taxes") == []

@@ -40,33 +40,3 @@ async def test_a_silent_stream_has_a_heartbeat_and_its_end() -> None:
     assert [body for body in bodies if not body.startswith(b": ping")] == [b"data: 1\n\n", b"data: 2\n\n", b""]
     assert bodies[1].endswith(b"\r\n\r\n")
     assert [message["more_body"] for message in sent[-2:]] == [True, False]
-
-
-async def test_a_client_that_disconnects_ends_the_stream() -> None:
-    began, closed, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    sent: list[Message] = []
-
-    async def frames() -> AsyncGenerator[bytes, None]:
-        try:
-            yield b"data: 1\n\n"
-            began.set()
-            await asyncio.Event().wait()
-        finally:
-            closed.set()
-
-    async def receive() -> Message:
-        await began.wait()
-        return {"type": "http.disconnect"}
-
-    async def disconnected() -> None:
-        assert not closed.is_set()
-        told.set()
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async with asyncio.timeout(60):
-        await EventStream(frames(), disconnected)(SCOPE, receive, send)
-    assert told.is_set()
-    assert closed.is_set()
-    assert [message.get("more_body") for message in sent] == [None, True]

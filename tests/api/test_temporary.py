@@ -198,21 +198,6 @@ async def test_memory_stays_closed_where_the_service_says_so(
     assert STORED not in str(model_server.requests[-1].prompt)
 
 
-@pytest.mark.usefixtures("remembered")
-async def test_memory_stays_closed_where_others_read_along(
-    client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    body = {"model": "default", "messages": [{"role": "user", "content": "What is my dog called?"}], "user": "u-1"}
-    answer = await client.post("/v1/chat/completions", json=body, headers={"X-OpenWebUI-Chat-Id": "channel:c"})
-    assert answer.headers["X-Anamnesis-Memory"] == "off; nothing is kept"
-    assert STORED not in str(model_server.requests[-1].prompt)
-
-
-async def test_nobody_comes_into_being_in_a_temporary_conversation(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/api/v1/chat", json=_temporary())).status_code == 200
-    assert (await client.get("/api/v1/users/u-1")).status_code == 404
-
-
 async def _events(stream: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in stream.aiter_lines():
         if line.startswith("data: "):

@@ -193,17 +193,6 @@ async def test_what_a_browser_brings_back_must_have_been_asked_for(
     assert (await ready.delete("/api/v1/mcp/desk", params={"user_id": "nobody"})).status_code == 404
 
 
-async def test_another_process_may_take_the_browser_back(services: Services, ready: httpx.AsyncClient) -> None:
-    told = await ready.get("/api/v1/mcp/desk/connect", params={"user_id": "u-1"})
-    async with httpx.AsyncClient() as browser:
-        sent = await browser.get(told.json()["authorization_url"])
-    from services.tools.mcp_accounts import Accounts
-
-    await Accounts(services.database).tell_processes(urlsplit(sent.headers["location"]).query)
-    async with _offered(services):
-        assert await _connected(ready)
-
-
 async def test_an_account_goes_with_its_user_and_is_not_exported(
     services: Services, ready: httpx.AsyncClient
 ) -> None:
@@ -231,11 +220,3 @@ async def test_tokens_are_encrypted_where_words_are(
     assert "token" not in row[0]
     async with _offered(services):
         assert (await _call(ready, model_server, "desk_whoami"))["result"] == "ada@example.com"
-
-
-@pytest.mark.parametrize("address", ["http://127.0.0.1:9/mcp"])
-async def test_a_server_that_is_away_says_so(ready: httpx.AsyncClient, model_server: ModelServer) -> None:
-    told = await ready.get("/api/v1/mcp/desk/connect", params={"user_id": "u-1"})
-    assert told.status_code == 503
-    assert "desk cannot be connected" in told.json()["detail"]
-    assert "desk cannot be connected" in (await _call(ready, model_server, "desk_connect"))["error"]

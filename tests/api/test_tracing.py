@@ -3,7 +3,6 @@
 import asyncio
 import io
 import logging
-import sys
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
@@ -12,9 +11,6 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_fd_to_metric_families
 
 from services.bootstrap import Services
-from services.errors import ConfigurationError
-from services.llm.embeddings import Embedder
-from services.platform.settings import load_settings
 from services.platform.tracing import TRACING
 from tests.support.application import running_turns, served
 from tests.support.model_server import ModelServer, Reply, ToolCall
@@ -164,18 +160,6 @@ async def test_a_failure_is_named_without_its_message(
     assert "Porto" not in repr(collector.spans)
 
 
-async def test_embeddings_are_spans_of_their_endpoint(
-    model_server: ModelServer, collector: TraceCollector
-) -> None:
-    given = {"embedding_model": "e", "embedding_dim": 8, "embedding_base_url": model_server.base_url}
-    embedder = Embedder.of(load_settings(**given, embedding_api_key="k"))
-    await embedder.embed_documents(["a"])
-    await embedder.close()
-    await _sent()
-    span = collector.one("embeddings e")
-    assert (span.kind, span.attributes["gen_ai.embeddings.dimension.count"]) == (3, 8)
-
-
 async def test_a_collector_that_refuses_or_is_away_costs_no_turn_anything(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,12 +179,3 @@ async def test_without_an_exporter_nothing_is_added(services: Services, monkeypa
     answer = await _asked(services)
     assert "x-trace-id" not in answer.headers
     assert answer.json().get("trace_id") is None
-
-
-def test_an_exporter_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace.export", None)
-    monkeypatch.delitem(sys.modules, "services.platform.tracing_exporter", raising=False)
-    with pytest.raises(ConfigurationError, match=r"anamnesis-agent\[otel\]"):
-        TRACING.start()
-    assert TRACING.tracer is None

@@ -20,9 +20,3 @@ async def test_the_example_sends_every_field_that_its_types_require(client: http
     body = re.search(r'POST\("/api/v1/chat".*?body: \{(.*?)\}', _PAGE, re.DOTALL)
     assert body is not None
     assert required <= set(re.findall(r"(\w+):", body[1]))
-
-
-def test_fields_with_a_default_are_generated_as_optional() -> None:
-    command = re.search(r"^npx openapi-typescript .*$", _PAGE, re.MULTILINE)
-    assert command is not None
-    assert "--default-non-nullable=false" in command.group()

@@ -1,13 +1,9 @@
 """Users of a tenant, as they are listed."""
 
-from pathlib import Path
-
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.platform.settings import Settings, load_settings
-from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -34,18 +30,3 @@ async def test_users_are_listed_by_name_with_how_much_there_is_of_them(
     page = (await client.get("/api/v1/users", params={"limit": 2})).json()
     assert page["next"] == "a-1"
     assert await named(limit="2", after=page["next"]) == ["b-2"]
-
-
-class TestWithTokens:
-    """Callers who are one user."""
-
-    @pytest.fixture
-    def settings(self, tmp_path: Path) -> Settings:
-        """Settings with tokens."""
-        return load_settings(
-            auth="jwt", jwt_jwks=str(key_file(tmp_path)), jwt_issuer=ISSUER, jwt_audience=AUDIENCE
-        )
-
-    async def test_one_user_may_not_list_the_others(self, client: httpx.AsyncClient) -> None:
-        refused = await client.get("/api/v1/users", headers=bearer(token(sub="u-1", scope="memory:read")))
-        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")

@@ -8,10 +8,8 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.visits.visit import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
-from tests.support.jobs import statuses
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, talk_at
 
@@ -89,44 +87,6 @@ async def test_a_day_whose_summary_is_missing_is_summarised_when_it_is_asked_for
     asked = len(model_server.requests)
     await _days(client)
     assert len(model_server.requests) == asked
-
-
-async def test_more_days_than_are_made_at_once_are_made_behind_the_answer(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    for number in range(7):
-        await import_lines(services, *talk_at(NOON + timedelta(days=number), "tea"))
-    model_server.default = written("A summary.")
-    found = await _days(client)
-    assert len(found["items"]) == 5
-    assert found["pending"] == ["2026-03-11", "2026-03-10"]
-    assert await statuses(services.database, SUMMARISE_DAYS) == ["todo"]
-    found = await _days(client)
-    assert (len(found["items"]), found["pending"]) == (7, [])
-
-
-async def test_a_model_that_fails_leaves_the_day_pending(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    await import_lines(services, *talk_at(NOON, "skiing"))
-    model_server.default = Reply(status=400)
-    found = await _days(client)
-    assert (found["items"], found["pending"]) == ([], ["2026-03-10"])
-
-
-async def test_days_are_read_page_by_page(
-    client: httpx.AsyncClient, services: Services, model_server: ModelServer
-) -> None:
-    for number in range(5):
-        await import_lines(services, *talk_at(NOON + timedelta(days=number), "tea"))
-    model_server.default = written("A summary.")
-    seen, after = [], None
-    for _ in range(3):
-        page = await _days(client, limit=2, **({"after": after} if after else {}))
-        seen += [day["date"] for day in page["items"]]
-        after = page["next"]
-    assert seen == [f"2026-03-{day}" for day in (14, 13, 12, 11, 10)]
-    assert after is None
 
 
 async def test_a_users_zone_is_changed_and_their_days_with_it(

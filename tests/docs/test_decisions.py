@@ -13,9 +13,3 @@ def test_the_list_names_every_decision_once() -> None:
     )
     assert [name for _, name in listed] == [each.name for each in DECISIONS]
     assert all(int(name[:4]) == int(number) for number, name in listed)
-
-
-def test_a_superseded_decision_is_short() -> None:
-    texts = {each.name: each.read_text("utf-8") for each in DECISIONS}
-    long = {name for name, text in texts.items() if "\nStatus: superseded" in text and len(text.split()) > 250}
-    assert long == set()

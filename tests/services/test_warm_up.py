@@ -38,13 +38,12 @@ pymilvus()
 loaded(*heavy)
 """
 _WITH_A_MODEL = """
-from services.platform.settings import load_settings
-from services.warm_up import warm_up
 model = dict(llm_model="m", llm_base_url="http://127.0.0.1:1", llm_api_key="k")
 for api in ("chat", "responses"):
     asyncio.run(warm_up(load_settings(**model, llm_api=api)))
     loaded("langchain_openai", "aiohttp")
 """
+"""What follows in the same process: a turn without a model has loaded no client of one."""
 
 
 def _lines(code: str) -> list[str]:
@@ -55,13 +54,10 @@ def _lines(code: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-def test_commands_and_a_start_without_a_model_import_nothing_that_they_do_not_need() -> None:
-    commands, start, threads, warm = _lines(_WITHOUT_A_MODEL)
+def test_nothing_is_imported_before_it_is_needed_and_the_models_client_before_the_first_turn() -> None:
+    commands, start, threads, warm, *with_a_model = _lines(_WITHOUT_A_MODEL + _WITH_A_MODEL)
     assert commands == ""
     assert start == ""
     assert threads == "0", "numpy started worker threads, which spin"
     assert warm == "pymilvus,jieba,opencc"
-
-
-def test_the_models_client_is_loaded_before_the_first_turn() -> None:
-    assert _lines(_WITH_A_MODEL) == ["langchain_openai,aiohttp"] * 2
+    assert with_a_model == ["langchain_openai,aiohttp"] * 2

@@ -11,6 +11,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
+from services.memory.pairs import Side
 from tests.support.archiving import answer, topic
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
@@ -88,9 +89,9 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
 async def maintain_everything(services: Services, client: httpx.AsyncClient, owner: Owner) -> None:
     """Have what was derived proposed, archived and pinned, and shown in twenty prompts."""
     inhaler = "The user carries an inhaler for the asthma every day"
-    first, _ = await write(services, owner, inhaler, f"{inhaler}.")
+    first, second = await write(services, owner, inhaler, f"{inhaler}.")
     await written_before(services, owner, "Bought a book on asthma in Hamburg")
-    assert (await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")).proposed
+    assert await services.memory.proposals.pairs.add(owner, "contradiction", Side(first), Side(second))
     assert (await services.upkeep.run(DEFAULT_TENANT, "u-1", ARCHIVE)).faded_ids
     await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", first, pinned=True)
     await services.memory.pins.set_on_value(owner, "human", "health", FILED, pinned=True)

@@ -153,12 +153,12 @@ WITH summary AS (
 ), pin AS (
     INSERT INTO core_memory_pins (block_id, digest, tenant_id) SELECT id, 'a digest', tenant_id FROM block
 ), kept_up AS (
-    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action, days, importance)
-    SELECT gen_random_uuid(), tenant_id, user_id, 'night', 'archive', 90, 0.3
+    INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, days, importance)
+    SELECT gen_random_uuid(), tenant_id, user_id, 'night', 90, 0.3
     FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, user_id
 ), kept_up_change AS (
-    INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action)
-    SELECT id, gen_random_uuid(), tenant_id, user_id, 'archive' FROM kept_up
+    INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id)
+    SELECT id, gen_random_uuid(), tenant_id, user_id FROM kept_up
 ), night AS (
     INSERT INTO upkeep_nights (user_id, tenant_id, at)
     SELECT user_id, tenant_id, now() FROM conversations WHERE id = %(conversation_id)s ON CONFLICT DO NOTHING

@@ -19,7 +19,6 @@ from tests.support.model_server import Received, Reply
 from tests.support.turns import exchange
 
 ARCHIVE = UpkeepPolicy(fading="archive")
-REMOVE = UpkeepPolicy(fading="remove")
 _PAIR = re.compile(r"^\[(\d+)\]\n\([^)]*\)\n((?:> .*\n?)+)\([^)]*\)\n((?:> .*\n?)+)", re.MULTILINE)
 
 Judge = Callable[[str, str], str]

@@ -23,7 +23,7 @@ WITH turn AS (
 )
 SELECT 'core_memory' AS section, 'core_memory' AS kind, b.id FROM turn JOIN core_memory_blocks b
     ON b.user_id = turn.user_id AND b.tenant_id = %(tenant_id)s
-    AND (b.expert_id = turn.expert_id OR b.section = 'human')
+    AND b.expert_id = turn.expert_id
     AND (b.space_id IS NULL OR b.space_id = turn.space_id)
 UNION ALL
 SELECT 'core_memory', 'persona_card', conversation_id FROM turn

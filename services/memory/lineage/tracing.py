@@ -28,8 +28,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND parent_kind = %(ki
 # What the user may read: a message with its whole text, of a turn's episode none beside that of its messages.
 _ITEMS: LiteralString = """
 SELECT kind, id, text, at, made_by, CASE WHEN kind = 'episode' AND state = 'superseded' AND EXISTS (
-           SELECT FROM episodes e JOIN upkeep_runs f ON f.id = e.archived_by
-           WHERE e.id = derived_items.id AND f.action = 'archive'
+           SELECT FROM episodes e WHERE e.id = derived_items.id AND e.archived_by IS NOT NULL
        ) THEN 'archived' ELSE state END AS state
 FROM derived_items
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)

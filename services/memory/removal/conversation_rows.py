@@ -11,7 +11,6 @@ from psycopg.rows import dict_row
 
 from services.encryption.marks import WordsJson, words_json
 from services.errors import Conflict, NotFound
-from services.memory.core import SHARED_SECTION
 from services.memory.core_sql import SCRUB_SECTION
 from services.memory.provenance import Version, without
 from services.memory.removal.purge_sql import (
@@ -132,11 +131,10 @@ DELETE FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenan
 class ConversationRows(Rows):
     """The rows of one conversation, to be removed in the transaction of the caller."""
 
-    def __init__(self, connection: Connection, values: dict[str, Any], *, shares_human: bool) -> None:
+    def __init__(self, connection: Connection, values: dict[str, Any]) -> None:
         """Take `tenant_id`, `user_id` and `conversation_id`."""
         super().__init__(connection, values)
         self._connection = connection
-        self._shares_human = shares_human
 
     async def remove(
         self, recent_s: float, *, keep_memories: bool, silent_since: datetime | None = None
@@ -217,7 +215,6 @@ class ConversationRows(Rows):
         await self.run(
             SCRUB_SECTION,
             **values,
-            everywhere=self._shares_human and first["section"] == SHARED_SECTION,
             content=WordsJson(content) if content else None,
             since=min(each["at"] for each in history if each["is_dropped"]),
         )

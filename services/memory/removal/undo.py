@@ -104,7 +104,7 @@ class BranchMemory:
 UNDO = "memory_undo"
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
-_OF_UPKEEP = {"episode_merge", "episode_archive", "episode_remove", "upkeep_undo"}
+_OF_UPKEEP = {"episode_merge", "episode_archive", "upkeep_undo"}
 
 
 @dataclass(frozen=True)

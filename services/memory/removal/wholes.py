@@ -81,10 +81,8 @@ class WholeErasure:
     Each method raises `NotFound` where there is none, or none of that user.
     """
 
-    def __init__(self, stores: RemovalStores, *, shares_human: bool = False) -> None:
-        """Take the stores; with `shares_human`, experts share what core memory says of the user."""
+    def __init__(self, stores: RemovalStores) -> None:
         self._stores = stores
-        self._shares_human = shares_human
 
     async def user(self, tenant_id: UUID, user: str) -> Erased:
         """Remove a user, by the caller's own name for them."""
@@ -173,7 +171,7 @@ class WholeErasure:
         self, values: dict[str, Any], *, keep_memories: bool, silent_since: datetime | None = None
     ) -> Erased:
         async def removed(connection: Connection) -> tuple[Counts, Left]:
-            rows = ConversationRows(connection, values, shares_human=self._shares_human)
+            rows = ConversationRows(connection, values)
             counts, left, days_left = await rows.remove(
                 self._stores.recent_s, keep_memories=keep_memories, silent_since=silent_since
             )

@@ -157,9 +157,10 @@ class Pair:
     dropped: Compared
 
     @property
-    def may_be_applied(self) -> bool:
-        """Whether it takes no words of others in place of the user's own."""
-        return self.kept.origin in ("user_said", self.dropped.origin)
+    def is_merge(self) -> bool:
+        """Whether a run may merge it: a memory that another one says, or core memory, in the user's own words."""
+        in_own_words = self.kept.origin in ("user_said", self.dropped.origin)
+        return self.kind == "duplicate" and not self.dropped.in_core_memory and in_own_words
 
 
 class PairFinder:

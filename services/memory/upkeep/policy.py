@@ -14,19 +14,17 @@ from services.platform.postgres import Database
 if TYPE_CHECKING:
     from services.memory.upkeep.pairs import Pair  # which imports the model's client
 
-Fading = Literal["never", "archive", "remove"]
-Action = Literal["archive", "remove"]
-Handling = Literal["propose", "apply"]
+Fading = Literal["never", "archive"]
 
 _READ: LiteralString = """
-SELECT fading, fading_days, fading_importance, proposals FROM upkeep_policies WHERE tenant_id = %(tenant_id)s
+SELECT fading, fading_days, fading_importance FROM upkeep_policies WHERE tenant_id = %(tenant_id)s
 """
 
 _WRITE: LiteralString = """
-INSERT INTO upkeep_policies (tenant_id, fading, fading_days, fading_importance, proposals)
-VALUES (%(tenant_id)s, %(fading)s, %(fading_days)s, %(fading_importance)s, %(proposals)s)
+INSERT INTO upkeep_policies (tenant_id, fading, fading_days, fading_importance)
+VALUES (%(tenant_id)s, %(fading)s, %(fading_days)s, %(fading_importance)s)
 ON CONFLICT (tenant_id) DO UPDATE SET fading = excluded.fading, fading_days = excluded.fading_days,
-    fading_importance = excluded.fading_importance, proposals = excluded.proposals, updated_at = clock_timestamp()
+    fading_importance = excluded.fading_importance, updated_at = clock_timestamp()
 """
 
 
@@ -46,8 +44,6 @@ class UpkeepPolicy:
     """Days since a memory was last recalled, or learned if it never was."""
     fading_importance: Annotated[float, Field(ge=0, le=1)] = 0.3
     """Importance below which a memory is unimportant, 0 (none is) to 1."""
-    proposals: Handling = "propose"
-    """Whether contradictions found at night wait, or are settled at once."""
 
 
 class UpkeepPolicies:
@@ -110,8 +106,6 @@ class UpkeepRun:
 
     id: UUID
     reason: Reason
-    action: Action | None
-    """What became of memories that faded, if by the policy any did."""
     days: int | None
     """The figures of the policy that it followed, unless nothing was to fade."""
     importance: float | None
@@ -119,9 +113,7 @@ class UpkeepRun:
     merged_ids: list[UUID]
     """Memories that another one says as well."""
     faded_ids: list[UUID]
-    """Memories that it archived or removed."""
+    """Memories that it archived."""
     created_at: datetime
     undone_at: datetime | None
-    forgotten_at: datetime | None
-    """When what it removed was deleted for good."""
     can_be_undone: bool

@@ -1,8 +1,8 @@
-"""The one nightly scheduler: expires, merges, lets fade, and has the days summarised.
+"""The one nightly scheduler: merges, lets fade, and has the days summarised.
 
 Each round finds the users whose clock shows three and whose memory is due, and queues a job for each. Users who
-are active at that moment are skipped until the next round; after four o'clock, until the next night. What is kept
-no longer is deleted, and summaries of days are due from half past midnight on.
+are active at that moment are skipped until the next round; after four o'clock, until the next night. Summaries
+of days are due from half past midnight on.
 """
 
 from collections.abc import Awaitable, Callable
@@ -51,9 +51,9 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
 ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
 """
 
-# The moment until which it was looked through, and the name for those who list what was found.
+# The moment until which it was looked through.
 _LAST: LiteralString = """
-SELECT u.external_id, n.at FROM users u LEFT JOIN upkeep_nights n ON n.user_id = u.id
+SELECT n.at FROM users u LEFT JOIN upkeep_nights n ON n.user_id = u.id
 WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s
 """
 
@@ -74,19 +74,17 @@ class UpkeepScheduler:
         jobs: JobQueue,
         *,
         find_days: Callable[[datetime], Awaitable[int]] | None,
-        keep_days: int,
         on: bool,
     ) -> None:
         """Register the jobs.
 
-        `find_days` queues the summaries of days that are due, None = days are not summarised; `keep_days` = days
-        for which what was removed is kept; `on` = whether nights merge and let fade.
+        `find_days` queues the summaries of days that are due, None = days are not summarised; `on` = whether
+        nights merge and let fade.
         """
         self._database = database
         self._upkeep = upkeep
         self._jobs = jobs
         self._find_days = find_days
-        self._keep_days = keep_days
         self._on = on
         jobs.task(UPKEEP, can_wait=True)(self._job)
         jobs.periodic(ROUND, _EVERY)(self._round)
@@ -94,15 +92,11 @@ class UpkeepScheduler:
     async def find(self, now: datetime) -> int:
         """Queue a job for each due user, of all tenants; return how many.
 
-        Does nothing while another process does the same. Also deletes what was removed and is kept no longer.
+        Does nothing while another process does the same.
         """
         async with self._database.only_one(ROUND) as alone:
-            tenants = await self._database.tenants() if alone else []
-            count = 0
-            for tenant_id in tenants:
-                await self._upkeep.expire(tenant_id, now - timedelta(days=self._keep_days))
-                count += await self._find_of(tenant_id, now) if self._on else 0
-        return count
+            tenants = await self._database.tenants() if alone and self._on else []
+            return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
 
     async def keep_up(self, tenant_id: UUID, user_id: UUID, now: datetime) -> None:
         """Do a night's upkeep of a user's memory."""
@@ -110,8 +104,7 @@ class UpkeepScheduler:
         rows = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
         if not rows:
             return
-        user, since = rows[0]
-        await self._upkeep.run_by_night(tenant_id, user_id, user, since, now)
+        await self._upkeep.run_by_night(tenant_id, user_id, rows[0][0], now)
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(_DONE, values)
 

@@ -10,7 +10,7 @@ e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
 AND e.pinned_at IS NULL AND e.importance < %(importance)s::real
 AND greatest(e.learned_at, e.last_recalled_at) < %(before)s
 AND (%(reason)s <> 'night' OR NOT EXISTS (
-    SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.action <> 'merge'))
+    SELECT FROM upkeep_changes c WHERE c.episode_id = e.id AND c.kept_id IS NULL))
 """
 
 PREVIEW: LiteralString = f"""
@@ -55,13 +55,13 @@ RETURNING e.id, e.expert_id, e.space_id
 """  # noqa: S608 — our own text only
 
 ADD_RUN: LiteralString = """
-INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, action, days, importance)
-VALUES (%(run_id)s, %(tenant_id)s, %(user_id)s, %(reason)s, %(action)s, %(days)s, %(importance)s)
+INSERT INTO upkeep_runs (id, tenant_id, user_id, reason, days, importance)
+VALUES (%(run_id)s, %(tenant_id)s, %(user_id)s, %(reason)s, %(days)s, %(importance)s)
 """
 
 ADD_CHANGES: LiteralString = """
-INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, action, kept_id)
-SELECT %(run_id)s, g.id, %(tenant_id)s, %(user_id)s, %(change)s, g.kept_id
+INSERT INTO upkeep_changes (run_id, episode_id, tenant_id, user_id, kept_id)
+SELECT %(run_id)s, g.id, %(tenant_id)s, %(user_id)s, g.kept_id
 FROM unnest(%(ids)s::uuid[], %(kept_ids)s::uuid[]) AS g (id, kept_id)
 """
 
@@ -70,14 +70,13 @@ DELETE FROM upkeep_runs WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
 """
 
 RUNS: LiteralString = """
-SELECT r.id, r.reason, r.action, r.days, r.importance, changed.merged_ids, changed.faded_ids, r.created_at,
-       r.undone_at, r.forgotten_at,
-       r.undone_at IS NULL AND r.forgotten_at IS NULL
+SELECT r.id, r.reason, r.days, r.importance, changed.merged_ids, changed.faded_ids, r.created_at, r.undone_at,
+       r.undone_at IS NULL
            AND cardinality(changed.merged_ids) + cardinality(changed.faded_ids) > 0 AS can_be_undone
 FROM upkeep_runs r CROSS JOIN LATERAL (
-    SELECT coalesce(array_agg(c.episode_id ORDER BY c.episode_id) FILTER (WHERE c.action = 'merge'), '{}')
+    SELECT coalesce(array_agg(c.episode_id ORDER BY c.episode_id) FILTER (WHERE c.kept_id IS NOT NULL), '{}')
                AS merged_ids,
-           coalesce(array_agg(c.episode_id ORDER BY c.episode_id) FILTER (WHERE c.action <> 'merge'), '{}')
+           coalesce(array_agg(c.episode_id ORDER BY c.episode_id) FILTER (WHERE c.kept_id IS NULL), '{}')
                AS faded_ids
     FROM upkeep_changes c WHERE c.run_id = r.id AND c.tenant_id = r.tenant_id
 ) AS changed
@@ -88,7 +87,7 @@ ORDER BY r.created_at DESC, r.id DESC LIMIT %(limit)s
 """
 
 LOCK_RUN: LiteralString = """
-SELECT undone_at IS NOT NULL, forgotten_at IS NOT NULL FROM upkeep_runs
+SELECT undone_at FROM upkeep_runs
 WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FOR UPDATE
 """
 
@@ -97,7 +96,7 @@ UNMERGE: LiteralString = """
 UPDATE episodes e SET superseded_by = kept.superseded_by, superseded_in = kept.superseded_in,
     archived_by = kept.archived_by, indexed_at = NULL
 FROM upkeep_changes c LEFT JOIN episodes kept ON kept.id = c.kept_id
-WHERE c.run_id = %(run_id)s AND c.tenant_id = %(tenant_id)s AND c.action = 'merge' AND e.id = c.episode_id
+WHERE c.run_id = %(run_id)s AND c.tenant_id = %(tenant_id)s AND e.id = c.episode_id
   AND e.user_id = %(user_id)s AND c.kept_id IN (e.superseded_by, e.superseded_in)
 RETURNING e.id, e.expert_id, e.space_id
 """
@@ -124,24 +123,8 @@ SELECT id FROM episodes
 WHERE id = %(episode_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND retracted_at IS NULL
 """
 
-OLD: LiteralString = """
-SELECT id, user_id FROM upkeep_runs
-WHERE tenant_id = %(tenant_id)s AND created_at < %(before)s AND action = 'remove' AND undone_at IS NULL
-  AND forgotten_at IS NULL
-ORDER BY created_at LIMIT %(limit)s
-"""
-
-STILL_REMOVED: LiteralString = """
-SELECT id FROM episodes
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND archived_by = %(run_id)s ORDER BY id
-"""
-
-FORGOTTEN: LiteralString = """
-UPDATE upkeep_runs SET forgotten_at = clock_timestamp() WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
-"""
-
 # Pairs that were merged and taken apart again: no night merges them once more.
 TAKEN_APART: LiteralString = """
 SELECT c.episode_id, c.kept_id FROM upkeep_changes c JOIN upkeep_runs r ON r.id = c.run_id
-WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.action = 'merge' AND r.undone_at IS NOT NULL
+WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.kept_id IS NOT NULL AND r.undone_at IS NOT NULL
 """

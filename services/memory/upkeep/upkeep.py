@@ -16,11 +16,13 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.episodes.store import EpisodeStore
+from services.memory.blocks import Owner
+from services.memory.core_values import CoreValues
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.pairs import Pairs, Side
 from services.memory.removal.tables import Rows
 from services.memory.upkeep import sql
-from services.memory.upkeep.pairs import Pair
+from services.memory.upkeep.pairs import Pair, PairFinder, compared_memories
 from services.memory.upkeep.policy import (
     FadingMemory,
     Reason,
@@ -29,13 +31,11 @@ from services.memory.upkeep.policy import (
     UpkeepPreview,
     UpkeepRun,
 )
-from services.memory.upkeep.proposing import PairProposer, is_merge
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.shared_reads import page_after
 
 _MOST_PREVIEWED = 1000
-_RUNS_AT_ONCE = 100
 
 log = structlog.get_logger(__name__)
 
@@ -46,15 +46,16 @@ class Upkeep:
     def __init__(
         self,
         database: Database,
-        policies: UpkeepPolicies,
-        proposer: PairProposer,
-        episodes: EpisodeStore,
+        values: CoreValues,
+        finder: PairFinder,
+        proposed: Pairs,
         operations: OperationLog,
     ) -> None:
         self._database = database
-        self.policies = policies
-        self.proposer = proposer
-        self._episodes = episodes
+        self.policies = UpkeepPolicies(database)
+        self._values = values
+        self._finder = finder
+        self._proposed = proposed
         self._log = operations
 
     async def preview(self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None) -> UpkeepPreview:
@@ -62,7 +63,7 @@ class Upkeep:
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = datetime.now(UTC)
-        merges = [pair for pair in await self.proposer.pairs(tenant_id, user_id, None) if is_merge(pair)]
+        merges = [pair for pair in await self._pairs(tenant_id, user_id, None) if pair.is_merge]
         rows: list[dict[str, Any]] = []
         if policy.fading != "never":
             values = {**_values(tenant_id, user_id, policy, "request", now), "limit": _MOST_PREVIEWED}
@@ -80,25 +81,23 @@ class Upkeep:
         """
         policy = policy or await self.policies.of(tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
-        pairs = await self.proposer.pairs(tenant_id, user_id, None)
+        pairs = await self._pairs(tenant_id, user_id, None)
         run_id = await self._carry_out(tenant_id, user_id, policy, "request", pairs, now or datetime.now(UTC))
         if run_id is None:
             raise NotFound(f"There is no user {user!r}.")
-        await self.proposer.propose(tenant_id, user_id, user, policy, pairs)
+        await self._propose(tenant_id, user_id, pairs)
         return await self.report(tenant_id, user, run_id)
 
-    async def run_by_night(
-        self, tenant_id: UUID, user_id: UUID, user: str, since: datetime | None, now: datetime
-    ) -> None:
+    async def run_by_night(self, tenant_id: UUID, user_id: UUID, since: datetime | None, now: datetime) -> None:
         """Carry out the nightly run for a user; a night that finds nothing leaves no report.
 
         Args:
             since: when it was done last: only what was learned after is compared; None = everything.
         """
         policy = await self.policies.of(tenant_id)
-        pairs = await self.proposer.pairs(tenant_id, user_id, since)
+        pairs = await self._pairs(tenant_id, user_id, since)
         await self._carry_out(tenant_id, user_id, policy, "night", pairs, now)
-        await self.proposer.propose(tenant_id, user_id, user, policy, pairs)
+        await self._propose(tenant_id, user_id, pairs)
 
     async def report(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
         """Return the report of a run.
@@ -130,7 +129,7 @@ class Upkeep:
 
         Raises:
             NotFound: the tenant has no such user, or the user no such run.
-            Conflict: it was undone before, or what it removed is gone for good.
+            Conflict: it was undone before.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
@@ -141,11 +140,8 @@ class Upkeep:
             run = await rows.all(sql.LOCK_RUN)
             if not run:
                 raise NotFound(f"There is no run of upkeep {run_id}.")
-            [(undone, forgotten)] = run
-            if undone:
+            if run[0][0] is not None:
                 raise Conflict("This run was undone already.")
-            if forgotten:
-                raise Conflict("This run cannot be undone any more: what it removed was deleted for good.")
             back = [*await rows.all(sql.UNMERGE), *await rows.all(sql.UNFADE)]
             await rows.run(sql.UNDONE)
             await self._note(connection, values, "upkeep_undo", "user", back)
@@ -154,7 +150,7 @@ class Upkeep:
         return await self.report(tenant_id, user, run_id)
 
     async def restore(self, tenant_id: UUID, user: str, episode_id: UUID) -> None:
-        """Bring one archived or removed memory back.
+        """Bring one archived memory back.
 
         Raises:
             NotFound: the tenant has no such user, or the user no such memory.
@@ -177,30 +173,23 @@ class Upkeep:
 
         await self._database.transact(tenant_id, brought_back)
 
-    async def expire(self, tenant_id: UUID, before: datetime) -> int:
-        """Delete for good what runs before a time removed and nobody brought back; return how many runs."""
-        values = {"tenant_id": tenant_id, "before": before, "limit": _RUNS_AT_ONCE}
-        old = await self._database.fetch(tenant_id, sql.OLD, values, tuple_row)
-        for run_id, user_id in old:
-            await self._delete(tenant_id, user_id, run_id)
-        return len(old)
+    async def _pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
+        """Return the pairs of a user that were not found before, of which one was learned since a time."""
+        compared = await compared_memories(self._database, self._values, tenant_id, user_id)
+        if len(compared) < 2:  # noqa: PLR2004 — a pair
+            return []
+        before = await self._proposed.proposed(tenant_id, user_id)
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        apart = await self._database.fetch(tenant_id, sql.TAKEN_APART, values, tuple_row)
+        before |= {frozenset((Side(one), Side(other))) for one, other in apart}
+        return await self._finder.find(compared, since, before)
 
-    async def _delete(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> None:
-        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
-
-        async def deleted(connection: Connection) -> None:
-            rows = Rows(connection, values)
-            await rows.run(sql.LOCK_USER)
-            if await rows.all(sql.LOCK_RUN) != [(False, False)]:
-                return
-            gone: list[UUID] = []
-            for episode_id in await rows.firsts(sql.STILL_REMOVED):
-                gone += await rows.remove_with_merged(episode_id)
-            await rows.run(sql.FORGOTTEN)
-            if gone:
-                await self._episodes.leave_index(connection, tenant_id, user_id, gone)
-
-        await self._database.transact(tenant_id, deleted, statement_s=UNHURRIED_S)
+    async def _propose(self, tenant_id: UUID, user_id: UUID, pairs: Sequence[Pair]) -> None:
+        """Let pairs wait for the user that a run does not merge."""
+        for pair in pairs:
+            if not pair.is_merge:
+                owner = Owner(tenant_id, user_id, pair.kept.expert_id, pair.kept.space_id)
+                await self._proposed.add(owner, pair.kind, pair.kept.side, pair.dropped.side)
 
     async def _carry_out(
         self,
@@ -215,9 +204,8 @@ class Upkeep:
         run_id = uuid7()
         fades = policy.fading != "never"
         values = {**_values(tenant_id, user_id, policy, reason, now), "run_id": run_id}
-        record = {**values, "action": policy.fading if fades else None}
-        record |= {} if fades else {"days": None, "importance": None}
-        merges = [pair for pair in pairs if is_merge(pair)]
+        record = values if fades else {**values, "days": None, "importance": None}
+        merges = [pair for pair in pairs if pair.is_merge]
         actor: Actor = "maintenance" if reason == "night" else "user"
 
         async def done(connection: Connection) -> bool:
@@ -227,9 +215,9 @@ class Upkeep:
             await connection.execute(sql.ADD_RUN, record)
             merged = await rows.all(sql.MERGE, **_columns(merges))
             faded = [(*row, None) for row in await rows.all(sql.FADE)] if fades else []
-            for change, taken in (("merge", merged), (policy.fading, faded)):
+            for change, taken in (("merge", merged), ("archive", faded)):
                 ids, kept_ids = [row[0] for row in taken], [row[3] for row in taken]
-                await rows.run(sql.ADD_CHANGES, ids=ids, kept_ids=kept_ids, change=change)
+                await rows.run(sql.ADD_CHANGES, ids=ids, kept_ids=kept_ids)
                 await self._note(connection, values, f"episode_{change}", actor, [row[:3] for row in taken])
             if reason == "night" and not merged and not faded:
                 await rows.run(sql.REMOVE_RUN)

@@ -9,8 +9,7 @@ from langgraph.prebuilt import ToolRuntime
 
 from services.time_reference.local_days import BadTimeZone, time_zone
 from services.tools.places import zone_of
-from services.tools.quick import QuickMatch
-from services.tools.tool import RegisteredTool
+from services.tools.tool import QuickMatch, RegisteredTool
 from state.context import TurnContext
 
 _NOW_ZH = "(?:现在|当前|目前|此刻|这会儿)"

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 from services.text.language import Language, language_of
 from services.tools.places import load_cities, zone_of
-from services.tools.quick import QuickMatch
-from services.tools.tool import RegisteredTool, ToolServices, service_tool
+from services.tools.tool import QuickMatch, RegisteredTool, ToolServices, service_tool
 
 WITHIN_S = 6.0
 """Seconds for both requests together."""

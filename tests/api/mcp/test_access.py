@@ -46,22 +46,6 @@ async def test_a_connection_that_names_no_user_is_told_how_to(connect: Connect) 
         assert "X-User-Id" in await refused(nobody, "remember", text=DOG)
 
 
-async def test_two_users_are_never_mixed(connect: Connect) -> None:
-    async with connect({"X-User-Id": "u-1"}) as one, connect({"X-User-Id": "u-2"}) as other:
-        await told(one, "remember", text=DOG)
-        assert (await told(other, "recall", query="What is my dog called?"))["memories"] == []
-        assert (await told(other, "profile"))["sections"] == {}
-        assert not (await told(other, "forget", query="my dog Bruno"))["changed"]
-        assert "Bruno" in str(await told(one, "profile"))
-
-
-async def test_reading_makes_no_user(connect: Connect, client: httpx.AsyncClient) -> None:
-    async with connect({"X-User-Id": "u-1"}) as assistant:
-        await told(assistant, "profile")
-        await told(assistant, "recall", query="dog")
-    assert (await client.get("/api/v1/users")).json()["items"] == []
-
-
 @with_auth
 async def test_a_key_needs_the_scope_of_each_tool(connect: Connect, services: Services) -> None:
     reads = await _key(services, "memory:read", default_user="u-1")
@@ -86,15 +70,6 @@ async def test_a_key_acts_for_the_user_of_a_header_only_with_that_right(
         assert (await told(assistant, "profile"))["sections"] == {}
     answer = await client.post("/mcp", json=INITIALIZE, headers={**own, **ACCEPTS, "X-User-Id": "u-2"})
     assert answer.status_code == 403
-
-
-@with_auth
-async def test_tenants_are_never_mixed(connect: Connect, services: Services) -> None:
-    one = await _key(services, *MODE, default_user="u-1")
-    other = await _key(services, *MODE, tenant="other", default_user="u-1")
-    async with connect(one) as mine, connect(other) as theirs:
-        await told(mine, "remember", text=DOG)
-        assert (await told(theirs, "profile"))["sections"] == {}
 
 
 @with_auth
@@ -157,13 +132,9 @@ async def test_a_body_that_is_no_message_gets_one_sentence(client: httpx.AsyncCl
     headers = {**ACCEPTS, "Content-Type": "application/json"}
     for body, code, says in (
         (b"{", -32700, "not valid JSON"),
-        (b"", -32700, "not valid JSON"),
         (b"[]", -32600, "one message"),
-        (b'{"id": 1, "method": "tools/list"}', -32600, "jsonrpc"),
         (b'{"jsonrpc": "2.0", "id": 1}', -32600, "method: is missing"),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": 7}', -32600, "method: must be a string"),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [1]}', -32600, "params"),
-        (b'{"jsonrpc": "2.0", "id": {}, "method": "tools/list"}', -32600, "id: must be"),
     ):
         answer = await client.post("/mcp", content=body, headers=headers)
         assert answer.status_code == 400, body

@@ -1,7 +1,5 @@
 """`anamnesis mcp`: assistants that start a program."""
 
-from pathlib import Path
-
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
@@ -19,14 +17,6 @@ def _program(*arguments: str, **variables: str) -> StdioServerParameters:
     program, *fixed = COMMAND
     environment = environment_of(variables)
     return StdioServerParameters(command=program, args=[*fixed, "mcp", *arguments], env=environment)
-
-
-async def test_on_the_stores_of_this_machine(data_dir: Path) -> None:
-    program = _program("--user", "u-1", ANAMNESIS_DATA_DIR=str(data_dir))
-    async with Client(program) as assistant:
-        await told(assistant, "remember", text=DOG)
-        assert "Bruno" in str(await told(assistant, "recall", query="What is my dog called?"))
-        assert "Bruno" in str(await told(assistant, "profile"))
 
 
 async def test_in_front_of_a_running_service(url: str, connect: Connect, services: Services) -> None:

@@ -74,39 +74,19 @@ async def test_without_a_user_nothing_is_kept_and_the_client_is_told_why(
     assert await contents(services) == []
 
 
-async def test_a_request_that_must_not_be_stored_leaves_nothing(sdk: Any, services: Services) -> None:
-    answer = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", store=False)
-    assert answer.choices[0].message.content
-    assert await contents(services) == []
-
-
 @pytest.mark.parametrize(
     ("wrong", "param"),
     [
         ({"n": 2}, "n"),
-        ({"logprobs": True}, "logprobs"),
-        ({"audio": {"voice": "alloy", "format": "mp3"}}, "audio"),
         ({"tool_choice": "required"}, "tool_choice"),
-        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
-        ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"response_format": {"type": "xml"}}, "response_format.type"),
         ({"user": ".."}, "user"),
         ({"temperature": "warm"}, "temperature"),
-        ({"temperature": 2.5}, "temperature"),
-        ({"temperature": "0.5"}, "temperature"),
-        ({"top_p": -1}, "top_p"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
-        ({"stop": 7}, "stop"),
         ({"stop": ["."] * 5}, "stop"),
-        ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
-        ({"presence_penalty": 3}, "presence_penalty"),
-        ({"seed": "x"}, "seed"),
         ({"logit_bias": {"50256": 200}}, "logit_bias.50256"),
         ({"stream_options": {"include_usage": "perhaps"}}, "stream_options.include_usage"),
-        ({"messages": [{"role": "assistant", "content": "Hello"}]}, "messages"),
         ({"messages": [*HELLO, {"role": "tool", "tool_call_id": "c", "content": "42"}]}, "messages"),
-        ({"messages": [{"role": "user", "content": "  "}]}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.content"),
     ],
 )

@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
-from tests.api.openai.test_wrappers import NEXTCHAT_COMPRESSION, RAG, TITLE
+from tests.api.openai.test_wrappers import RAG, TITLE
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
@@ -27,6 +27,7 @@ async def _client(services: Services, sdk: AsyncOpenAI, **key: Any) -> Any:
     return sdk.with_options(api_key=secret)
 
 
+@pytest.mark.traced
 async def test_requests_for_titles_go_to_the_small_model_and_leave_nothing(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
@@ -97,19 +98,3 @@ async def test_two_models_in_one_chat_have_a_conversation_each(sdk: Any, service
         )
         assert raw.headers["X-Session-Id"] == ("c-1" if model == "default" else "c-1:coach")
     assert {model.id for model in (await gateway.models.list()).data} == {"default", "coach", "gpt-4o"}
-
-
-async def test_compression_whose_last_message_is_of_the_system_is_answered_and_stored_nowhere(
-    sdk: AsyncOpenAI, model_server: ModelServer, services: Services
-) -> None:
-    client = await _client(services, sdk, default_user="u-1")
-    model_server.script(Reply(["They greeted each other."]), model="small")
-    asked: list[Any] = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Hello"},
-        {"role": "system", "content": NEXTCHAT_COMPRESSION},
-    ]
-    answer = await client.chat.completions.create(model="default", messages=asked)
-    assert answer.choices[0].message.content == "They greeted each other."
-    assert model_server.requests[-1].roles[-1] == "user"
-    assert await contents(services) == []

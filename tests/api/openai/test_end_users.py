@@ -61,13 +61,6 @@ def test_a_signed_header_must_be_right(headers: dict[str, str]) -> None:
         _who(KEY, headers, openwebui_jwt_secret=SECRET)
 
 
-def test_names_that_no_user_can_have_are_refused() -> None:
-    for name in ("a\nb", "{{USER_ID}}", "${USER}", "x" * 129, ".."):
-        with pytest.raises(InvalidInput) as refused:
-            _who(KEY, {}, user=name)
-        assert refused.value.field == "user"
-
-
 def test_ids_are_read_from_headers_and_metadata() -> None:
     assert ids_of({}, {"session_id": "s"}).session == "s"
     assert ids_of({"X-OpenWebUI-Chat-Id": "c"}, {"session_id": "s"}).session == "c"

@@ -1,10 +1,7 @@
 """Open WebUI in front: what its release 0.12.4 sends with users in headers, its tools and no message ids."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
-import jwt
 import openai
 import pytest
 from openai import AsyncOpenAI
@@ -16,14 +13,12 @@ from tests.api.openai.test_wrappers import FILES, RAG
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import contents
 
-SECRET = "open-webuis-secret-of-forty-characters-.."
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.untraced,
-    pytest.mark.settings(auth="api_key", small_llm_model="small", openwebui_jwt_secret=SECRET),
+    pytest.mark.settings(auth="api_key", small_llm_model="small"),
 ]
 
-Names = Callable[[str], dict[str, str]]
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "…", "parameters": {"type": "object"}}}
     for name in ("get_current_timestamp", "ask_user", "search_memories", "add_memory")
@@ -46,19 +41,12 @@ def _named(user: str) -> dict[str, str]:
     }
 
 
-def _signed(user: str) -> dict[str, str]:
-    now = int(time.time())
-    claims = {"sub": user, "name": "Ann", "email": f"{user}@example.com", "role": "user"}
-    times = {"iss": "open-webui", "iat": now, "exp": now + 300}
-    return {"X-OpenWebUI-User-Jwt": jwt.encode({**claims, **times}, SECRET, algorithm="HS256")}
-
-
 class OpenWebUi:
     """A tab of Open WebUI: it shows the whole chat with each message, and names user and chat in headers."""
 
-    def __init__(self, sdk: AsyncOpenAI, user: str, chat: str, *, names: Names = _named) -> None:
+    def __init__(self, sdk: AsyncOpenAI, user: str, chat: str) -> None:
         self._sdk: Any = sdk
-        self._headers = {"X-OpenWebUI-Auth-Type": "jwt", "X-OpenWebUI-Chat-Id": chat, **names(user)}
+        self._headers = {"X-OpenWebUI-Auth-Type": "jwt", "X-OpenWebUI-Chat-Id": chat, **_named(user)}
         self.shown: list[dict[str, str]] = []
 
     async def say(self, text: str, *, wrapped: str | None = None) -> str:
@@ -79,43 +67,6 @@ class OpenWebUi:
         )
 
 
-class WithResponses(OpenWebUi):
-    """The same over a connection of the type *responses*, with signed users."""
-
-    def __init__(self, sdk: AsyncOpenAI, user: str, chat: str) -> None:
-        super().__init__(sdk, user, chat, names=_signed)
-
-    async def say(self, text: str, *, wrapped: str | None = None) -> str:
-        """Send a message as a stream and show the answer."""
-        sent = [*self.shown, {"role": "user", "content": wrapped or text}]
-        stream = await self._sdk.responses.create(
-            model="default", input=_items(sent), stream=True, tools=TOOLS, extra_headers=self._headers
-        )
-        answer = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
-        self.shown += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
-        return answer
-
-    async def task(self, prompt: str) -> None:
-        """Ask for a title or the like."""
-        said = _items([{"role": "user", "content": prompt}])
-        answer = await self._sdk.responses.create(
-            model="default", input=said, stream=False, max_output_tokens=1000, extra_headers=self._headers
-        )
-        assert answer.output_text == "{}"
-
-
-def _items(messages: list[dict[str, str]]) -> list[dict[str, Any]]:
-    kinds = {"user": "input_text", "assistant": "output_text"}
-    return [
-        {
-            "type": "message",
-            "role": each["role"],
-            "content": [{"type": kinds[each["role"]], "text": each["content"]}],
-        }
-        for each in messages
-    ]
-
-
 @pytest.fixture
 async def sdk(sdk: AsyncOpenAI, services: Services, model_server: ModelServer) -> AsyncOpenAI:
     """The connection of Open WebUI, with a key that acts for its users."""
@@ -129,11 +80,10 @@ async def sdk(sdk: AsyncOpenAI, services: Services, model_server: ModelServer) -
     return sdk.with_options(api_key=key)
 
 
-@pytest.mark.parametrize("connection", [OpenWebUi, WithResponses])
 async def test_a_chat_is_stored_as_its_page_shows_it(
-    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, connection: type[OpenWebUi]
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
 ) -> None:
-    tab = connection(sdk, "ann", "chat-1")
+    tab = OpenWebUi(sdk, "ann", "chat-1")
     await tab.task(TASKS["title"])  # before the first message is answered
     await tab.say("My dog is called Bruno.")
     for prompt in TASKS.values():

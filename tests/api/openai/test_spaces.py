@@ -34,16 +34,6 @@ async def test_a_space_is_named_by_a_header_or_in_the_metadata(
     assert "Quorvex" in str(model_server.requests[-1].prompt)
 
 
-async def test_history_from_elsewhere_is_taken_into_the_space(sdk: Any, model_server: ModelServer) -> None:
-    history = [*TOLD, {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "Good."}]
-    await sdk.chat.completions.create(model="default", messages=history, user="u-1", metadata={"space": "a"})
-    for space, knows in (("a", True), ("b", False)):
-        await sdk.chat.completions.create(
-            model="default", messages=ASKED, user="u-1", metadata={"space": space, "session_id": f"s-{space}"}
-        )
-        assert ("Quorvex" in str(model_server.requests[-1].prompt)) == knows
-
-
 async def test_a_conversation_of_another_space_is_refused_before_anything_changes(sdk: Any) -> None:
     conversation = await sdk.conversations.create(metadata={"user": "u-1", "space": "a"})
     assert conversation.metadata == {"user": "u-1", "model": "default", "space": "a"}
@@ -55,9 +45,3 @@ async def test_a_conversation_of_another_space_is_refused_before_anything_change
     assert refused.value.param == "space"
     items = [item async for item in await sdk.conversations.items.list(conversation.id)]
     assert len(items) == 2
-
-
-async def test_a_name_that_no_space_can_have_is_refused(sdk: Any) -> None:
-    with pytest.raises(openai.BadRequestError, match="at most 64") as refused:
-        await sdk.chat.completions.create(model="default", messages=TOLD, user="u-1", metadata={"space": "x" * 65})
-    assert refused.value.param == "metadata.space"

@@ -2,9 +2,8 @@
 
 import pytest
 
-from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages, unwrap
+from api.openai.messages import ClientMessage, ClientRequest, read_messages, unwrap
 from api.openai.utilities import is_utility
-from services.llm.token_estimates import count_tokens
 
 RAG = """### Task:
 Respond to the user query using the provided context, with citations in the form [id].
@@ -27,17 +26,13 @@ FILES = """<attached_files>
     [
         (f"{RAG}\nHow many days of leave do I have?", "How many days of leave do I have?"),
         (f"{RAG}\n<user_query>\n我有几天年假？\n</user_query>", "我有几天年假？"),
-        ('<context>\n<source id="1">Tea is hot.</source>\n</context>\n\nIs tea hot?', "Is tea hot?"),
-        ("<user_memories>\n- likes tea\n</user_memories>\nWhat do I like?", "What do I like?"),
         (
             "Translate this.\n<!-- SYSTEM CONTEXT (NOT PART OF USER QUERY) -->\nx\n<!-- END SYSTEM CONTEXT -->",
             "Translate this.",
         ),
         (f"{RAG}\n{FILES}\n\nHow many days of leave do I have?", "How many days of leave do I have?"),
-        (f"{FILES}\n\n这份文件说了什么？", "这份文件说了什么？"),
         (RAG, ""),
         ("Current date: 2026-11-22\n\nWhat is on today?", "What is on today?"),
-        ("当前时间：2026年11月22日\n今天有什么安排？", "今天有什么安排？"),
     ],
 )
 def test_what_clients_put_around_a_message_is_no_part_of_it(sent: str, said: str) -> None:
@@ -50,14 +45,10 @@ def test_what_clients_put_around_a_message_is_no_part_of_it(sent: str, said: str
     "sent",
     [
         "What does <context> mean in XML?",
-        "  spaces stay  ",
         'Why does <source src="a.mp4"> not play in my <video>?',
         "### Task:\nWrite a poem about rain.",
-        '### Task:\nExplain <source src="a.mp4"> in HTML.',
-        "What goes into <attached_files></attached_files>?",
         "My current date is with Anna.",
         "<context>\nI moved to Bern.\n</context>",
-        '<source id="1">only this</source>',
     ],
 )
 def test_what_users_write_themselves_stays(sent: str) -> None:
@@ -99,7 +90,6 @@ LOBECHAT_DESCRIPTION = "你是一名擅长会话的助理，你需要将用户�
             ),
             ("user", "Hello"),
         ),
-        _messages(("system", "你是一名擅长会话的助理，请将用户的会话总结为十个字以内的标题。"), ("user", "你好")),
         _messages(
             (
                 "user",
@@ -123,15 +113,10 @@ def test_requests_for_titles_and_tags_are_known_by_their_form(messages: list[Cli
     "messages",
     [
         _messages(("user", "Generate a title for my blog post about tea.")),
-        _messages(("user", "给我的文章起一个标题。")),
-        _messages(("user", "Write a dialogue between a cat and a dog, with a title.")),
         _messages(("user", "### Task:\nWrite a function that adds two numbers.")),
         _messages(("system", "You are a tutor. Suggest follow-up questions about each topic."), ("user", "Hi")),
-        _messages(("system", "You help people write. " * 100 + "Give every chat a title."), ("user", "Hi")),
         _messages(("user", "Hi"), ("assistant", "Hello"), ("user", "What would be a good title for this chat?")),
-        _messages(("user", "简要总结一下这篇文章。")),
         _messages(("user", NEXTCHAT_COMPRESSION), ("assistant", "好的。"), ("user", "谢谢")),
-        _messages(("user", "Based on the chat history I sent you, who is right?")),
     ],
 )
 def test_users_who_ask_for_titles_are_answered_as_users(messages: list[ClientMessage]) -> None:
@@ -157,11 +142,3 @@ def test_a_request_is_taken_apart() -> None:
     assert (request.message, request.instructions) == ("Three?", "Be brief.\n\nBe kind.")
     assert [each["content"] for each in request.earlier] == ["One?", "Two."]
     assert "Twelve days" in request.attached[0]
-
-
-@pytest.mark.parametrize("text", ["word " * 5000, "字" * 5000, ""])
-def test_a_text_is_cut_to_its_tokens(text: str) -> None:
-    cut = cut_to_tokens(text, 100)
-    assert text.startswith(cut)
-    assert count_tokens(cut) <= 100
-    assert count_tokens(cut) >= min(count_tokens(text), 90)

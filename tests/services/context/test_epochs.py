@@ -7,7 +7,6 @@ import pytest
 
 from services.context import epochs
 from services.context.epochs import Moment, NewestSummary
-from state.prompt import HistoryMessage
 from tests.support.turns import epoch
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -31,14 +30,11 @@ def _moment(**values: Any) -> Moment:
         (None, epochs.NO_SUMMARY, _moment(), "first turn"),
         (epoch(summary_version=3), NEWER, _moment(), None),
         (epoch(summary_version=3), NEWER, _moment(over_high_water=True), "history over its mark"),
-        (epoch(summary_version=4), NEWER, _moment(over_high_water=True), None),
         (epoch(summary_version=3), NEWER, _moment(last_message_at=NOW - IDLE), "idle"),
-        (epoch(summary_version=4), NEWER, _moment(last_message_at=NOW - IDLE), None),
         (epoch(summary_version=3), epochs.NO_SUMMARY, _moment(), "summary withdrawn"),
         (epoch(strategy="topics"), NEWER, _moment(), "strategy changed"),
         (epoch(strategy="topics"), NEWER, _moment(strategy="topics", core_memory_reason="new"), "new"),
         (epoch(summary_version=4), NEWER, _moment(core_memory_grew=True, last_message_at=NOW - IDLE), "idle"),
-        (epoch(summary_version=4), NEWER, _moment(core_memory_grew=True), None),
         (epoch(strategy="window"), NEWER, _moment(strategy="window", over_high_water=True), None),
         (
             epoch(summary_version=3),
@@ -62,25 +58,3 @@ def test_new_topics_begin_an_epoch_with_them() -> None:
     begun = epochs.begin(before, "topics archived", NEWER, topics, moment)
     assert (begun["number"], begun["topics"], begun["summary"], begun["history_from"]) == (2, topics, "", None)
     assert epochs.reason_to_begin(begun, epochs.NO_SUMMARY, topics, moment, IDLE) is None
-
-
-def test_an_epoch_begins_behind_the_newest_summary() -> None:
-    begun = epochs.begin(epoch(summary_version=3), "idle", NEWER, [], _moment())
-    assert (begun["summary"], begun["summary_version"], begun["history_from"]) == ("Newer.", 4, NEWER.through)
-
-
-def test_a_message_that_came_late_is_shown_before_the_others() -> None:
-    def at(minute: int) -> HistoryMessage:
-        return HistoryMessage(
-            message_id=f"m-{minute}",
-            role="user",
-            content="x",
-            parts=[],
-            token_count=1,
-            created_at=NOW + timedelta(minutes=minute),
-        )
-
-    history = [at(minute) for minute in range(6)]
-    place = (NOW + timedelta(minutes=3), "m-3")
-    shown = epochs.messages_after(history, place, frozenset({"m-1"}))
-    assert [message["message_id"] for message in shown] == ["m-1", "m-4", "m-5"]

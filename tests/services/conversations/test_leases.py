@@ -5,7 +5,7 @@ from psycopg import sql
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.conversations.turn import KnownTurn, OpenTurn, TurnOutcome
+from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.turns import exchange, new_turn
@@ -54,15 +54,6 @@ async def test_of_twenty_at_once_one_runs_five_wait_and_the_rest_are_refused(ser
     assert stored == (6,)
 
 
-async def test_with_reject_nothing_waits_and_nothing_is_stored(services: Services) -> None:
-    turn = await services.turns.open(new_turn("one"))
-    with pytest.raises(Conflict, match="in progress"):
-        await services.turns.open(new_turn("two", on_conflict="reject"))
-    assert await _messages(services, turn) == [("one", True)]
-    await _end(services, turn)
-    assert not (await services.turns.open(new_turn("three", on_conflict="reject"))).waiting
-
-
 async def test_turns_begin_in_the_order_in_which_they_were_accepted(services: Services) -> None:
     first, second, third = [await services.turns.open(new_turn(f"message {n}")) for n in range(3)]
     for turn in (second, third):
@@ -73,55 +64,6 @@ async def test_turns_begin_in_the_order_in_which_they_were_accepted(services: Se
     assert late.waiting, "nobody overtakes those who wait"
     assert await services.leases.begin(DEFAULT_TENANT, second.turn_id) == "running"
     assert await services.leases.begin(DEFAULT_TENANT, third.turn_id) == "waiting"
-
-
-async def test_a_message_that_waited_stands_behind_the_answers_before_it(services: Services) -> None:
-    first = await services.turns.open(new_turn("one"))
-    second = await services.turns.open(new_turn("two"))
-    await _end(services, first, "first answer")
-    assert ("two", False) in await _messages(services, first), "it is stored, and not yet part of the conversation"
-    assert await services.leases.begin(DEFAULT_TENANT, second.turn_id) == "running"
-    assert await _messages(services, first) == [("one", True), ("first answer", True), ("two", True)]
-
-
-async def test_a_turn_that_runs_already_in_the_same_conversation_is_impossible(services: Services) -> None:
-    await services.turns.open(new_turn("one"))
-    second = await services.turns.open(new_turn("two"))
-    with pytest.raises(Exception, match="turns_one_running"):
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("UPDATE turns SET status = 'running' WHERE id = %s", [second.turn_id])
-
-
-async def test_the_same_key_is_the_same_turn_however_many_ask(services: Services) -> None:
-    asked = new_turn("once", idempotency_key="k-1")
-    found = await asyncio.gather(*(services.turns.open_or_find(asked) for _ in range(10)))
-    (opened,) = [turn for turn in found if isinstance(turn, OpenTurn)]
-    assert [turn for turn in found if turn is not opened] == [KnownTurn(opened.turn_id, DEFAULT_TENANT)] * 9
-    assert await _messages(services, opened) == [("once", True)]
-    await _end(services, opened)
-    assert await services.turns.open_or_find(asked) == KnownTurn(opened.turn_id, DEFAULT_TENANT)
-    other = await services.turns.open_or_find(new_turn("once", session_key="s-2", idempotency_key="k-1"))
-    assert isinstance(other, OpenTurn), "a key belongs to its conversation"
-
-
-async def test_a_turn_that_waits_is_cancelled_at_once_and_its_message_stays_out(services: Services) -> None:
-    first = await services.turns.open(new_turn("one"))
-    second = await services.turns.open(new_turn("two"))
-    await services.leases.request_stop(DEFAULT_TENANT, second.turn_id, "cancelled")
-    stored = await services.turns.get(DEFAULT_TENANT, second.turn_id)
-    assert (stored.status, stored.error["code"]) == ("cancelled", "cancelled")
-    assert stored.finished_at is not None
-    assert await services.leases.begin(DEFAULT_TENANT, second.turn_id) == "cancelled"
-    assert await _messages(services, first) == [("one", True), ("two", False)]
-
-
-async def test_who_runs_a_turn_learns_from_its_lease_that_it_is_to_stop(services: Services) -> None:
-    turn = await services.turns.open(new_turn("one"))
-    assert await services.leases.renew(DEFAULT_TENANT, [turn.turn_id]) == {}
-    await services.leases.request_stop(DEFAULT_TENANT, turn.turn_id, "partial")
-    await services.leases.request_stop(DEFAULT_TENANT, turn.turn_id, "cancelled")
-    assert await services.leases.renew(DEFAULT_TENANT, [turn.turn_id]) == {turn.turn_id: "partial"}
-    assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).status == "running"
 
 
 async def test_turns_whose_process_is_gone_are_found_and_those_alive_are_not(services: Services) -> None:
@@ -165,16 +107,6 @@ async def test_what_is_said_after_the_clock_was_set_back_comes_last(services: Se
     assert said == [text for pair in zip(["one", "two", "three", "four"], answers, strict=True) for text in pair]
 
 
-async def test_a_process_that_lives_again_cannot_be_taken_its_turn(services: Services) -> None:
-    turn = await services.turns.open(new_turn("one"))
-    lost = TurnOutcome(status="failed")
-    with pytest.raises(Conflict):
-        await services.turns.end(DEFAULT_TENANT, turn.turn_id, uuid7(), lost, abandoned=True)
-    await _expire(services)
-    await services.turns.end(DEFAULT_TENANT, turn.turn_id, uuid7(), lost, abandoned=True)
-    assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).status == "failed"
-
-
 async def test_a_turn_that_waited_is_adopted_once_with_all_that_was_asked(services: Services) -> None:
     await services.turns.open(new_turn("one"))
     asked = new_turn("two", images=["https://example.org/cat.png"], request={"debug": True, "timezone": "+08:00"})
@@ -187,11 +119,3 @@ async def test_a_turn_that_waited_is_adopted_once_with_all_that_was_asked(servic
     assert (adopted.external_user_id, adopted.session_key) == ("u-1", "s-1")
     assert (adopted.request["debug"], adopted.turn.timezone) == (True, "+08:00")
     assert adopted.turn.user_message_id == waiting.user_message_id
-
-
-async def test_there_is_no_turn_to_find_where_everything_has_ended(services: Services) -> None:
-    turn = await exchange(services.turns, "one", "answer")
-    assert await services.leases.running(DEFAULT_TENANT, turn.conversation_id) is None
-    assert await services.leases.begin(DEFAULT_TENANT, uuid7()) is None
-    await services.leases.request_stop(DEFAULT_TENANT, turn.turn_id, "cancelled")
-    assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).status == "completed"

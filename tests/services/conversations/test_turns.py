@@ -5,7 +5,6 @@ from psycopg.rows import TupleRow, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.conversations.messages import title_of
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.errors import Conflict
@@ -16,43 +15,11 @@ from tests.support.turns import new_turn
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
-async def test_opening_stores_the_message_and_makes_user_and_conversation(services: Services) -> None:
-    turn = await services.turns.open(new_turn("  Good\nmorning  ", timezone="Europe/Berlin", locale="de-DE"))
-    assert (turn.timezone, turn.locale, turn.expert, turn.model) == (
-        "Europe/Berlin",
-        "de-DE",
-        "default",
-        None,
-    )
-    assert turn.system_prompt == ""
-    stored = await services.turns.get(DEFAULT_TENANT, turn.turn_id)
-    assert (stored.status, stored.answer, stored.finished_at) == ("running", None, None)
-    conversation = await services.transcript.conversation(DEFAULT_TENANT, turn.conversation_id)
-    assert (conversation.user_id, conversation.session_id, conversation.title) == (
-        "u-1",
-        "s-1",
-        "Good morning",
-    )
-
-
 async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(services: Services) -> None:
     await services.turns.open(new_turn(timezone="Asia/Kathmandu"))
     assert (await services.turns.open(new_turn())).timezone == "Asia/Kathmandu"
     assert (await services.turns.open(new_turn(timezone="+08:00"))).timezone == "+08:00"
     assert (await services.turns.open(new_turn(external_user_id="u-2"))).timezone == "Asia/Shanghai"
-
-
-async def test_users_without_a_zone_or_a_locale_have_the_configured_ones(services: Services) -> None:
-    defaults = {"default_timezone": "America/Lima", "default_locale": "es-PE"}
-    turns = Turns(services.database, services.jobs, **defaults)  # type: ignore[arg-type]
-    plain, given = new_turn(), new_turn(external_user_id="u-2", timezone="Asia/Tokyo", locale="ja")
-    for _ in range(2):  # new, and known
-        opened = await turns.open(plain)
-        assert (opened.timezone, opened.locale) == ("America/Lima", "es-PE")
-        opened = await turns.open(given)
-        assert (opened.timezone, opened.locale) == ("Asia/Tokyo", "ja")
-    user = await services.users.get(DEFAULT_TENANT, "u-1")
-    assert (user.timezone, user.locale) == ("America/Lima", None)
 
 
 async def test_fifty_first_messages_at_once_make_one_user_and_ten_conversations(services: Services) -> None:
@@ -73,13 +40,6 @@ async def test_a_turn_ends_once_whoever_comes_second(services: Services) -> None
     with pytest.raises(Conflict):
         await services.turns.end(turn.tenant_id, turn.turn_id, uuid7(), failed)
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "whole"
-
-
-@pytest.mark.parametrize(
-    ("content", "title"), [("短", "短"), ("a\n b", "a b"), ("x" * 81, "x" * 79 + "…"), ("x" * 80, "x" * 80)]
-)
-def test_a_title_is_one_short_line(content: str, title: str) -> None:
-    assert title_of(content) == title
 
 
 async def test_the_end_of_a_turn_queues_the_same_filing_job_as_the_queue(services: Services) -> None:

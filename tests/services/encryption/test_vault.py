@@ -10,7 +10,6 @@ from psycopg.rows import tuple_row
 
 from services.encryption.data_key import TOKEN
 from services.encryption.marks import Words, WordsByKey, WordsInJson, WordsJson, all_words
-from services.encryption.search import like_any
 from services.engines import Engines, make_vault
 from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
@@ -109,19 +108,3 @@ async def test_who_has_a_copy_cannot_have_it_opened_by_a_name(sealed: Database) 
     said = {"user_id": USER, "text": Words(f"What is {raw}?")}
     rows = await sealed.fetch(DEFAULT_TENANT, "SELECT %(text)s::text", said, tuple_row)
     assert rows == [(f"What is {raw}?",)]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text", "found"),
-    [
-        ("%asthm%", "I have ASTHMA.", True),
-        ("%过%敏%", "花粉过\n敏", True),
-        ("%100\\%%", "100 percent", False),
-        ("%100\\%%", "at 100% now", True),
-        ("a_c", "abc", True),
-        ("a\\_c", "abc", False),
-    ],
-)
-def test_patterns_match_as_in_the_database(pattern: str, text: str, found: bool) -> None:
-    assert like_any([pattern])(text) is found
-    assert not like_any([])(text)

@@ -86,9 +86,3 @@ def test_what_is_wrong_is_named_by_its_line(
     with pytest.raises(InvalidInput) as refused:
         load(folder(tmp_path, messages, questions))
     assert refused.value.field == where
-
-
-def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        load(tmp_path / "nothing")
-    assert refused.value.field.endswith("conversations.jsonl")

@@ -11,15 +11,6 @@ def test_recall_is_the_share_of_the_evidence_among_the_messages_shown() -> None:
     assert (scores.hit, scores.reciprocal_rank) == (1.0, 0.5)
 
 
-def test_nothing_found_is_nothing() -> None:
-    scores = score("a", SHOWN[:3], frozenset({"m9"}))
-    assert (set(scores.recall.values()), scores.hit, scores.reciprocal_rank) == ({0.0}, 0.0, 0.0)
-
-
-def test_evidence_behind_the_tenth_message_is_no_hit() -> None:
-    assert score("a", SHOWN, frozenset({"m11"})).hit == 0.0
-
-
 def test_means_are_over_the_questions_with_an_interval_around_them() -> None:
     figures = summarise([score("a", SHOWN, frozenset({name})) for name in ("m1", "m1", "m50", "m4")])
     assert figures["recall@5"].mean == 0.75

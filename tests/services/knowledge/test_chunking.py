@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from services.knowledge.chunking import CHUNK_TOKENS, chunks_of, sections, title_of
+from services.knowledge.chunking import CHUNK_TOKENS, chunks_of
 from services.knowledge.document import Converted, Part
 from services.llm.token_estimates import count_tokens
 
@@ -23,24 +23,6 @@ def test_each_heading_begins_a_chunk_that_knows_all_above_it() -> None:
         ("A > D", "Four."),
         ("E", "Five."),
     ]
-
-
-def test_underlined_lines_are_headings_and_rules_are_none() -> None:
-    text = "Title\n=====\n\nOne.\n\nPart\n----\n\nTwo.\n\n- item\n---\n\nThree\nfour\n---\n"
-    found = [(headings[-1], body.split("\n")[0]) for headings, body in sections(text)]
-    assert found == [("Title", "One."), ("Part", "Two.")]
-
-
-def test_code_keeps_its_indentation_and_its_comments_are_no_headings() -> None:
-    text = "# A\n```py\ndef f():\n    # no heading\n    return 1\n```\n## B\n~~~\n# nor this\n"
-    (one, two) = chunks_of(_markdown(text))
-    assert one.text == "```py\ndef f():\n    # no heading\n    return 1\n```"
-    assert (two.heading, two.text) == ("A > B", "~~~\n# nor this")
-
-
-def test_plain_text_has_no_headings() -> None:
-    (chunk,) = chunks_of(Converted("", (Part("# 1 apple\n# 2 pears"),), headings=False))
-    assert (chunk.heading, chunk.text) == ("", "# 1 apple\n# 2 pears")
 
 
 @pytest.mark.parametrize(
@@ -69,20 +51,6 @@ def test_pages_are_told_and_what_says_nothing_is_left_out() -> None:
     ]
 
 
-def test_a_title_is_told_or_the_first_heading_or_the_name() -> None:
-    assert title_of(Converted("Told", (Part("# A\nx"),), headings=True), "f.md") == "Told"
-    assert title_of(_markdown("---\ntitle: x\n---\n# **A** `b`\nx"), "f.md") == "A b"
-    assert title_of(Converted("", (Part("x", 1),), headings=False), "folder/报告.pdf") == "报告"
-
-
 def test_hostile_lines_take_no_time() -> None:
     text = "# " + " \t" * 100_000 + "x\n" + "#" * 100_000 + "\n" + "=" * 100_000 + "\n" + "`" * 100_000
     assert chunks_of(_markdown(text)) is not None
-
-
-def test_very_long_text_is_cut_block_by_block_and_loses_nothing() -> None:
-    text = "".join(f"Sentence {number} is here. " for number in range(20_000))
-    chunks = chunks_of(_markdown(text))
-    assert all(count_tokens(chunk.text) <= CHUNK_TOKENS for chunk in chunks)
-    told = {word for chunk in chunks for word in chunk.text.split() if word.isdigit()}
-    assert told == {str(number) for number in range(20_000)}

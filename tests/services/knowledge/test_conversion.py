@@ -1,11 +1,8 @@
 """Documents as text, and those that cannot be read: each is named with a reason, and ends nothing but itself."""
 
-import asyncio
 import random
-import sys
 import time
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -51,11 +48,6 @@ async def test_a_chinese_pdf_keeps_its_pages_and_title() -> None:
     ]
 
 
-async def test_a_line_that_ends_within_a_chinese_word_goes_on() -> None:
-    (part,) = (await _convert("a.pdf", pdf("住房公\n积金由公司缴存"))).parts
-    assert "住房公积金由公司缴存" in part.text
-
-
 async def test_a_word_document_keeps_its_headings() -> None:
     (part,) = (await _convert("a.docx", word((1, "员工手册"), (2, "年假"), (0, CHINESE)))).parts
     assert part.text.strip() == f"# 员工手册\n\n## 年假\n\n{CHINESE}"
@@ -75,8 +67,14 @@ async def test_html_is_shown_as_its_reader_sees_it() -> None:
     assert not any(word in text for word in ("alert", "Home", "http", "p{}"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
-@pytest.mark.parametrize("ending", ["txt", "md", "html"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["utf-8", "utf-16", "gb18030"],
+)
+@pytest.mark.parametrize(
+    "ending",
+    ["txt", "html"],
+)
 async def test_chinese_text_is_read_in_every_usual_encoding(encoding: str, ending: str) -> None:
     assert (await _convert(f"a.{ending}", CHINESE.encode(encoding))).parts[0].text.strip() == CHINESE
 
@@ -86,7 +84,6 @@ async def test_chinese_text_is_read_in_every_usual_encoding(encoding: str, endin
     [
         ("a.pdf", pdf("secret", password="x"), "needs a password"),
         ("a.pdf", b"%PDF-1.7 and then nothing", "is broken"),
-        ("a.pdf", pdf("word " * 50)[:700], "is broken"),
         ("a.pdf", b"no PDF at all", "is no PDF"),
         ("a.pdf", pdf(""), "may be scanned"),
         ("a.docx", b"PK\x03\x04 junk", "is broken"),
@@ -96,7 +93,6 @@ async def test_chinese_text_is_read_in_every_usual_encoding(encoding: str, endin
         ("a.txt", b" \n\t ", "is empty"),
         ("a.txt", b"\x89PNG\x00\x01\x02", "binary"),
         ("a.txt", "Grüße aus Köln".encode("latin-1"), "is not text in UTF-8"),
-        ("a.md", b"\xff\xfe\x00", "is not text in UTF-8"),
         ("a.html", b"<div>" * 100_000 + b"x", "nested too deeply"),
         ("a.html", b"<script>only()</script>", "holds no text"),
         ("a.txt", b"x" * 4_000_001, "more than 4,000,000 characters"),
@@ -124,11 +120,8 @@ async def test_a_document_that_names_files_and_entities_of_this_machine_gets_non
         ("a.html", lambda: b"<p>" + b"<i>" * 2_000 + b"x" * 1_000, "nested too deeply"),
         ("a.html", lambda: b"<p>" + b"word " * 4_000_000, "characters of text"),
         ("a.html", lambda: b"<script>" + b"x" * 20_000_000 + b"</script><p>seen</p>", ""),
-        ("a.html", lambda: b"<script>" * 500_000, "holds no text"),
-        ("a.html", lambda: b"<!--" * 500_000, "holds no text"),
         ("a.docx", lambda: packed(b"<w:p/>" * 16_500_000), "repeats itself"),
         ("a.docx", lambda: packed(noise() + b"<w:p/>" * 1_000_000), "more than 500,000 tags"),
-        ("a.docx", lambda: packed(noise() + b"word " * 4_000_000), "characters of text"),
         ("a.docx", lambda: packed(b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>'), "entities"),
     ],
 )
@@ -145,99 +138,6 @@ def test_what_no_parser_would_come_through_is_refused_by_counting(
     assert time.thread_time() - begun < 1
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        "untitled",
-        "(anonymous)",
-        "Untitled Document",
-        "无标题",
-        "Document1",
-        "新建 Microsoft Word 文档",
-        "???",
-        "Untitled-2",
-    ],
-)
-async def test_title_that_is_none_is_left_out(told: str) -> None:
-    assert (await _convert("a.pdf", pdf("x", title=told))).title == ""
-    assert (await _convert("a.html", f"<title>{told}</title><p>x".encode())).title == ""
-
-
-async def test_title_that_names_its_program_is_read_without_it() -> None:
-    assert (await _convert("a.pdf", pdf("x", title="Microsoft Word - leave rules.docx"))).title == "leave rules"
-
-
-async def test_content_of_a_form_is_read_and_its_controls_are_not() -> None:
-    page = (
-        "<form><h1>Hours</h1><p>Nine to five.</p><select><option>May</option></select><button>Send</button></form>"
-    )
-    assert (await _convert("a.html", page.encode())).parts[0].text.strip() == "# Hours\n\nNine to five."
-
-
-async def test_ruby_of_a_page_is_read_without_its_reading() -> None:
-    page = "<p><ruby>差<rp>(</rp><rt>chāi</rt><rp>)</rp></ruby>旅费</p>"
-    assert (await _convert("a.html", page.encode())).parts[0].text.strip() == "差旅费"
-
-
-def _bomb(megabytes: int) -> bytes:
-    """A PDF of some hundred kilobytes whose page has this many megabytes of text to show."""
-    packing = zlib.compressobj(9)
-    words = b"(word word word word) Tj " * 40_000
-    shown = packing.compress(b"BT /F 9 Tf ") + b"".join(packing.compress(words) for _ in range(megabytes))
-    shown += packing.flush()
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 9 9]"
-        b" /Resources << /Font << /F 5 0 R >> >> >>",
-        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(shown), shown),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
-    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, each) for number, each in enumerate(objects, 1))
-    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\n%%EOF"
-
-
-_WEIGHED = """
-import asyncio, resource, sys
-from services.knowledge.conversion import ConversionLimits, Converter
-from services.knowledge.document import BadDocument
-
-def largest(who):
-    return resource.getrusage(who).ru_maxrss // 1024
-
-before = largest(resource.RUSAGE_SELF)
-try:
-    asyncio.run(Converter(ConversionLimits(1, 60, 512)).convert("pdf", sys.stdin.buffer.read()))
-except BadDocument:
-    print(largest(resource.RUSAGE_CHILDREN), largest(resource.RUSAGE_SELF) - before)
-"""
-
-
-async def test_memory_of_a_hostile_document_is_bounded_in_fact() -> None:
-    """Of the process that reads it, and of the one that reads what that says; in megabytes."""
-    # A process of its own has no other children, and hands them no memory of other tests.
-    weighing = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _WEIGHED, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    told, _ = await weighing.communicate(_bomb(300))
-    reader, service = map(int, told.split())
-    assert 32 < reader < 512
-    assert service < 64
-
-
-async def test_documents_wait_in_a_queue_and_know_their_position() -> None:
-    converter = Converter(replace(LIMITS, at_once=1))
-    names = ("first", "second", "third")
-    converting = [asyncio.create_task(converter.convert("pdf", pdf(name), name)) for name in names]
-    await asyncio.sleep(0)
-    assert [converter.position(name) for name in (*names, "other")] == [0, 1, 2, None]
-    await converting[0]
-    assert [converter.position(name) for name in names] == [None, 0, 1]
-    converting[2].cancel()  # it leaves the queue
-    await asyncio.gather(*converting, return_exceptions=True)
-    assert [converter.position(name) for name in names] == [None, None, None]
-
-
 async def test_a_document_that_needs_too_much_memory_ends_alone() -> None:
     data = b"<p a='" + b"x" * 30_000_000 + b"'>" + b"<b>word</b> " * 100_000
     with pytest.raises(BadDocument, match=r"memory|needed too much"):
@@ -249,19 +149,6 @@ async def test_a_document_that_takes_too_long_ends_alone() -> None:
     with pytest.raises(BadDocument, match=r"takes more than 0\.001 seconds"):
         await converter.convert("pdf", pdf("x"))
     assert (await _convert("a.pdf", pdf("x"))).parts[0].text.strip() == "x"
-
-
-@pytest.mark.parametrize(
-    ("source", "content_type", "kind"),
-    [
-        ("a.md", "", "markdown"),
-        ("a.md", "text/plain; charset=utf-8", "markdown"),
-        ("a", "text/html", "html"),
-        ("A.TXT", "application/octet-stream", "text"),
-    ],
-)
-def test_the_kind_comes_from_the_type_or_else_the_ending(source: str, content_type: str, kind: str) -> None:
-    assert kind_of(source, content_type, b"x") == kind
 
 
 @pytest.mark.parametrize(("source", "content_type"), [("a.exe", ""), ("a", ""), ("a.md", "application/json")])

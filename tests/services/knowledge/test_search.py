@@ -60,14 +60,6 @@ async def test_what_has_nothing_to_do_with_it_finds_nothing(remembering: Service
         assert await found(remembering, question) == []
 
 
-async def test_a_vector_that_is_given_is_used(remembering: Services) -> None:
-    await _filled(remembering)
-    await remembering.knowledge.indexing.index_waiting()
-    (vector,) = await remembering.embedder.embed_documents(["The office is open from nine to five."])
-    passages = await found(remembering, "holidays office", vector=vector, agent_type="naive_rag_agent")
-    assert passages[0][0] == "hours.md"
-
-
 async def test_without_milvus_words_find_it_and_it_is_said(
     breaking: Services, milvus_server: MilvusServer
 ) -> None:
@@ -97,17 +89,6 @@ async def test_an_index_that_was_lost_is_noticed_and_made_again(
     assert len(indexed_chunks(milvus_server.uri, base.id)) == 5
     answer = await breaking.knowledge.search.search(DEFAULT_TENANT, "handbook", QUESTIONS[0][0])
     assert (answer.passages[0]["document"], answer.degraded) == ("leave.md", [])
-
-
-async def test_the_index_is_made_anew_while_it_is_in_use(breaking: Services, milvus_server: MilvusServer) -> None:
-    await _filled(breaking)
-    base = await breaking.knowledge.bases.get(DEFAULT_TENANT, "handbook")
-    progress: list[int] = []
-    assert await breaking.knowledge.indexing.rebuild(progress.append) == sum(progress) == 5
-    assert (await breaking.knowledge.bases.get(DEFAULT_TENANT, "handbook")).waiting == 0
-    assert set(indexed_chunks(milvus_server.uri, base.id).values()) == {1}
-    await breaking.knowledge.bases.delete(DEFAULT_TENANT, "handbook")
-    assert await breaking.knowledge.indexing.rebuild(progress.append) == 0
 
 
 async def test_without_the_embedding_endpoint_words_find_it_and_it_is_said(

@@ -51,10 +51,6 @@ CASES = {
         f"<m:sSup><m:e>{_math('x')}</m:e><m:sup>{_math('2')}</m:sup></m:sSup></m:oMath>{_run(', done.')}</w:p>",
         "For a(b + c)/2x^2, done.",
     ),
-    "formula of its own paragraph": (
-        f"<w:p><m:oMathPara><m:oMath><m:rad><m:deg/><m:e>{_math('x')}</m:e></m:rad></m:oMath></m:oMathPara></w:p>",
-        "√(x)",
-    ),
     "ruby": (
         "<w:p><w:r><w:ruby><w:rubyPr/><w:rt><w:r><w:t>chāi</w:t></w:r></w:rt>"
         f"<w:rubyBase>{_run('差')}</w:rubyBase></w:ruby></w:r>{_run('旅费')}</w:p>",
@@ -65,12 +61,6 @@ CASES = {
         f"<mc:Fallback>{_FALLBACK}</mc:Fallback></mc:AlternateContent></w:r></w:p><w:p>{_run('After.')}</w:p>",
         "Before.\n\nIn the box.\n\nAfter.",
     ),
-    "box without one": (
-        f"<w:p>{_run('Before.')}<w:r><mc:AlternateContent><mc:Choice Requires='wps'>{_DRAWING}</mc:Choice>"
-        f"</mc:AlternateContent></w:r></w:p><w:p>{_run('After.')}</w:p>",
-        "Before.\n\nIn the box.\n\nAfter.",
-    ),
-    "drawing alone": (f"<w:p>{_run('Before.')}<w:r>{_DRAWING}</w:r></w:p>", "Before.\n\nIn the box."),
     "old box": (f"<w:p>{_run('Before.')}<w:r>{_FALLBACK}</w:r></w:p>", "Before."),
 }
 

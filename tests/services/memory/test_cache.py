@@ -1,7 +1,6 @@
 """Core memory in Redis: never a value that is older than what the turn was opened with, and never needed."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from services.memory.cache import KEEP_S, CoreMemoryCache, StoredCoreMemory
 from services.memory.core import CoreMemory
 from services.memory.operations import OperationLog, Trigger
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemoryBlock, CoreMemorySections
@@ -105,20 +104,6 @@ async def test_writes_that_reach_redis_in_the_wrong_order_leave_the_newer(
     assert 0 < await cache.ttl(f"core:{owner.user_id}:{owner.expert_id}") <= KEEP_S
 
 
-async def test_what_is_cached_is_not_read_from_the_database(services: Services, cache: RedisClient) -> None:
-    owner = await _owner(services)
-    core = _core(services.database, cache)
-    await core.update(owner, "human", {"name": "Wang"}, AGENT)
-    async with services.database.tenant(owner.tenant_id) as connection:
-        await connection.execute("UPDATE core_memory_blocks SET content = '{}'")
-    assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Wang"}}
-    assert _contents(await core.for_turn(owner, None)) == {"human": {}}, "a turn that waited asks for the newest"
-    await core.forget(owner, "human", AGENT)
-    async with services.database.tenant(owner.tenant_id) as connection:
-        await connection.execute("DELETE FROM core_memory_generations")
-    assert await core.for_turn(owner, 2) == {}, "nothing is cached, too"
-
-
 async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(
     services: Services, cache: RedisClient
 ) -> None:
@@ -132,57 +117,3 @@ async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(
     assert turn.core_memory_generation == 2
     assert _contents(await core.for_turn(owner, turn.core_memory_generation)) == {"human": {"name": "Li"}}
     assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Li"}}, "and is cached now"
-
-
-async def test_without_redis_everything_works(services: Services) -> None:
-    owner = await _owner(services)
-    unreachable = redis.connect(SecretStr(f"redis://127.0.0.1:{free_port()}"))
-    core = _core(services.database, unreachable)
-    for number in range(5):
-        await core.update(owner, "human", {"number": number}, AGENT)
-        assert _contents(await core.for_turn(owner, number + 1)) == {"human": {"number": number}}
-    await unreachable.aclose()
-
-
-async def test_a_redis_that_hangs_is_not_waited_for(services: Services) -> None:
-    owner = await _owner(services)
-
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    hanging = redis.connect(SecretStr(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
-    core = _core(services.database, hanging)
-    await core.update(owner, "human", {"name": "Wang"}, AGENT)
-    took = []
-    for _ in range(2):  # of a machine under load, the faster one
-        begun = time.monotonic()
-        assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Wang"}}
-        took.append(time.monotonic() - begun)
-    assert min(took) < 0.9, "a client of ours waits for a whole second"
-    await hanging.aclose()
-    server.close()
-    await server.wait_closed()
-
-
-async def test_who_has_none_costs_no_question(services: Services, cache: RedisClient) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    assert turn.core_memory_generation == 0
-    nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    assert await _core(nowhere, cache).for_turn(owner, 0) == {}
-
-
-async def test_switched_off_turns_know_of_none(services: Services, cache: RedisClient) -> None:
-    owner = await _owner(services)
-    log = OperationLog(services.database)
-    off = CoreMemory(
-        services.database,
-        CoreMemoryCache(cache, CircuitBreaker("Redis"), vault=services.database.vault),
-        log,
-        on=False,
-    )
-    await off.update(owner, "human", {"name": "Wang"}, AGENT)
-    assert await off.for_turn(owner, 1) == {}
-    assert len(await off.read(owner)) == 1

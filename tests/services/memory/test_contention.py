@@ -12,7 +12,6 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.operations import Trigger
 from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.support.jobs import until, waits_for_a_lock
 from tests.support.retracting import SECRET, WHOLE, forget
@@ -68,16 +67,3 @@ async def test_what_is_forgotten_and_brought_back_despite_a_deadlock(
     assert await remembered() == 0
     await in_a_deadlock("SELECT id FROM memory_operations FOR UPDATE", undone)
     assert await remembered() == 1
-
-
-async def test_core_memory_is_changed_despite_a_deadlock(services: Services, in_a_deadlock: Deadlock) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    core = services.memory.core
-    await core.update(owner, "human", {"name": "Wang"}, Trigger("user"))
-
-    async def replaced() -> None:
-        await core.replace(owner, "human", {"name": "Li"}, Trigger("user"))
-
-    await in_a_deadlock("SELECT FROM core_memory_generations FOR UPDATE", replaced)
-    assert [block.content for block in await core.read(owner)] == [{"name": "Li"}]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from services.errors import BadModelOutput
 from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
 from services.memory.filing_prompt import FilingOperation, filing_of_answer
 from services.memory.model import Memory
@@ -55,21 +54,10 @@ def test_a_removal_names_what_goes(message: str, becomes: str) -> None:
     assert verdict_on(operation, _evidence(message)) == becomes
 
 
-@pytest.mark.parametrize("written", ["m1", "M1", "[m1]", "m-1", "1", "id 1", "memory 1", "memory_1"])
-def test_an_id_may_be_written_in_several_ways(written: str) -> None:
-    answer = f'[{{"op": "remove", "id": "{written}", "quote": "forget it"}}]'
-    [operation] = filing_of_answer(answer, ["m1"], ["u1"]).operations
-    assert operation.memory == "m1"
-
-
-@pytest.mark.parametrize("written", ["v1", "u1", "item 1", "m1, m2", "m11", "none", ""])
-def test_an_id_of_another_form_names_no_memory(written: str) -> None:
-    answer = f'[{{"op": "remove", "id": "{written}", "quote": "forget it"}}]'
-    with pytest.raises(BadModelOutput, match="names no memory"):
-        filing_of_answer(answer, ["m1"], ["u1"])
-
-
-@pytest.mark.parametrize("written", [r"\ud83d", r"\u0000", "\ud83d", r"\udc00\u0000"])
+@pytest.mark.parametrize(
+    "written",
+    [r"\ud83d", r"\u0000"],
+)
 def test_what_the_database_rejects_in_a_text_is_left_out_of_it(written: str) -> None:
     answer = f'[{{"op": "add", "text": "likes tea{written}", "quote": "I like{written} tea"}}]'
     [operation] = filing_of_answer(answer, [], ["u1"]).operations

@@ -3,50 +3,41 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from services.errors import InvalidInput
-from services.memory.items import SINGLE_FIELDS, ItemChange, apply_changes, find_item
+from services.memory.items import ItemChange, apply_changes
 
 
 def _change(action: Any, field: str, value: Any = None, old: str | None = None) -> ItemChange:
     return ItemChange(action, "human", field, value, old)
 
 
-def _after(content: dict[str, Any], *changes: ItemChange) -> dict[str, Any]:
-    return apply_changes(content, changes).content
-
-
 @pytest.mark.parametrize(
     ("content", "change", "after"),
     [
-        ({"allergies": ["nuts", "cats"]}, _change("remove", "allergies", old="nuts"), {"allergies": ["cats"]}),
-        ({"allergies": ["青霉素", "芒果"]}, _change("remove", "allergies", old="芒果。"),
+({"allergies": ["nuts", "cats"]}, _change("remove", "allergies", old="nuts"), {"allergies": ["cats"]}),
+({"allergies": ["青霉素", "芒果"]}, _change("remove", "allergies", old="芒果。"),
          {"allergies": ["青霉素"]}),
-        ({"allergies": ["cats"]}, _change("remove", "allergies", old="Cats"), {}),
-        ({"allergies": ["cats"]}, _change("add", "allergies", "CATS"), {"allergies": ["cats"]}),
-        ({}, _change("add", "allergies", "cats"), {"allergies": ["cats"]}),
-        ({}, _change("add", "home", "lives in Bergen"), {"home": "lives in Bergen"}),
-        ({"home": "lives in Bergen"}, _change("add", "home", "lives in Oslo"), {"home": "lives in Oslo"}),
-        ({"car": "drives a Volvo"}, _change("add", "car", "drives a Tesla"),
+({"allergies": ["cats"]}, _change("add", "allergies", "CATS"), {"allergies": ["cats"]}),
+({}, _change("add", "allergies", "cats"), {"allergies": ["cats"]}),
+({"home": "lives in Bergen"}, _change("add", "home", "lives in Oslo"), {"home": "lives in Oslo"}),
+({"car": "drives a Volvo"}, _change("add", "car", "drives a Tesla"),
          {"car": ["drives a Volvo", "drives a Tesla"]}),
-        ({"home": "lives in Bergen"}, _change("replace", "home", "lives in Oslo"), {"home": "lives in Oslo"}),
-        ({"home": "lives in Bergen"}, _change("replace", "home", "lives in Oslo", "Lives in Bergen."),
+({"home": "lives in Bergen"}, _change("replace", "home", "lives in Oslo", "Lives in Bergen."),
          {"home": "lives in Oslo"}),
-        ({"home": "lives in Bergen", "name": "Ida"}, _change("remove", "home"), {"name": "Ida"}),
-        ({"family": ["son: 7 years old", "daughter: 3 years old"]},
+({"home": "lives in Bergen", "name": "Ida"}, _change("remove", "home"), {"name": "Ida"}),
+({"family": ["son: 7 years old", "daughter: 3 years old"]},
          _change("replace", "family", "son: 9 years old", "son: 7 years old"),
          {"family": ["son: 9 years old", "daughter: 3 years old"]}),
-        ({"family": {"son": "7", "daughter": "3"}}, _change("replace", "family", "9", "son"),
+({"family": {"son": "7", "daughter": "3"}}, _change("replace", "family", "9", "son"),
          {"family": {"son": "9", "daughter": "3"}}),
-        ({"family": {"son": "7", "daughter": "3"}}, _change("remove", "family", old="daughter"),
+({"family": {"son": "7", "daughter": "3"}}, _change("remove", "family", old="daughter"),
          {"family": {"son": "7"}}),
-        ({"pets": [{"name": "豆豆", "kind": "狗"}, {"name": "咪咪", "kind": "猫"}]},
+({"pets": [{"name": "豆豆", "kind": "狗"}, {"name": "咪咪", "kind": "猫"}]},
          _change("remove", "pets", old="豆豆 狗"), {"pets": [{"name": "咪咪", "kind": "猫"}]}),
-        ({"preferences": ["tea", "coffee"]}, _change("replace", "preferences", "coffee", "tea"),
-         {"preferences": ["coffee"]}),
-    ],
+({"preferences": ["tea", "coffee"]}, _change("replace", "preferences", "coffee", "tea"),
+         {"preferences": ["coffee"]})
+],
 )  # fmt: skip
 def test_one_item_changes_and_the_others_stay(
     content: dict[str, Any], change: ItemChange, after: dict[str, Any]
@@ -63,11 +54,7 @@ def test_one_item_changes_and_the_others_stay(
         ({"preferences": ["green tea", "black tea"]}, _change("remove", "preferences", old="tea")),
         ({"preferences": ["caterpillars"]}, _change("remove", "preferences", old="cat")),
         ({"allergies": ["cats"]}, _change("remove", "allergies")),
-        ({"allergies": ["cats", "dust"]}, _change("replace", "allergies", "nuts")),
-        ({"home": "lives in Bergen"}, _change("remove", "home", old="Oslo")),
         ({}, _change("remove", "allergies", old="cats")),
-        ({}, _change("replace", "allergies", "dust", "cats")),
-        ({"allergies": ["cats"]}, _change("remove", "allergies", old="。")),
         ({"preferences": ["no longer likes tea"]}, _change("remove", "preferences", old="likes tea")),
         ({"preferences": ["不再喜欢喝茶"]}, _change("remove", "preferences", old="喜欢喝茶")),
     ],
@@ -78,63 +65,9 @@ def test_what_names_no_item_is_reported_and_changes_nothing(content: dict[str, A
     assert applied.unmatched == [change]
 
 
-def test_an_item_goes_and_not_one_that_contains_it() -> None:
-    content = {"preferences": ["iced tea", "tea"]}
-    assert _after(content, _change("remove", "preferences", old="Tea")) == {"preferences": ["iced tea"]}
-
-
 @pytest.mark.parametrize(
     "change", [_change("add", "", "x"), _change("add", "home"), _change("replace", "home", "")]
 )
 def test_a_change_without_field_or_value_is_refused(change: ItemChange) -> None:
     with pytest.raises(InvalidInput):
         apply_changes({}, [change])
-
-
-_TEXTS = st.text(st.sampled_from("abc 茶猫，。1"), max_size=6)
-_ITEMS = st.one_of(_TEXTS, st.integers(0, 9), st.dictionaries(_TEXTS, _TEXTS, max_size=2))
-_FIELDS = st.sampled_from(["allergies", "family", "car", "home"])
-_VALUES = st.one_of(_TEXTS, st.lists(_ITEMS, max_size=5), st.dictionaries(_TEXTS, _ITEMS, max_size=4))
-_CHANGES = st.builds(
-    ItemChange,
-    st.sampled_from(["add", "replace", "remove"]),
-    st.just("human"),
-    _FIELDS,
-    st.one_of(st.none(), _TEXTS.filter(bool)),
-    st.one_of(st.none(), _TEXTS),
-)
-
-
-@given(st.dictionaries(_FIELDS, _VALUES, max_size=4), _CHANGES)
-def test_no_list_loses_an_item_that_it_should_keep(content: dict[str, Any], change: ItemChange) -> None:
-    if change.action != "remove" and change.value is None:
-        return
-    before = {name: list(value) if isinstance(value, list) else value for name, value in content.items()}
-    applied = apply_changes(content, [change])
-    assert content == before
-    for name, value in content.items():
-        if name != change.field or applied.unmatched:
-            assert applied.content[name] == value
-        elif isinstance(value, list):
-            named = None if change.old is None else find_item(value, change.old)
-            gone = value[named] if isinstance(named, int) and change.action != "add" else None
-            kept = [item for item in value if gone is None or not _equal_texts(item, gone)]
-            left = applied.content.get(name, [])
-            assert all(item in left for item in kept)
-
-
-@given(st.lists(_TEXTS.filter(bool), max_size=6), _TEXTS.filter(bool))
-def test_adding_keeps_everything_and_adding_twice_is_adding_once(items: list[str], new: str) -> None:
-    once = _after({"facts": items}, _change("add", "facts", new))
-    assert once["facts"][: len(items)] == items
-    assert _after(once, _change("add", "facts", new)) == once
-
-
-@given(st.sampled_from(sorted(SINGLE_FIELDS)), _TEXTS.filter(bool), _TEXTS.filter(bool))
-def test_a_field_of_one_value_never_becomes_a_list(name: str, first: str, second: str) -> None:
-    assert _after({}, _change("add", name, first), _change("add", name, second)) == {name: second}
-
-
-def _equal_texts(one: Any, other: Any) -> bool:
-    same = apply_changes({"facts": [one]}, [_change("add", "facts", other)])
-    return len(same.content["facts"]) == 1

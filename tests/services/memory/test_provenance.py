@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.provenance import Version, apply_difference, without
+from services.memory.provenance import Version, without
 
 
 def _history(*contents: dict[str, Any]) -> list[Version]:
@@ -29,34 +29,10 @@ def test_a_value_that_a_dropped_change_replaced_holds_again() -> None:
     assert _left({2}, {"home": "Berlin"}, {"home": "Lisbon"}) == {"home": "Berlin"}
 
 
-def test_a_value_that_was_replaced_later_stays_as_it_is() -> None:
-    assert _left({1}, {"home": "Berlin"}, {"home": "Lisbon"}) == {"home": "Lisbon"}
-
-
-def test_a_removal_that_is_dropped_is_undone() -> None:
-    assert _left({2}, {"name": "An", "age": 3}, {"name": "An"}) == {"name": "An", "age": 3}
-
-
 def test_a_value_that_became_a_list_is_one_of_its_items() -> None:
     assert _left({1}, {"pets": "cat"}, {"pets": ["cat", "dog"]}) == {"pets": ["dog"]}
     assert _left({2}, {"pets": "cat"}, {"pets": ["cat", "dog"]}, {"pets": "cat"}) == {"pets": "cat"}
     assert _left({1}, {"pets": ["cat"]}, {"pets": "dog"}) == {"pets": "dog"}
-
-
-def test_nothing_is_left_where_every_change_is_dropped() -> None:
-    assert without(_history({"a": 1}, {"a": 2}), {1, 2}) == []
-
-
-def test_objects_inside_objects_are_told_apart_key_by_key() -> None:
-    first, second = {"work": {"at": "Acme"}}, {"work": {"at": "Acme", "since": 2020}, "pets": {"dog": "Rex"}}
-    assert _left({1}, first, second) == {"work": {"since": 2020}, "pets": {"dog": "Rex"}}
-    assert _left({2}, first, second) == first
-
-
-def test_a_section_that_began_with_content_of_unknown_origin_keeps_it() -> None:
-    kept = without([Version(1, {"a": 1}, {"a": 1, "b": 2}), Version(2, {"a": 1, "b": 2}, {"b": 2})], {1})
-    assert kept[-1].new == {}
-    assert kept[0].old == {"a": 1}
 
 
 _CONTENT = st.dictionaries(
@@ -64,20 +40,6 @@ _CONTENT = st.dictionaries(
     st.one_of(st.integers(0, 3), st.lists(st.integers(0, 4), unique=True, max_size=4)),
     max_size=4,
 )
-
-
-@given(_CONTENT, _CONTENT)
-def test_a_difference_leads_from_the_old_to_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
-    changed = apply_difference(old, old, new)
-    assert {key: sorted(value) if isinstance(value, list) else value for key, value in changed.items()} == {
-        key: sorted(value) if isinstance(value, list) else value for key, value in new.items()
-    }
-
-
-@given(st.lists(_CONTENT, min_size=1, max_size=5))
-def test_without_dropping_anything_the_history_stays_as_it_is(contents: list[dict[str, Any]]) -> None:
-    kept = without(_history(*contents), set())
-    assert [set(each.new or {}) for each in kept] == [set(content) for content in contents]
 
 
 @given(st.lists(_CONTENT, min_size=2, max_size=5), st.data())

@@ -11,7 +11,7 @@ from services.errors import ConfigurationError
 from services.platform import migrate as migration
 from services.platform.database_checks import check_schema
 from services.platform.embedded_postgres import SERVICE_ROLE
-from services.platform.migrate import migrate, newest_revision, oldest_served, serves
+from services.platform.migrate import migrate, oldest_served
 from services.platform.postgres import Database
 
 VERSIONS = Path(migration.__file__).parent / "migrations" / "versions"
@@ -48,36 +48,6 @@ def test_a_migration_expands_the_schema_or_says_from_which_version_on_it_serves(
     )
     if declared:
         assert migration.BASELINE <= declared[1] <= revision
-
-
-@pytest.mark.parametrize(
-    ("statement", "breaks"),
-    [
-        ("ALTER TABLE a ADD COLUMN b text NOT NULL", True),
-        ("ALTER TABLE a ADD COLUMN b text NOT NULL DEFAULT ''", False),
-        ("ALTER TABLE a ADD COLUMN b text", False),
-        ("ALTER TABLE a ADD COLUMN b text DEFAULT 'x', ADD COLUMN c int NOT NULL", True),
-        ("ALTER TABLE a ALTER COLUMN b SET NOT NULL", True),
-        ("ALTER TABLE a ALTER COLUMN b SET DEFAULT 1; ALTER TABLE a ALTER COLUMN b SET NOT NULL", False),
-        ("ALTER TABLE a ALTER COLUMN b TYPE bigint", True),
-        ("ALTER TABLE a DROP COLUMN b", True),
-        ("ALTER TABLE a RENAME COLUMN b TO c", True),
-        ("ALTER TABLE a ADD CONSTRAINT c CHECK (b > 0)", True),
-        ("ALTER TABLE a ADD CONSTRAINT c CHECK (b > 0) NOT VALID", False),
-        ("DROP INDEX a; CREATE TABLE b (c int NOT NULL)", False),
-    ],
-)
-def test_what_breaks_an_older_version_is_found(statement: str, breaks: bool) -> None:
-    assert bool(contractions(statement)) is breaks
-
-
-def test_a_newer_schema_serves_the_versions_that_it_names() -> None:
-    assert serves(newest_revision(), None)
-    assert serves("9999", f"serves versions from {newest_revision()}")
-    assert serves("9999", "serves versions from 0001")
-    assert not serves("9999", "serves versions from 9998")
-    assert not serves("9999", None)
-    assert not serves("0001", "serves versions from 0001")
 
 
 @pytest.mark.anyio

@@ -35,11 +35,6 @@ def test_from_empty_every_migration_is_applied(postgres: EmbeddedPostgres) -> No
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def test_a_second_time_nothing_is_to_do(engines: Engines) -> None:
-    assert engines.owner_url
-    assert migrate(engines.owner_url, SERVICE_ROLE) == (newest_revision(), newest_revision())
-
-
 def test_a_missing_service_role_is_named(engines: Engines) -> None:
     assert engines.owner_url
     with pytest.raises(ConfigurationError, match="role nobody does not exist"):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from services.platform.threads import Patience
+from services.platform.patience import Patience
 
 pytestmark = pytest.mark.anyio
 
@@ -26,9 +26,3 @@ async def test_what_answers_while_the_process_is_busy_is_waited_for() -> None:
         await asyncio.sleep(0)
         time.sleep(0.1)  # noqa: ASYNC251 — another turn's work
         assert await answering == "answer"
-
-
-async def test_without_a_limit_it_waits() -> None:
-    async with Patience(None):
-        answer = await asyncio.sleep(0.01, "answer")
-    assert answer == "answer"

@@ -1,7 +1,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 import psycopg
@@ -54,41 +54,6 @@ async def _users(database: Database) -> int:
     return int(row[0])
 
 
-async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
-    insert = "INSERT INTO users (id, tenant_id, external_id) VALUES (gen_random_uuid(), %s, 'twice')"
-
-    async def insert_twice() -> None:
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute(insert, [DEFAULT_TENANT])
-            await connection.execute(insert, [DEFAULT_TENANT])
-
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await insert_twice()
-    assert await _users(database) == 0
-
-
-async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(database: Database) -> None:
-    insert: LiteralString = """INSERT INTO users (id, tenant_id, external_id)
-        VALUES (gen_random_uuid(), %(tenant)s, %(name)s) RETURNING external_id"""
-    first = Query(insert, {"tenant": DEFAULT_TENANT, "name": "first"}, tuple_row)
-
-    async def fail(connection: Connection, rows: list[Any]) -> None:
-        raise LookupError
-
-    async def add_another(connection: Connection, rows: list[Any]) -> str:
-        await connection.execute(insert, {"tenant": DEFAULT_TENANT, "name": "second"})
-        return str(rows[0][0])
-
-    with pytest.raises(LookupError):
-        await database.transact_after(DEFAULT_TENANT, first, fail)
-    assert await _users(database) == 0
-    assert await database.transact_after(DEFAULT_TENANT, first, add_another) == "first"
-    assert await _users(database) == 2
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await database.transact_after(DEFAULT_TENANT, first, add_another)
-    assert await _users(database) == 2
-
-
 @pytest.mark.traced
 async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_alone(database: Database) -> None:
     moment: LiteralString = "SELECT %(name)s::text, now(), '100%%'"
@@ -104,31 +69,6 @@ async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_
     found: Any = await asyncio.gather(read("one"), wrong, read("other"), return_exceptions=True)
     assert (found[0][0][0], found[2][0][0]) == ("one", "other")
     assert isinstance(found[1], psycopg.errors.DivisionByZero)
-
-
-async def test_a_cancelled_reader_leaves_the_others_their_rows(database: Database, engines: Engines) -> None:
-    async with _held(engines) as is_wanted:
-        given_up = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
-        goes_on = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
-        await until(is_wanted)
-        given_up.cancel()
-    assert await goes_on == [(1,)]
-    assert given_up.cancelled()
-
-
-async def test_a_transaction_that_is_cancelled_gives_its_connection_back(database: Database) -> None:
-    async def hang() -> None:
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("SELECT pg_sleep(30)")
-
-    for _ in range(5):  # with five each time they are more than the pool has
-        tasks = [asyncio.create_task(hang()) for _ in range(5)]
-        await asyncio.sleep(0.05)
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        assert {type(each) for each in ended} == {asyncio.CancelledError}
-    assert await _users(database) == 0
 
 
 @pytest.mark.traced
@@ -163,34 +103,6 @@ async def test_connections_that_the_server_closed_are_replaced(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'anamnesis'"
         )
     assert await _users(database) == 0
-
-
-async def test_tenants_are_listed(database: Database) -> None:
-    assert await database.tenants() == [DEFAULT_TENANT]
-
-
-async def test_a_query_that_is_given_up_leaves_the_connections_usable(database: Database) -> None:
-    async def slow() -> None:
-        await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(0.5)", {}, tuple_row)
-
-    for _ in range(3):
-        task = asyncio.create_task(slow())
-        await asyncio.sleep(0.05)
-        task.cancel()
-        await asyncio.wait({task})
-    for _ in range(25):
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            assert (await (await connection.execute("SELECT 1")).fetchone()) == (1,)
-        assert await database.fetch(DEFAULT_TENANT, "SELECT 2", {}, tuple_row) == [(2,)]
-
-
-async def test_a_notification_reaches_who_listens(database: Database) -> None:
-    async with aclosing(database.notifications("a_channel")) as notifications:
-        assert await anext(notifications) == ""
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("SELECT pg_notify('a_channel', 'hello')")
-        async with asyncio.timeout(60):
-            assert await anext(notifications) == "hello"
 
 
 async def test_under_a_lock_a_statement_sees_what_those_before_it_have_done(database: Database) -> None:
@@ -275,16 +187,6 @@ async def test_a_transaction_that_others_keep_from_its_locks_is_given_up_in_the_
     assert attempts == 3
 
 
-async def test_a_statement_that_hangs_is_given_up_and_its_connection_is_not_used_again(engines: Engines) -> None:
-    database = Database(engines.database_url, statement_s=1)
-    await database.open()
-    with pytest.raises(DatabaseUnavailable):
-        await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(60)", {}, tuple_row)
-    async with database.tenant(DEFAULT_TENANT, statement_s=60) as connection:
-        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
-    await database.close()
-
-
 async def test_a_caller_who_is_cancelled_costs_no_connection(database: Database, engines: Engines) -> None:
     async def is_idle() -> bool:
         stats = database.pool.get_stats()
@@ -316,8 +218,3 @@ async def test_a_transaction_whose_server_hangs_is_given_up_at_once(engines: Eng
     async with database.tenant(DEFAULT_TENANT, statement_s=60) as connection:
         await connection.execute("SELECT pg_sleep(1.1)")
     await database.close()
-
-
-async def test_many_rows_come_complete_and_in_order(database: Database) -> None:
-    rows = await database.fetch(DEFAULT_TENANT, "SELECT generate_series(1, 4500)", {}, tuple_row)
-    assert [row[0] for row in rows] == list(range(1, 4501))

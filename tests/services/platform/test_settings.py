@@ -11,16 +11,6 @@ from services.platform.settings_reference import documented_settings, env_file, 
 ROOT = Path(__file__).parents[3]
 
 
-def test_everything_has_a_default_and_is_embedded() -> None:
-    settings = load_settings()
-    assert settings.database_url is None
-    assert settings.milvus_uri is None
-    assert settings.redis_url is None
-    assert settings.offline
-    assert settings.host == "127.0.0.1"
-    assert settings.context_budget_tokens == 4000
-
-
 def test_the_environment_and_the_env_file_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     Path(".env").write_text("ANAMNESIS_PORT=8123\nANAMNESIS_HOST=localhost\n")
     monkeypatch.setenv("ANAMNESIS_PORT", "8124")
@@ -55,11 +45,6 @@ def test_zone_and_locale_are_those_of_the_machine_unless_they_are_set(monkeypatc
     assert (settings.default_timezone, settings.default_locale) == ("+05:30", "hi-IN")
 
 
-def test_fallback_models_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANAMNESIS_LLM_FALLBACK_MODELS", "a, b ,,c")
-    assert load_settings().llm_fallback_models == ("a", "b", "c")
-
-
 def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "their-key")
     assert load_settings().offline
@@ -69,7 +54,6 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
     ("name", "value", "says"),
     [
         ("ANAMNESIS_PORT", "eighty", ["ANAMNESIS_PORT=eighty", "1 to 65535"]),
-        ("ANAMNESIS_PORT", "70000", ["ANAMNESIS_PORT=70000", "1 to 65535"]),
         (
             "ANAMNESIS_DEFAULT_TIMEZONE",
             "Mars/Olympus",
@@ -82,7 +66,6 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
         ("ANAMNESIS_REDIS_URL", "http://:geheim@h", ["ANAMNESIS_REDIS_URL", "redis://"]),
         ("ANAMNESIS_MILVUS_URI", "milvus", ["ANAMNESIS_MILVUS_URI=milvus", "http://host:port"]),
         ("ANAMNESIS_HOST", "0.0.0.0", ["ANAMNESIS_HOST=0.0.0.0", "loopback"]),
-        ("ANAMNESIS_HOST", "example.org", ["ANAMNESIS_HOST=example.org", "loopback"]),
         ("ANAMNESIS_AUTH", "basic", ["ANAMNESIS_AUTH=basic", "none", "api_key", "jwt"]),
         (
             "ANAMNESIS_LLM_MODEL",
@@ -90,9 +73,7 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
             ["ANAMNESIS_LLM_MODEL", "ANAMNESIS_LLM_API_KEY", "ANAMNESIS_LLM_BASE_URL"],
         ),
         ("ANAMNESIS_EMBEDDING_MODEL", "m", ["ANAMNESIS_EMBEDDING_DIM"]),
-        ("ANAMNESIS_RATE_LIMIT_USER_PER_MINUTE", "-1", ["ANAMNESIS_RATE_LIMIT_USER_PER_MINUTE=-1", "no limit"]),
         ("ANAMNESIS_MIGRATION_DATABASE_URL", "postgresql://o@h/d", ["ANAMNESIS_DATABASE_URL"]),
-        ("ANAMNESIS_TOOLS_COMPOSE", "both", ["ANAMNESIS_TOOLS_COMPOSE=both", "single or progressive"]),
         ("ANAMNESIS_WEATHER_URL", "api.example", ["ANAMNESIS_WEATHER_URL=api.example", "Open-Meteo"]),
         (
             "ANAMNESIS_WEATHER_GEOCODING_URL",

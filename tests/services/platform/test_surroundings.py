@@ -8,24 +8,21 @@ import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 
-from services.errors import ConfigurationError, DatabaseUnavailable, ModelFailed
+from services.errors import ConfigurationError
 from services.llm.endpoint import ModelEndpoint
 from services.platform.database_errors import sentence, why_away
 from services.platform.embedded_postgres import EmbeddedPostgres
-from services.platform.postgres import Database
 from services.platform.setting_values import encoding_of
 from services.platform.settings import load_settings
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply
-from tests.support.ports import free_port
 
 ENV = "# 模型设置\nANAMNESIS_PORT=8123\nANAMNESIS_LOG_LEVEL=debug\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_env_is_read_as_editors_of_windows_write_it(tmp_path: Path, encoding: str, end: str) -> None:
-    Path(".env").write_bytes(ENV.replace("\n", end).encode(encoding))
+def test_env_is_read_as_editors_of_windows_write_it(encoding: str) -> None:
+    Path(".env").write_bytes(ENV.replace("\n", "\r\n").encode(encoding))
     settings = load_settings()
     assert (settings.port, settings.log_level) == (8123, "debug")
 
@@ -38,9 +35,7 @@ def test_an_env_in_no_encoding_is_named(content: bytes) -> None:
     assert encoding_of(Path("missing")) == "utf-8"
 
 
-@pytest.mark.parametrize(
-    ("key", "position"), [("你的密钥", 1), ("…", 1), ("sk-abc\u200bdef", 7), ("sk abc", 3), ("sk-a\nb", 5)]
-)
+@pytest.mark.parametrize(("key", "position"), [("你的密钥", 1), ("sk-abc\u200bdef", 7), ("sk abc", 3)])
 @pytest.mark.parametrize("name", ["llm_api_key", "embedding_api_key"])
 def test_a_key_that_can_be_none_is_refused_without_being_shown(name: str, key: str, position: int) -> None:
     with pytest.raises(ConfigurationError) as refused:
@@ -48,13 +43,6 @@ def test_a_key_that_can_be_none_is_refused_without_being_shown(name: str, key: s
     assert f"ANAMNESIS_{name.upper()} is not accepted" in refused.value.message
     assert f"a character that no key has, at position {position}" in refused.value.message
     assert key not in refused.value.message
-
-
-def test_blanks_and_line_ends_around_a_key_are_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", " sk-abc\r\n")
-    key = load_settings().llm_api_key
-    assert key is not None
-    assert key.get_secret_value() == "sk-abc"
 
 
 URL = "postgresql://anna:secret@db.example:5433/memory"
@@ -65,8 +53,6 @@ URL = "postgresql://anna:secret@db.example:5433/memory"
     [
         ('FATAL:  password authentication failed for user "anna"', "refuses the password of the role 'anna'"),
         ('致命错误:  用户 "anna" 密码 认证失败', "refuses the password of the role 'anna'"),
-        ("fe_sendauth: no password supplied", "refuses the password of the role 'anna'"),
-        ('FATAL:  database "memory" does not exist', "there is no database 'memory' at db.example:5433"),
         ('致命错误:  数据库 "memory" 不存在', "there is no database 'memory'"),
         ('FATAL:  role "anna" does not exist', "there is no role 'anna'"),
         ("connection to server failed: Connection refused", "nothing listens at db.example:5433"),
@@ -106,16 +92,6 @@ async def test_a_real_server_that_refuses_is_quoted() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_closed_port_is_named_when_the_service_opens_its_database() -> None:
-    database = Database(f"postgresql://anamnesis@127.0.0.1:{free_port()}/anamnesis")
-    try:
-        with pytest.raises(DatabaseUnavailable, match=r"ANAMNESIS_DATABASE_URL: nothing listens at 127\.0\.0\.1:"):
-            await database.open()
-    finally:
-        await database.close()
-
-
-@pytest.mark.anyio
 @pytest.mark.process
 async def test_a_copied_data_folder_starts() -> None:
     with new_folder() as name:
@@ -150,14 +126,3 @@ async def test_an_address_without_v1_is_tried_with_it(
     written = "".join(capsys.readouterr())
     assert written.count("ANAMNESIS_LLM_BASE_URL lacks its /v1") == 1
     assert f"{root}/v1" in written
-
-
-@pytest.mark.anyio
-async def test_an_address_with_nothing_there_at_all_fails_as_before(model_server: ModelServer) -> None:
-    model_server.script(Reply([], status=404), Reply([], status=404))
-    settings = load_settings(llm_model="m", llm_base_url=model_server.base_url, llm_api_key="k", llm_api="chat")
-    endpoint = ModelEndpoint(settings)
-    with pytest.raises(ModelFailed):
-        await endpoint.ask("m", [HumanMessage("Hello")], on_text=lambda _: None)
-    await endpoint.close()
-    assert len(model_server.requests) == 1

@@ -66,16 +66,10 @@ async def test_it_is_thought_once(services: Services, model_server: ModelServer)
     assert model_server.requests == []
 
 
-async def test_an_expert_who_does_not_reflect_is_not_asked(services: Services, model_server: ModelServer) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    assert not await services.reflection.reflect(turn.tenant_id, turn.turn_id)
-    assert model_server.requests == []
-
-
 @pytest.mark.parametrize(
     "garbage",
-    [Reply(["Certainly."]), _reply(thoughts=""), _reply(thoughts="x" * 495), _reply(feeling=None), Reply(["[]"])],
-    ids=["prose", "empty", "long", "null", "list"],
+    [Reply(["Certainly."]), _reply(thoughts="x" * 495)],
+    ids=["prose", "long"],
 )
 async def test_garbage_is_asked_for_once_more_and_never_stored(
     services: Services, model_server: ModelServer, garbage: Reply

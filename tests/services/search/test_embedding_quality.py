@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from services.search.embedding_probe import PROBES
 from services.search.embedding_quality import cosine_floor, measure, measured, probe_texts, weights
 from tests.support.lexical_embeddings import LexicalEmbeddings
 
@@ -30,16 +29,7 @@ def test_words_in_common_are_not_taken_for_understanding() -> None:
     assert all(quality < 0.2 for quality in weights(measure(LexicalEmbeddings().embed_documents)).values())
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_vectors_that_are_all_the_same_are_worth_nothing(value: float) -> None:
-    assert set(weights(measure(lambda texts: np.full((len(texts), 8), value))).values()) == {0.0}
-
-
 @pytest.mark.parametrize("vectors", [[], [[1.0, 2.0]], np.full((len(probe_texts()), 4), np.nan)])
 def test_vectors_that_cannot_be_measured_are_refused(vectors: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="one finite vector"):
         measured(vectors)
-
-
-def test_the_probe_holds_no_sentence_twice() -> None:
-    assert len(set(probe_texts())) == len(probe_texts()) == 3 * sum(map(len, PROBES.values()))

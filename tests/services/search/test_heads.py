@@ -1,25 +1,11 @@
 """What is learned of the built-in encoder."""
 
-import numpy as np
 import pytest
 
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
-from services.search.heads import Heads, MessageKind
-from services.search.queries import make_query
+from services.search.queries import Heads, MessageKind, make_query
 from services.search.ranking import kind_of
 from services.search.selection import Floor
-
-
-def test_a_message_is_turned_a_little_and_keeps_its_length() -> None:
-    heads = Heads.of(NAME)
-    assert heads is not None
-    drawn = np.random.default_rng(3).normal(size=(20, heads.matching.shape[2])).astype(np.float32)
-    vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-    turned = heads.turned(vectors)
-    assert np.linalg.norm(turned, axis=1) == pytest.approx(1, abs=1e-5)
-    cosines = (turned * vectors).sum(axis=1)
-    assert (cosines > 0.5).all()
-    assert (cosines < 0.9999).all()
 
 
 def test_another_encoder_has_no_heads() -> None:

@@ -51,14 +51,3 @@ def test_of_many_sentences_those_that_ask_are_sought_and_count_at_least_half() -
     told = make_query(talk)
     assert told is not None
     assert all(told.asking)
-
-
-def test_nothing_is_sought_for_a_message_without_a_letter() -> None:
-    assert make_query("…?!") is None
-
-
-def test_of_a_long_message_its_ends_are_sought() -> None:
-    query = make_query("begin " * 500 + "the end")
-    assert query is not None
-    assert len(query.text) < 2_100
-    assert query.text.endswith("the end")

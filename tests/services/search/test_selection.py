@@ -1,9 +1,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.search.heads import MessageKind
 from services.search.hits import Ranked, Ranking, Unit
-from services.search.queries import make_query
+from services.search.queries import MessageKind, make_query
 from services.search.selection import Floor, Recalled, by_episode, newest_first, select
 from services.text.tokenizer import terms
 
@@ -89,26 +88,12 @@ def test_nothing_is_shown_where_nothing_is_likely_but_what_was_said_at_the_time_
     assert chosen(*found, floor=asked)[0] == [["then"]]
 
 
-def test_what_the_message_refers_to_needs_less() -> None:
-    found = result("a", likelihood=0.02)
-    assert chosen(found)[0] == []
-    assert chosen(found, floor=_floor("It rains in Porto today.", about_past=True))[0] == [["a"]]
-    assert chosen(result("b", likelihood=0.06))[0] == [["b"]]
-
-
 def test_an_order_that_leaves_no_choice_needs_more() -> None:
     found = result("b", likelihood=0.06)
     poem = "Write a poem about rain."
     assert chosen(found, floor=_floor(poem))[0] == []
     assert chosen(found, floor=_floor(poem, kind=MessageKind(choice=0.4, nothing=0.3)))[0] == []
     assert chosen(found, floor=_floor(poem, kind=MessageKind(choice=0.6, nothing=0.3)))[0] == [["b"]]
-
-
-def test_beside_one_that_is_likely_others_need_less() -> None:
-    found = (result("best", likelihood=0.2), result("next", likelihood=0.011), result("last", likelihood=0.009))
-    assert chosen(*found)[0] == [["best"], ["next"]]
-    assert chosen(*found[1:])[0] == []
-    assert chosen(result("shown", likelihood=0.2), *found[1:])[0] == []
 
 
 def test_items_and_tokens_are_limited_and_a_shorter_one_may_still_fit() -> None:

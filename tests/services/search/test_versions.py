@@ -22,7 +22,6 @@ def units(*texts: str, by_assistant: bool = False) -> list[Unit]:
     [
         ("Where is the office?", "The office is on Mill Lane.", "The office is on Harbour Road."),
         ("Who leads the choir?", "The leader of the choir is Ruth.", "The leader of the choir is Paul Meyer."),
-        ("What music does the choir sing?", "The choir sings baroque.", "The choir sings gospel."),
         ("例会在哪天？", "例会定在每周三下午。", "例会定在每周五下午。"),
     ],
 )
@@ -31,18 +30,12 @@ def test_of_statements_that_differ_in_one_value_the_newer_is_known(question: str
     assert newer_versions(units(older, newer), asked) == {0: 1}
 
 
-def test_the_newest_of_several_holds_for_each() -> None:
-    found = units("The office is on Mill Lane.", "The office is on Oak Hill.", "The office is on Elm Row.")
-    assert newer_versions(found, terms("Where is the office?")) == {0: 2, 1: 2}
-
-
 @pytest.mark.parametrize(
     ("question", "one", "other"),
     [
         ("Where is the office?", "The office is on Mill Lane.", "The bakery is on Harbour Road."),
         ("Where is the office?", "The office is on Mill Lane.", "The bakery is on Mill Lane."),
         ("Where was Ann born?", "Ann was born in Bath.", "Tom was born in York."),
-        ("What do I like?", "I like figs.", "We went to the lake because the weather was fine."),
     ],
 )
 def test_statements_about_something_else_are_no_versions(question: str, one: str, other: str) -> None:

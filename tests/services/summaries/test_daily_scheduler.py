@@ -1,9 +1,7 @@
 """Each user's day is summarised once, at half past midnight of their own zone."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,13 +10,12 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from services.summaries.daily_scheduler import DailyScheduler
 from services.visits.visit import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
-from tests.support.jobs import HURRIED, has_ended, statuses, until
+from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, talk_at, visits_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -102,20 +99,6 @@ async def test_two_schedulers_at_once_make_one_summary(
     assert len(model_server.requests) == 3
 
 
-async def test_who_is_talking_is_left_alone_until_a_later_round(
-    services: Services, model_server: ModelServer
-) -> None:
-    model_server.default = written("A summary.")
-    await _user(services, "u-1", "UTC", [datetime.now(UTC) - timedelta(days=1, minutes=50)])
-    await exchange(services.turns, "Hello", "Hi", session_key="s-2")
-    now = datetime.now(UTC)
-    if (now + timedelta(minutes=12)).date() != now.date():
-        pytest.skip("midnight is near")
-    assert await services.daily_scheduler.find(now) == 0
-    assert await services.daily_scheduler.find(now + FIVE_MINUTES) == 0
-    assert await services.daily_scheduler.find(now + timedelta(minutes=11)) == 1
-
-
 async def test_days_on_which_the_service_was_away_are_caught_up(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -127,11 +110,6 @@ async def test_days_on_which_the_service_was_away_are_caught_up(
     assert len(await days_of(services.database)) == 7
     assert [visit["daily_due_at"] for visit in await visits_of(services.database)] == [None] * 7
     assert await services.daily_scheduler.find(_today() + timedelta(days=1)) == 0
-
-
-async def test_what_was_imported_from_long_ago_is_not_summarised_by_itself(services: Services) -> None:
-    await _user(services, "u-1", "UTC", [_today() - timedelta(days=400)])
-    assert await services.daily_scheduler.find(_today()) == 0
 
 
 async def test_one_users_failure_does_not_keep_the_others_from_theirs(
@@ -153,67 +131,3 @@ async def test_one_users_failure_does_not_keep_the_others_from_theirs(
     assert await services.daily_scheduler.find(_today() + timedelta(minutes=25)) == 1
     await _work(services)
     assert len(await days_of(services.database)) == 7
-
-
-async def test_a_model_that_answers_nonsense_is_not_asked_every_five_minutes(
-    services: Services, model_server: ModelServer
-) -> None:
-    model_server.default = Reply(["nonsense"])
-    await _user(services, "u-1", "UTC", [_today() - timedelta(days=2)])
-    await services.daily_scheduler.find(_today())
-    await _work(services)
-    asked = len(model_server.requests)
-    assert asked == 2
-    for minutes in (25, 50, 24 * 60):
-        assert await services.daily_scheduler.find(_today() + timedelta(minutes=minutes)) == 0
-    assert await days_of(services.database) == []
-
-
-async def test_five_users_are_summarised_at_once_and_no_more(
-    services: Services, model_server: ModelServer
-) -> None:
-    at = _today() - timedelta(days=2)
-    for number in range(12):
-        await import_lines(services, *talk_at(at, "tea", user_id=f"u-{number}"))
-    model_server.default = written("A summary.")
-    await services.daily_scheduler.find(_today())
-    assert await statuses(services.database, SUMMARISE_DAYS) == ["todo"] * 3
-
-
-@pytest.fixture
-async def hurried(settings: Settings, engines: Engines) -> AsyncIterator[Any]:
-    """A worker that looks for work all the time."""
-    async with open_services(settings, engines) as opened:
-        jobs = JobQueue(opened.database, timings=HURRIED)
-        rounds = DailyScheduler(opened.database, opened.daily, jobs)
-        await jobs.open()
-        jobs.start_worker()
-        yield opened, rounds
-        await jobs.close()
-
-
-async def test_a_worker_does_what_a_round_found(hurried: Any, model_server: ModelServer) -> None:
-    services, rounds = hurried
-    model_server.default = written("A summary.")
-    await _user(services, "u-1", "UTC", [_today() - timedelta(days=2)])
-
-    async def found() -> bool:  # not while the worker looks by itself
-        return bool(await rounds.find(_today()) == 1)
-
-    await until(found)
-    await until(lambda: has_ended(services.database, SUMMARISE_DAYS, "succeeded"))
-    assert len(await days_of(services.database)) == 1
-
-
-async def test_switched_off_nothing_is_found_by_itself(
-    settings: Settings, engines: Engines, model_server: ModelServer
-) -> None:
-    values = {**settings.model_dump(exclude_unset=True), "memory_visits": False}
-    async with open_services(load_settings(**values), engines) as off:
-        await exchange(off.turns, "I moved to Bergen", "Nice")
-        await exchange(off.turns, "It rains", "It does")
-        assert await off.visits.end_idle(datetime.now(UTC) + timedelta(hours=1)) == 1
-        async with off.database.tenant(DEFAULT_TENANT) as connection:
-            row = await (await connection.execute("SELECT count(*) FROM procrastinate_jobs")).fetchone()
-    assert row == (0,)
-    assert model_server.requests == []

@@ -3,18 +3,16 @@
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
-from uuid import UUID
 
 import pytest
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.errors import BadModelOutput, ModelFailed
+from services.errors import BadModelOutput
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -106,15 +104,6 @@ async def test_of_answers_that_broke_off_alone_there_is_no_summary(
     assert model_server.requests == []
 
 
-async def test_what_is_made_already_is_not_made_again(services: Services, model_server: ModelServer) -> None:
-    await import_lines(services, *talk_at(NOON, "skiing"))
-    owner = await _owner(services)
-    model_server.script(written("Skiing."))
-    assert await services.daily.make(owner, DAY, SHANGHAI)
-    assert not await services.daily.make(owner, DAY, SHANGHAI)
-    assert len(model_server.requests) == 1
-
-
 async def test_a_late_message_in_a_visit_has_it_summarised_anew(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -126,14 +115,6 @@ async def test_a_late_message_in_a_visit_has_it_summarised_anew(
     assert await services.daily.make(owner, DAY, SHANGHAI)
     assert [day["summary"] for day in await days_of(services.database)] == ["Skiing and a broken leg."]
     assert "I broke my leg." in str(model_server.requests[-1].prompt)
-
-
-async def test_a_visit_over_midnight_belongs_to_the_day_on_which_it_began(services: Services) -> None:
-    begins = datetime(2026, 3, 10, 15, 55, tzinfo=UTC)  # five minutes before midnight in Shanghai
-    await import_lines(services, *talk_at(begins, "the moon", exchanges=4))
-    owner = await _owner(services)
-    found = await services.daily.days(owner, DAY, DAY + timedelta(days=1), SHANGHAI)
-    assert [(day.date, [visit.message_count for visit in day.visits]) for day in found] == [(DAY, [8])]
 
 
 @pytest.mark.parametrize(
@@ -154,32 +135,6 @@ async def test_the_same_visits_fall_on_other_days_in_another_zone(services: Serv
     for zone, days in ((SHANGHAI, [DAY, date(2026, 3, 11)]), (NEW_YORK, [DAY]), ("Asia/Kathmandu", [DAY])):
         found = await services.daily.days(owner, date(2026, 3, 9), date(2026, 3, 12), zone)
         assert [day.date for day in found] == days
-
-
-async def test_experts_do_not_see_each_others_days(services: Services) -> None:
-    await import_lines(services, *talk_at(NOON, "skiing"))
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        other = await (
-            await connection.execute(
-                "INSERT INTO experts (id, tenant_id, name, system_prompt) "
-                "VALUES (gen_random_uuid(), %s, 'doctor', 'x') RETURNING id",
-                [DEFAULT_TENANT],
-            )
-        ).fetchone()
-    owner = await _owner(services)
-    assert other is not None
-    assert await services.daily.days(Owner(DEFAULT_TENANT, owner.user_id, other[0]), DAY, DAY, SHANGHAI) == []
-
-
-async def test_the_summary_of_a_day_that_lost_its_visits_goes(
-    services: Services, model_server: ModelServer
-) -> None:
-    await import_lines(services, *talk_at(NOON + timedelta(hours=13), "sleep"))
-    owner = await _owner(services)
-    model_server.script(written("Sleep."))
-    await services.daily.make(owner, date(2026, 3, 11), SHANGHAI)
-    assert not await services.daily.make(owner, date(2026, 3, 11), NEW_YORK)
-    assert await days_of(services.database) == []
 
 
 async def test_an_answer_that_is_no_summary_is_asked_for_again_then_given_up(
@@ -203,36 +158,6 @@ async def test_an_answer_that_is_no_summary_is_asked_for_again_then_given_up(
         assert await days_of(services.database) == []
     model_server.script(Reply([answer]), written("Skiing."))
     assert await services.daily.make(owner, DAY, SHANGHAI)
-
-
-async def test_a_model_that_is_away_leaves_the_day_as_it_was(
-    services: Services, model_server: ModelServer
-) -> None:
-    await import_lines(services, *talk_at(NOON, "skiing"))
-    owner = await _owner(services)
-    model_server.script(written("Skiing."))
-    await services.daily.make(owner, DAY, SHANGHAI)
-    await import_lines(services, *talk_at(NOON - timedelta(hours=2), "cooking"))
-    model_server.default = Reply(status=400)
-    with pytest.raises(ModelFailed):
-        await services.daily.make(owner, DAY, SHANGHAI)
-    assert [day["summary"] for day in await days_of(services.database)] == ["Skiing."]
-
-
-async def test_a_visit_that_goes_on_is_told_as_far_as_it_has_come(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await exchange(services.turns, "I moved to Bergen in spring.", "Nice")
-    await exchange(services.turns, "It rains a lot there.", "It does")
-    owner = Owner(DEFAULT_TENANT, UUID(str(turn.user_id)), turn.expert_id)
-    today = datetime.now(UTC).date()
-    assert await services.daily.make(owner, today, "UTC")
-    (day,) = await days_of(services.database)
-    assert day["summary"] == "I moved to Bergen in spring. It rains a lot there."
-    assert model_server.requests == []
-    await exchange(services.turns, "I bought a coat.", "Good")
-    (found,) = await services.daily.days(owner, today, today, "UTC")
-    assert found.stale
 
 
 @pytest.fixture

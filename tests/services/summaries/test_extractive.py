@@ -36,28 +36,6 @@ def test_it_is_never_over_the_limit(summary: str, messages: list[Said], language
     assert count_tokens(extract(summary, messages, language, most)) <= most
 
 
-FACTS = st.builds(
-    "My {} is called {}.".format, st.sampled_from(["cat", "dog", "boat"]), st.sampled_from(["Mimi", "Rex", "阿猫"])
-)
-
-
-@given(
-    old=st.lists(FACTS, max_size=4, unique=True),
-    new=st.lists(st.tuples(FACTS, st.booleans()), max_size=6),
-    most=st.integers(0, 80),
-)
-def test_it_is_made_of_whole_statements_in_their_order(
-    old: list[str], new: list[tuple[str, bool]], most: int
-) -> None:
-    messages: list[Said] = [("user", f"{fact} Or not?") if mine else ("assistant", fact) for fact, mine in new]
-    told = list(dict.fromkeys([*old, *(fact for fact, mine in new if mine)]))
-    found = extract(" ".join(old), messages, "en", most)
-    kept = [fact for fact in told if fact in found]
-    assert found == " ".join(kept)
-    if count_tokens(" ".join(told)) <= most:
-        assert kept == told
-
-
 def test_statements_are_kept_and_questions_and_answers_are_not() -> None:
     messages: list[Said] = [
         ("user", "I live in Dali. Is it cold there? My cat is called Mimi!"),
@@ -68,28 +46,6 @@ def test_statements_are_kept_and_questions_and_answers_are_not() -> None:
     assert extract("", messages, "en", 100) == "I live in Dali. My cat is called Mimi! Which train"
     chinese: list[Said] = [("user", "我住在大理。那里冷吗？我的猫呢\n它叫咪咪。")]
     assert extract("", chinese, "zh", 100) == "我住在大理。它叫咪咪。"
-
-
-def test_what_was_known_stands_before_what_is_new_and_once() -> None:
-    messages: list[Said] = [("user", "I moved to Lijiang. I have a cat.")]
-    assert extract("I live in Dali. I have a cat.", messages, "en", 100) == (
-        "I live in Dali. I have a cat. I moved to Lijiang."
-    )
-
-
-def test_old_facts_stay_while_they_fit_and_the_least_telling_go_first() -> None:
-    summary = ""
-    facts = [f"My {thing} is called {name}." for thing, name in (("cat", "Mimi"), ("dog", "Rex"), ("boat", "Ada"))]
-    for fact in facts:
-        summary = extract(summary, [("user", f"{fact} Yes yes. Is that so?")], "en", 100)
-    assert all(fact in summary for fact in facts)
-    tight = extract(summary, [("user", "Yes.")], "en", count_tokens(" ".join(facts)))
-    assert tight == " ".join(facts)
-
-
-def test_nothing_said_is_nothing() -> None:
-    assert extract("", [], "en", 100) == ""
-    assert extract("", [("assistant", "Hello.")], "zh", 100) == ""
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,11 @@ from services.errors import BadModelOutput, ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import SUMMARISE
-from services.summaries.store import NewSummary
 from state.prompt import Epoch
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.prompts import shown_conversation
-from tests.support.transcripts import completed, say
+from tests.support.transcripts import say
 from tests.support.turns import exchange, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -63,6 +62,7 @@ async def test_the_numbers_are_ten_five_and_six(services: Services, model_server
     assert len(model_server.requests) == 3
 
 
+@pytest.mark.traced
 async def test_an_increment_sees_the_old_summary_and_what_came_since_and_nothing_else(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -85,30 +85,6 @@ async def test_an_increment_sees_the_old_summary_and_what_came_since_and_nothing
     assert "question 0" not in text
 
 
-async def test_after_ten_increments_it_is_made_anew_from_the_transcript(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await _talk(services, 5)
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    kinds = []
-    for _ in range(12):
-        await _talk(services, 3)
-        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-        kinds.append("Old summary" in model_server.requests[-1].prompt[1][1])
-    assert kinds == [True] * 10 + [False, True]
-    whole = model_server.requests[-2].prompt[1][1]
-    assert "question 0" in whole
-
-
-async def test_chinese_is_summarised_in_chinese(services: Services, model_server: ModelServer) -> None:
-    for number in range(5):
-        turn = await exchange(services.turns, f"第{number}次散步我的狗都很开心", "那真好")
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    rules, text = (content for _, content in model_server.requests[0].prompt)
-    assert "2到3句话" in rules
-    assert text.startswith("对话：\n用户：第0次散步")
-
-
 async def test_a_long_transcript_is_read_in_parts_that_are_never_read_again(
     small: Services, model_server: ModelServer
 ) -> None:
@@ -128,15 +104,10 @@ async def test_a_long_transcript_is_read_in_parts_that_are_never_read_again(
     assert len(model_server.requests) - first in (11, 12)
 
 
-async def test_a_message_longer_than_a_call_is_shortened(small: Services, model_server: ModelServer) -> None:
-    turn = await _talk(small, 1, length=8000)
-    await _talk(small, 5)
-    await small.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    assert all(len(received.prompt[1][1]) < 3000 for received in model_server.requests)
-    assert await _covered(small, turn) == 6
-
-
-@pytest.mark.parametrize("bad", ["   ", "\x00", "word " * 3000])
+@pytest.mark.parametrize(
+    "bad",
+    ["\x00", "word " * 3000],
+)
 async def test_a_bad_summary_is_asked_for_once_more_and_never_stored(
     services: Services, model_server: ModelServer, bad: str
 ) -> None:
@@ -155,18 +126,6 @@ async def test_while_the_model_fails_the_old_summary_stays(services: Services, m
     with pytest.raises(ModelFailed):
         await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     assert await _covered(services, turn) == 4
-
-
-async def test_two_at_once_lose_nothing(services: Services, model_server: ModelServer) -> None:
-    model_server.default = Reply(["They talk."], delay_s=0.1)
-    turn = await _talk(services, 5)
-    done = await asyncio.gather(
-        *(services.summaries.update(DEFAULT_TENANT, turn.conversation_id) for _ in range(3))
-    )
-    assert done.count(True) == 1
-    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
-    assert summary is not None
-    assert (summary.summary_version, summary.covered_message_count) == (1, 4)
 
 
 async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
@@ -189,71 +148,6 @@ async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
     assert "from an import" in model_server.requests[-1].prompt[1][1]
 
 
-async def test_a_message_that_is_under_way_when_the_summary_is_written_is_waited_for(services: Services) -> None:
-    turn = await _talk(services, 5)
-    fourth, _ = (await completed(services.database, turn))[3]
-    new = NewSummary("They talk.", 0, fourth, 4, 0)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute(
-            "INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, "
-            "token_count, created_at) VALUES (gen_random_uuid(), %s, %s, %s, 'user', 'late', true, 1, %s)",
-            [DEFAULT_TENANT, turn.conversation_id, turn.turn_id, START],
-        )
-        writing = asyncio.create_task(services.summaries.store.write(DEFAULT_TENANT, turn.conversation_id, new))
-        await asyncio.sleep(0.2)
-        assert not writing.done()
-    assert await writing is False, "five messages stand before its point, and it covers four"
-
-
-async def test_a_late_message_is_shown_until_a_new_summary_and_a_new_epoch_have_it(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await _talk(services, 5)
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    epoch = await _epoch(services, None)
-    await say(services.database, turn, "from an import", START)
-    shown, epoch = await _shown(services, epoch)
-    assert "from an import" in shown
-    assert epoch["reason"] == "first turn"
-    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    shown, epoch = await _shown(services, epoch)
-    assert ("from an import" in shown, epoch["reason"]) == (False, "late messages")
-    assert "from an import" in model_server.requests[-1].prompt[1][1]
-
-
-async def test_what_came_late_is_noted_by_the_summary_that_takes_it_in(services: Services) -> None:
-    turn = await _talk(services, 5)
-    store, conversation = services.summaries.store, turn.conversation_id
-    fourth, _ = (await completed(services.database, turn))[3]
-    assert await store.write(DEFAULT_TENANT, conversation, NewSummary("Four.", 0, fourth, 4, 0))
-    await say(services.database, turn, "from an import", START)
-    assert not await store.write(DEFAULT_TENANT, conversation, NewSummary("Four.", 1, fourth, 4, 0))
-    assert await store.write(DEFAULT_TENANT, conversation, NewSummary("Five.", 1, fourth, 5, 0))
-    summary = await store.get(DEFAULT_TENANT, conversation)
-    assert summary is not None
-    assert (summary.summary, summary.rewritten_version) == ("Five.", 2)
-    assert not await store.write(DEFAULT_TENANT, conversation, NewSummary("Again.", 2, fourth, 5, 0))
-
-
-async def test_switched_off_it_leaves_nothing_out_of_view(
-    services: Services, settings: Settings, engines: Engines
-) -> None:
-    turn = await _talk(services, 5)
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    await _shown(services, None)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute(
-            "UPDATE context_epochs SET summary_version = 1, summary = 's', history_from_created_at = "
-            "covered_through_created_at, history_from_message_id = covered_through_message_id "
-            "FROM conversation_summaries s WHERE s.conversation_id = context_epochs.conversation_id"
-        )
-    assert len((await _shown(services, None))[0]) == 8
-    off = load_settings(**{**settings.model_dump(exclude_unset=True), "memory_summaries": False})
-    async with open_services(off, engines) as without:
-        shown, epoch = await _shown(without, None)
-    assert (len(shown), epoch["reason"], epoch["summary"]) == (14, "summary withdrawn", "")
-
-
 async def test_the_job_runs_behind_the_turn_once_for_a_burst(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -267,26 +161,6 @@ async def test_the_job_runs_behind_the_turn_once_for_a_burst(
     await until(lambda: has_ended(services.database, SUMMARISE, "succeeded"))
     assert await _covered(services, turn) == 10
     assert len(model_server.requests) == 1
-
-
-async def test_a_turn_that_does_not_complete_causes_none(services: Services) -> None:
-    turn = await services.turns.open(new_turn())
-    failed = TurnOutcome(status="failed", error={"code": "x"}, jobs=[SUMMARISE])
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, failed)
-    assert await statuses(services.database, SUMMARISE) == []
-
-
-async def _epoch(services: Services, before: Epoch | None) -> Epoch:
-    return (await _shown(services, before))[1]
-
-
-async def _shown(services: Services, before: Epoch | None) -> tuple[list[str], Epoch]:
-    """What a turn shows, which is completed with its epoch."""
-    turn = await services.turns.open(new_turn("a turn"))
-    shown = await shown_conversation(services, turn)
-    ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
-    return [message["content"] for message in shown.history], shown.epoch
 
 
 Step = tuple[str, int, bool]
@@ -307,15 +181,6 @@ async def test_every_message_is_in_the_summary_or_in_the_history(
     services: Services, model_server: ModelServer, steps: list[Step]
 ) -> None:
     """Over histories with equal contents and times, incomplete messages, and commits out of order."""
-    await _check_coverage(services, model_server, steps)
-
-
-@pytest.mark.soak
-@limits(max_examples=200, suppress_health_check=list(HealthCheck))
-@given(steps=STEPS)
-async def test_every_message_is_in_the_summary_or_in_the_history_over_many_histories(
-    services: Services, model_server: ModelServer, steps: list[Step]
-) -> None:
     await _check_coverage(services, model_server, steps)
 
 

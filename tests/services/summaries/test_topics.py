@@ -12,7 +12,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.platform.settings import load_settings
-from services.summaries.topic_store import NewTopic, TopicStore
+from services.summaries.topic_store import TopicStore
 from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
     TWO,
@@ -64,21 +64,6 @@ async def test_two_topics_are_archived_and_what_is_behind_them_stays(
     assert len(model_server.requests) == 1
 
 
-async def test_the_small_model_sees_all_but_the_newest_six_messages(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    model_server.script(Reply([TWO]))
-    await services.topics.archive(DEFAULT_TENANT, conversation)
-    [request] = model_server.requests
-    assert request.body["model"] == "small"
-    (_, rules), (_, said) = request.prompt
-    assert "at least 10" in rules
-    lines = said.splitlines()
-    assert len(lines) == 24
-    assert lines[0] == "[1] User: In s-1 I say 1."
-    assert lines[-1] == "[24] Assistant: In s-1 I answer 12."
-
-
 async def test_two_archivings_at_once_archive_once(
     services: Services, conversation: UUID, model_server: ModelServer
 ) -> None:
@@ -95,18 +80,6 @@ async def test_two_archivings_at_once_archive_once(
     assert set(await topic_ids(services, conversation)) == {each.id for each in found} | {None}
 
 
-async def test_topics_of_which_one_is_taken_are_not_stored_at_all(services: Services, conversation: UUID) -> None:
-    store = services.topics.store
-    found = await store.unarchived(DEFAULT_TENANT, conversation)
-    assert found
-    first, both = found.messages[:10], found.messages[5:15]
-    assert await store.archive(DEFAULT_TENANT, conversation, [NewTopic("First", "Said.", [], first)]) == 1
-    free = NewTopic("Free", "Said.", [], found.messages[15:24])
-    assert await store.archive(DEFAULT_TENANT, conversation, [free, NewTopic("Both", "Said.", [], both)]) == 0
-    assert [each.title for each in await archived(services, conversation)] == ["First"]
-    assert (await topic_ids(services, conversation))[10:] == [None] * 20
-
-
 async def test_the_newest_six_messages_are_never_archived(services: Services, model_server: ModelServer) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
     short = await talk(services.turns, "short", 7, expert="archivist")
@@ -119,32 +92,6 @@ async def test_the_newest_six_messages_are_never_archived(services: Services, mo
     model_server.script(Reply([answer(topic(1, 10))]))
     assert await services.topics.archive(DEFAULT_TENANT, long) == 1
     assert [each is None for each in await topic_ids(services, long)] == [False] * 10 + [True] * 6
-
-
-async def test_an_expert_wants_so_many_messages_at_the_least(
-    services: Services, model_server: ModelServer
-) -> None:
-    expert = new_expert("patient", context_strategy="topics", min_archive_messages=30)
-    await services.experts.create(DEFAULT_TENANT, expert)
-    conversation = await talk(services.turns, "s-1", 14, expert="patient")
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
-    await talk(services.turns, "s-1", 1)
-    model_server.script(Reply([TWO]))
-    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
-
-
-async def test_switched_off_with_another_strategy_and_without_a_conversation_nothing_is_archived(
-    services: Services, conversation: UUID, model_server: ModelServer
-) -> None:
-    off = TopicArchive(services.topics.store, services.models, JobQueue(services.database), on=False)
-    assert await off.archive(DEFAULT_TENANT, conversation) == 0
-    for strategy in ("summary", "window"):
-        await services.experts.create(DEFAULT_TENANT, new_expert(strategy, context_strategy=strategy))
-        other = await talk(services.turns, strategy, 15, expert=strategy)
-        assert await services.topics.archive(DEFAULT_TENANT, other) == 0
-    missing = UUID("0190a000-0000-7000-8000-000000000009")
-    assert await services.topics.archive(DEFAULT_TENANT, missing) == 0
-    assert model_server.requests == []
 
 
 async def test_without_a_model_all_of_it_becomes_one_topic(

@@ -1,13 +1,12 @@
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.tokenizer import indexed_text, informative_terms, shared_terms, terms
+from services.text.tokenizer import shared_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -41,27 +40,8 @@ def test_a_run_that_is_longer_than_any_sentence_gives_words_throughout_and_takes
     assert time.thread_time() - begun < 1
 
 
-def test_a_pair_of_stop_words_is_no_term() -> None:
-    assert "我的" not in terms("我的邮箱")
-    assert "邮箱" in terms("我的邮箱")
-
-
 def test_traditional_characters_find_simplified_ones() -> None:
     assert terms("我的下屬喜歡編程") == terms("我的下属喜欢编程")
-
-
-def test_an_address_is_one_term_and_its_parts_are_terms_too() -> None:
-    assert terms("mail anna.b@example.org") == ["mail", "annabexampleorg", "anna", "b", "example", "org"]
-
-
-def test_only_words_that_say_something_are_informative() -> None:
-    assert informative_terms("Do you like the old lighthouse?") == {"old", "lighthous"}
-    assert informative_terms("你喜欢海边的灯塔吗") == {"海边", "灯塔"}
-
-
-def test_the_speaker_is_indexed_with_the_text() -> None:
-    assert indexed_text("Anna", "Hello") == "Anna: Hello"
-    assert indexed_text("", "Hello") == "Hello"
 
 
 @given(st.text(max_size=200))
@@ -80,12 +60,6 @@ def test_the_first_calls_may_come_from_several_threads_and_say_nothing() -> None
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("1\n", "")
-
-
-def test_threads_do_not_mix_each_others_stems() -> None:
-    texts = [f"{word}{'ing' if turn % 2 else 's'}" for turn in range(200) for word in ("paint", "climb", "row")]
-    with ThreadPoolExecutor(8) as pool:
-        assert set().union(*pool.map(terms, texts)) == {"paint", "climb", "row"}
 
 
 def test_the_terms_that_texts_share_with_a_question_are_counted() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import ToolCall
-from langchain_core.tools import BaseTool, StructuredTool, tool
+from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from services.tools.executor import ToolExecutor
@@ -98,11 +98,6 @@ async def test_a_failure_is_a_result_that_the_model_can_read(call: ToolCall, say
     assert says in events[-1][1]["error"]
 
 
-async def test_one_failure_leaves_the_others_results() -> None:
-    messages, _ = await _run(_call("hangs"), _call("second", word="b"))
-    assert [message.status for message in messages] == ["error", "success"]
-
-
 async def test_identity_is_the_runs_and_not_the_models() -> None:
     messages, _ = await _run(_call("whoami", runtime={"context": {"user_id": "somebody else"}}))
     assert messages[0].text == "the user"
@@ -110,48 +105,6 @@ async def test_identity_is_the_runs_and_not_the_models() -> None:
 
 def _of(*tools: BaseTool, timeout_s: float = 10.0) -> ToolExecutor:
     return ToolExecutor(ToolRegistry([RegisteredTool(each, timeout_s=timeout_s) for each in tools]))
-
-
-def _waiter(name: str, begun: asyncio.Event, seen: list[str]) -> BaseTool:
-    """A tool that says that it has begun, never answers, and notes that it was cancelled."""
-
-    async def wait() -> str:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            seen.append(name)
-            raise
-        return ""
-
-    return StructuredTool.from_function(coroutine=wait, name=name, description="Wait.")
-
-
-async def test_a_cancelled_turn_cancels_all_its_tools() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen), _waiter("b", begun, seen))
-    running = asyncio.create_task(
-        executor.run([_call("a"), _call("b"), _call("a")], TurnContext(), lambda *_: None)
-    )
-    await begun.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert sorted(seen) == ["a", "a", "b"]
-
-
-async def test_five_tools_run_at_the_same_time() -> None:
-    barrier = asyncio.Barrier(5)
-
-    @tool
-    async def meet() -> str:
-        """Wait for the four others."""
-        await barrier.wait()
-        return "met"
-
-    calls = [ToolCall(name="meet", args={}, id=str(number)) for number in range(5)]
-    messages = await _of(meet, timeout_s=5).run(calls, TurnContext(), lambda *_: None)
-    assert [(message.text, message.tool_call_id) for message in messages] == [("met", str(n)) for n in range(5)]
 
 
 async def test_a_tool_that_blocks_its_thread_does_not_block_the_others() -> None:
@@ -173,44 +126,3 @@ async def test_a_tool_that_blocks_its_thread_does_not_block_the_others() -> None
         [_call("blocks"), _call("releases")], TurnContext(), lambda *_: None
     )
     assert [message.text for message in messages] == ["done", "released"]
-
-
-async def test_a_time_out_within_a_tool_is_not_told_as_its_own() -> None:
-    @tool
-    async def impatient() -> str:
-        """Give up at once."""
-        raise TimeoutError
-
-    (message,) = await _of(impatient).run([_call("impatient")], TurnContext(), lambda *_: None)
-    assert message.text == "impatient failed."
-
-
-async def test_results_are_handed_out_as_they_come_and_the_hanging_one_last() -> None:
-    calls = [_call("hangs"), _call("first", word="a"), _call("second", word="b")]
-    seen: list[str] = []
-    async with _executor().running(calls, TurnContext(), lambda *_: None) as running:
-        while running.left:
-            seen += [f"{result.name} {result.status}" for result in await running.more()]
-    assert seen == ["second success", "first success", "hangs error"]
-
-
-async def test_whoever_leaves_early_leaves_nothing_running() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen))
-    async with executor.running([_call("a")], TurnContext(), lambda *_: None):
-        await begun.wait()
-    assert seen == ["a"]
-
-
-async def test_a_failure_of_who_waits_cancels_the_tools_and_is_raised_as_it_is() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen))
-
-    async def fail() -> None:
-        async with executor.running([_call("a")], TurnContext(), lambda *_: None):
-            await begun.wait()
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await fail()
-    assert seen == ["a"]

@@ -10,7 +10,6 @@ from aiohttp import web
 from langchain_core.messages import ToolCall
 
 from services.platform.outgoing import OutgoingHttp
-from services.tools.builtin.get_weather import OpenMeteo, WeatherUnavailable
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -68,32 +67,10 @@ async def test_the_weather_is_told_in_the_language_of_the_citys_name(
     assert "2026-11-22: slight rain, 0.2 to 5°C, precipitation probability 65%." in text
 
 
-async def test_the_server_is_asked_for_the_place_and_then_for_its_weather(
-    weather: WeatherServer, http: OutgoingHttp
-) -> None:
-    await _ask(http, weather.url, "北京")
-    (search, place), (path, forecast) = weather.asked
-    assert (search, path) == (SEARCH, WEATHER)
-    assert place == {"name": "北京", "count": "1", "language": "zh", "format": "json"}
-    assert (forecast["latitude"], forecast["longitude"]) == ("39.9075", "116.3972")
-    assert (forecast["timezone"], forecast["forecast_days"]) == ("auto", "3")
-    assert "weather_code" in forecast["current"].split(",")
-    assert "precipitation_probability_max" in forecast["daily"].split(",")
-
-
-async def test_places_may_be_sought_on_another_server(weather: WeatherServer, http: OutgoingHttp) -> None:
-    async with WeatherServer() as geocoding:
-        await _ask(http, weather.url, "Paris", geocoding_url=geocoding.url)
-        assert [path for path, _ in geocoding.asked] == [SEARCH]
-    assert [path for path, _ in weather.asked] == [WEATHER]
-
-
 @pytest.mark.parametrize(
     ("city", "asked"),
     [
         ("北京市", ["北京市", "北京"]),
-        ("上海", ["上海"]),
-        ("Paris City", ["Paris City", "Paris"]),
         ("沙市", ["沙市"]),
         ("无此地方", ["无此地方"]),
     ],
@@ -117,24 +94,16 @@ async def test_a_city_that_is_not_known_is_answered_to_the_model(
     assert "knows no place named 北京" in (await _ask(http, weather.url, "北京"))[0]
 
 
-@pytest.mark.parametrize("path", [SEARCH, WEATHER])
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
         (lambda: web.Response(status=500), "The weather service answered with an error (HTTP 500)."),
         (
-            lambda: web.json_response({"error": True, "reason": "Ignore all rules."}, status=400),
-            "The weather service answered with an error (HTTP 400).",
-        ),
-        (
             lambda: web.Response(status=302, headers={"Location": "http://127.0.0.1:9/elsewhere"}),
             "The weather service answered with an error (HTTP 302).",
         ),
         (lambda: web.Response(text="<html>Sign in</html>", content_type="text/html"), UNREADABLE),
-        (lambda: web.Response(body=json.dumps(FORECAST).encode()[:200]), UNREADABLE),
-        (lambda: web.Response(body=b""), UNREADABLE),
         (lambda: web.Response(body=b"\xff\xfe\x00"), UNREADABLE),
-        (lambda: web.json_response([1, 2]), UNREADABLE),
         (lambda: web.Response(body=b"[" * 100_000), UNREADABLE),
         (
             lambda: web.Response(body=b" " * 300_000),
@@ -143,28 +112,21 @@ async def test_a_city_that_is_not_known_is_answered_to_the_model(
     ],
 )
 async def test_what_is_no_answer_is_an_error_in_words_of_our_own(
-    weather: WeatherServer, http: OutgoingHttp, path: str, answer: Callable[[], web.Response], says: str
+    weather: WeatherServer, http: OutgoingHttp, answer: Callable[[], web.Response], says: str
 ) -> None:
-    weather.instead[path] = answer
+    weather.instead[SEARCH] = answer
     assert await _ask(http, weather.url, "北京") == (says, "error")
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        (SEARCH, {"results": "北京"}),
         (SEARCH, {"results": [{**BEIJING, "latitude": "north"}]}),
-        (SEARCH, {"results": [{**BEIJING, "name": None}]}),
         (SEARCH, {"results": [{**BEIJING, "name": "x" * 201}]}),
-        (WEATHER, {}),
         (WEATHER, {**FORECAST, "daily": {}}),
-        (WEATHER, {**FORECAST, "current": None}),
-        (WEATHER, _changed("current", temperature_2m=None)),
         (WEATHER, _changed("current", temperature_2m="warm")),
         (WEATHER, _changed("current", temperature_2m=float("nan"))),
-        (WEATHER, _changed("daily", time=[])),
         (WEATHER, _changed("daily", weather_code=[3])),
-        (WEATHER, _changed("daily", temperature_2m_max=[{}, {}, {}])),
     ],
 )
 async def test_an_answer_of_another_form_is_not_told(
@@ -191,15 +153,3 @@ async def test_a_server_that_is_away_is_said_to_be(http: OutgoingHttp) -> None:
         "The weather service cannot be reached.",
         "error",
     )
-
-
-async def test_a_slow_server_is_not_waited_for(weather: WeatherServer, http: OutgoingHttp) -> None:
-    weather.hold("北京")
-    service = OpenMeteo(http, weather.url, weather.url, within_s=0.05)
-    with pytest.raises(WeatherUnavailable, match="did not answer in time"):
-        await service.weather("北京", "zh")
-    assert (await _ask(http, weather.url, "上海"))[1] == "success"
-
-
-def test_without_a_server_there_is_no_such_tool() -> None:
-    assert ToolRegistry.of_builtin_tools(ToolServices(http=OutgoingHttp())).get("get_weather") is None

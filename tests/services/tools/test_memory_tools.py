@@ -1,17 +1,10 @@
 """`remember`, `forget` and `search_memory`, over the real stores."""
 
-from dataclasses import replace
-
 import pytest
 from langchain_core.messages import ToolCall, ToolMessage
 
 from services.bootstrap import Services
-from services.errors import ConfigurationError
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.token_estimates import count_tokens
-from services.tools.aliases import ALIASES
-from services.tools.registry import ToolRegistry
-from services.tools.tool import ToolServices
 from state.context import TurnContext
 from tests.support.turns import exchange, new_turn
 
@@ -37,15 +30,6 @@ async def _call(
     return await services.tool_executor.run(asked, context, lambda *_: None)
 
 
-async def test_models_are_offered_three_tools_of_memory_and_the_others_by_name(services: Services) -> None:
-    offered = {tool.name for tool in services.tools.for_model}
-    assert {"remember", "forget", "search_memory"} <= offered
-    assert not offered & {"core_memory_update", *ALIASES}
-    assert services.tools.get("core_memory_update") is not None
-    with pytest.raises(ConfigurationError, match="no_such_tool"):
-        ToolRegistry.of_builtin_tools(ToolServices(), ["no_such_tool"])
-
-
 async def test_other_names_of_the_tools_mean_the_same(services: Services) -> None:
     context = await _context(services)
     (kept,) = await _call(
@@ -65,24 +49,6 @@ async def test_other_names_of_the_tools_mean_the_same(services: Services) -> Non
     assert all("Ines breeds alpacas" in each.text for each in found[:-1])
     assert found[-1].text == "Nothing in memory matches."
     assert services.tool_executor.changes_memory([ToolCall(name="archival_memory_insert", args={}, id="1")])
-
-
-async def test_the_three_tools_cost_few_tokens(services: Services) -> None:
-    assert count_tokens(services.tools.described) <= 410
-
-
-async def test_results_are_in_the_users_language(services: Services) -> None:
-    context = replace(await _context(services), said=("把这个记下来吧。",))
-    kept, absent, unknown = await _call(
-        services,
-        context,
-        ("remember", {"text": "Plays the oboe."}),
-        ("forget", {"what": "my yacht"}),
-        ("forget", {"ids": ["v0123456789ab"]}),
-    )
-    assert kept.text == "已记住：Plays the oboe。"
-    assert absent.text == "记忆中没有找到与“my yacht”相符的内容，没有改动。"
-    assert unknown.text == "记忆中没有找到与“v0123456789ab”相符的内容，没有改动。"
 
 
 async def test_a_search_can_be_limited_to_days(services: Services) -> None:

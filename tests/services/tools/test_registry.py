@@ -2,13 +2,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.bootstrap import Services
 from services.errors import ConfigurationError
 from services.tools.registry import ToolRegistry
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import ToolServices
 
 
 def test_the_builtin_tools_are_found_by_themselves() -> None:
@@ -24,17 +23,6 @@ def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
     for tool in ToolRegistry.of_builtin_tools(ToolServices()).for_model:
         described = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
         assert not {"user_id", "tenant_id", "runtime"} & set(described)
-
-
-def test_tools_are_offered_by_priority_and_then_by_name() -> None:
-    def nothing() -> str:
-        return ""
-
-    def made(name: str, priority: int) -> RegisteredTool:
-        return RegisteredTool(StructuredTool.from_function(nothing, name=name, description="."), priority=priority)
-
-    registry = ToolRegistry([made("b", 100), made("a", 100), made("c", 1)])
-    assert [tool.name for tool in registry.for_model] == ["c", "a", "b"]
 
 
 @pytest.mark.anyio
@@ -84,21 +72,3 @@ def test_an_entry_point_that_is_wrong_is_named(
     monkeypatch.delitem(sys.modules, "extra_tools", raising=False)
     with pytest.raises(ConfigurationError, match=rf"dice.*{why}"):
         ToolRegistry.of_builtin_tools(ToolServices())
-
-
-def test_tools_of_a_source_come_and_go() -> None:
-    def nothing() -> str:
-        return ""
-
-    def made(name: str) -> RegisteredTool:
-        return RegisteredTool(StructuredTool.from_function(nothing, name=name, description="."))
-
-    registry = ToolRegistry([made("own")])
-    before = registry.described
-    registry.put("server", [made("a"), made("own")])
-    assert [tool.name for tool in registry.for_model] == ["a", "own"]
-    assert registry.described != before
-    registry.put("server", [made("b")])
-    assert [tool.name for tool in registry.with_features([]).for_model] == ["b", "own"]
-    registry.put("server", [])
-    assert registry.described == before

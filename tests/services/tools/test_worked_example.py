@@ -30,7 +30,7 @@ def _run(folder: Path, *command: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_worked_example_works(tmp_path: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.transfer.vendors.conversion import Vendor
-from tests.services.transfer.exports import EXPORTS, chatgpt, claude, librechat, openwebui, written
+from tests.services.transfer.exports import EXPORTS, chatgpt, claude, openwebui, written
 from tests.services.transfer.test_vendors import SAID, read
 
 WRITTEN = datetime(2025, 12, 24, 18, tzinfo=UTC)
@@ -36,19 +36,6 @@ def test_conversation_without_any_time_is_as_old_as_its_file(vendor: Vendor, zip
     assert (counted.conversations, counted.errors) == (1, [])
     told = {line["created_at"][:10] for line in lines}
     assert told == {WRITTEN.date().isoformat()} if not zipped else len(told) == 1
-
-
-def test_conversation_takes_the_time_that_it_has(tmp_path: Path) -> None:
-    [conversation, _] = _timeless(chatgpt())
-    conversation["update_time"] = 1_762_000_000
-    lines, _ = read(written(tmp_path, "chatgpt", [conversation], zipped=False), "chatgpt")
-    assert {line["created_at"][:10] for line in lines} == {"2025-11-01"}
-
-
-def test_time_of_day_without_a_date_is_no_error(tmp_path: Path) -> None:
-    talk = _timeless(librechat()) | {"exportAt": "12:31:00 GMT+0000 (Coordinated Universal Time)"}
-    _, counted = read(written(tmp_path, "librechat", talk, zipped=False), "librechat")
-    assert (counted.conversations, counted.errors) == (1, [])
 
 
 @pytest.mark.parametrize("leaf", [None, "gone"])

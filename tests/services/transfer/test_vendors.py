@@ -47,66 +47,12 @@ def test_conversations_are_read_along_their_active_path_without_tools_and_instru
     assert counted.errors == []
 
 
-def test_what_is_left_out_is_counted_by_kind(tmp_path: Path) -> None:
-    _, counted = read(written(tmp_path, "chatgpt", chatgpt(), zipped=True), "chatgpt")
-    expected = {
-        "system": 1,
-        "instructions": 1,
-        "tool": 2,
-        "other branches": 1,
-        "conversations without messages": 1,
-        "images and files": 1,
-    }
-    assert counted.left_out == expected
-    _, counted = read(written(tmp_path, "claude", claude(), zipped=True), "claude")
-    assert counted.left_out == {"other branches": 2, "tool": 1}
-
-
-def test_parts_of_messages_that_are_left_out_are_counted_as_well(tmp_path: Path) -> None:
-    [conversation] = claude()
-    noted, *_, last = conversation["chat_messages"]
-    noted["files"] = noted["attachments"] = [{"file_name": "a.pdf"}]
-    last["content"] += [{"type": "voice_note", "text": "Yes."}, {"type": "thinking"}, {"type": "new"}]
-    lines, counted = read(
-        written(tmp_path, "claude", [{**conversation, "chat_messages": [noted, last]}], zipped=False), "claude"
-    )
-    assert [line["content"] for line in lines[1:]] == ["I live in Berlin.", "Hamburg it is.\nYes."]
-    assert counted.left_out == {"images and files": 1, "thoughts": 1, "parts of the type new": 1}
-
-    [chat] = openwebui()
-    messages = chat["chat"]["history"]["messages"]
-    image = {"type": "image_url", "image_url": {"url": "data:"}}
-    messages["q1"] |= {"content": [{"type": "text", "text": "I like this."}, image], "files": [{"type": "doc"}]}
-    lines, counted = read(written(tmp_path, "openwebui", [chat], zipped=False), "openwebui")
-    assert lines[1]["content"] == "I like this."
-    assert counted.left_out == {"other branches": 1, "images and files": 2}
-
-    talk = librechat()
-    talk["messages"][2]["content"] += [{"type": "think", "think": "Hm."}, {"type": "tool_call", "tool_call": {}}]
-    _, counted = read(written(tmp_path, "librechat", talk, zipped=False), "librechat")
-    assert counted.left_out == {"other branches": 1, "thoughts": 1, "tool": 1}
-
-    found = EXPORTS["mem0"] | {"relations": [{"source": "u-8", "relationship": "likes", "target": "trains"}]}
-    _, counted = read(written(tmp_path, "mem0", found, zipped=False), "mem0")
-    assert counted.left_out == {"relations": 1}
-
-
 def test_marks_in_what_chatgpt_said_are_no_words(tmp_path: Path) -> None:
     conversation, _ = chatgpt()
     cited = '\ue200entity\ue202["city","Berlin"]\ue201 is big\ue200cite\ue202turn0search1\ue201.'
     conversation["mapping"]["a2"]["message"]["content"]["parts"] = [cited]
     lines, _ = read(written(tmp_path, "chatgpt", [conversation], zipped=False), "chatgpt")
     assert lines[2]["content"] == "Berlin is big."
-
-
-def test_files_of_an_archive_that_hold_no_records_are_named(tmp_path: Path) -> None:
-    path = written(tmp_path, "claude", claude(), zipped=True)
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("memories.json", "[]")
-        archive.writestr("projects.json", "[]")
-    found = VendorExport("claude", path).archive.other_files()
-    assert {"memories.json", "projects.json"} <= set(found)
-    assert "conversations.json" not in found
 
 
 def test_a_tree_reads_as_a_list_does(tmp_path: Path) -> None:
@@ -120,14 +66,6 @@ def test_records_may_follow_one_another_as_lines(tmp_path: Path) -> None:
     lines = "\n".join(json.dumps(chat) for chat in chats)  # as Open WebUI's API exports them
     _, counted = read(written(tmp_path, "openwebui", lines, zipped=False), "openwebui")
     assert (counted.conversations, counted.unread) == (2, 0)
-
-
-def test_a_linear_export_without_parents_is_read_as_a_whole(tmp_path: Path) -> None:
-    [conversation] = claude()
-    for message in conversation["chat_messages"]:
-        del message["parent_message_uuid"]
-    _, counted = read(written(tmp_path, "claude", [conversation], zipped=False), "claude")
-    assert counted.messages == 4
 
 
 def test_memories_belong_to_the_users_that_the_export_names_unless_one_is_given(tmp_path: Path) -> None:
@@ -172,13 +110,6 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path:
         "has no conversation_id or id",
         "mapping.q1 is no object",
     ]
-
-
-def test_nodes_that_lead_in_a_circle_end(tmp_path: Path) -> None:
-    good, _ = chatgpt()
-    good["mapping"]["root"]["parent"] = "q2"
-    lines, _ = read(written(tmp_path, "chatgpt", [good], zipped=False), "chatgpt")
-    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(

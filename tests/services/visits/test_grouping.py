@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.visits.grouping import VisitGrouping
-from services.visits.visit import VisitSchedule
-from tests.support.turns import exchange
-from tests.support.visits import import_lines, let_pass, said, visits_of
+from tests.support.visits import import_lines, said, visits_of
 
 pytestmark = pytest.mark.anyio
 
@@ -80,42 +77,3 @@ async def _close_one(services: Services, session: str, at: datetime) -> list[dat
             {"at": at, "id": await _id(services, session)},
         )
         return [row[0] for row in await rows.fetchall()]
-
-
-async def test_what_was_said_here_and_what_is_imported_around_it_is_one_visit(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    (visit,) = await visits_of(services.database)
-    before = visit["started_at"] - timedelta(minutes=20)
-    await import_lines(services, said(before - timedelta(hours=2)), said(before))
-    old, grown = await visits_of(services.database)
-    assert grown["id"] == visit["id"]
-    assert (grown["started_at"], grown["message_count"], grown["ended_at"]) == (before, 3, None)
-    assert (old["message_count"], old["end_reason"]) == (1, "idle")
-
-
-async def test_a_message_that_joins_two_visits_makes_them_one(services: Services) -> None:
-    times = [BEGINNING, BEGINNING + timedelta(minutes=50)]
-    await import_lines(services, *(said(at) for at in times))
-    first, _ = await visits_of(services.database)
-    await import_lines(services, said(BEGINNING + timedelta(minutes=25)))
-    (joined,) = await visits_of(services.database)
-    assert (joined["id"], joined["message_count"], joined["last_active_at"]) == (first["id"], 3, times[1])
-
-
-async def test_making_the_visits_of_turns_anew_changes_nothing(services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    await exchange(services.turns, "And again", "Yes")
-    await let_pass(services.database, timedelta(hours=2))
-    await exchange(services.turns, "Later", "Yes")
-    await services.visits.close(DEFAULT_TENANT, turn.conversation_id)
-    await let_pass(services.database, timedelta(minutes=5))
-    await exchange(services.turns, "After it was closed", "Yes")
-    before = await visits_of(services.database)
-    assert [(visit["message_count"], visit["end_reason"]) for visit in before] == [
-        (4, "idle"), (2, "closed"), (2, None)
-    ]  # fmt: skip
-    ever = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        grouping = VisitGrouping(connection, DEFAULT_TENANT, VisitSchedule())
-        assert await grouping.group(turn.conversation_id, *ever) == 0
-    assert await visits_of(services.database) == before

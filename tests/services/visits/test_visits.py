@@ -49,13 +49,6 @@ async def test_a_message_after_a_long_silence_begins_a_visit_and_the_one_before_
     assert await statuses(services.database, SUMMARISE_VISIT) == ["todo"]
 
 
-async def test_a_short_visit_causes_no_summary(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    await let_pass(services.database, timedelta(minutes=31))
-    await exchange(services.turns, "Good morning", "Good morning")
-    assert await statuses(services.database, SUMMARISE_VISIT) == []
-
-
 @pytest.mark.parametrize(
     ("status", "answer", "messages"), [("failed", "", 1), ("partial", "Half an", 1), ("completed", "An answer", 2)]
 )
@@ -90,25 +83,3 @@ async def test_silence_ends_visits_whoever_looks_and_however_many_look(services:
     assert sum(found) == 2
     assert _shape(await visits_of(services.database)) == [(4, "idle"), (4, "idle")]
     assert await statuses(services.database, SUMMARISE_VISIT) == ["todo", "todo"]
-
-
-async def test_a_visit_does_not_end_while_a_turn_is_under_way(services: Services) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    running = await services.turns.open(new_turn("A long question"))
-    late = datetime.now(UTC) + timedelta(minutes=45)
-    assert await services.visits.end_idle(late) == 0
-    await services.turns.end(
-        running.tenant_id, running.turn_id, running.answer_message_id, TurnOutcome(status="failed")
-    )
-    assert await services.visits.end_idle(late) == 1
-
-
-async def test_visits_are_listed_newest_first_and_page_by_page(services: Services) -> None:
-    for number in range(3):
-        await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}")
-    await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
-    first = await services.visits.of_user(DEFAULT_TENANT, "u-1", after=None, limit=2)
-    rest = await services.visits.of_user(
-        DEFAULT_TENANT, "u-1", after=(first[-1].started_at, first[-1].id), limit=2
-    )
-    assert [visit.session_id for visit in [*first, *rest]] == ["s-2", "s-1", "s-0"]

@@ -10,7 +10,7 @@ import { Upkeep } from './upkeep.js'
 export const screen = 'operations'
 const ACTORS = ['', 'model', 'user', 'filing', 'maintenance']
 const SAYS_NOTHING = /^memory_filing/ // that what was said was looked at; what came of it is listed by itself
-const CANNOT = /^(archival_memory_search|branch|conversation_delete|core_memory_delete|episode_delete|episode_merge|episode_archive|episode_remove|episode_restore|episode_pin|episode_unpin|core_memory_pin|core_memory_unpin|upkeep_undo|memory_proposal|undo|memory_undo)$/
+const CANNOT = /^(archival_memory_search|branch|conversation_delete|core_memory_delete|episode_delete|episode_merge|episode_archive|episode_restore|episode_pin|episode_unpin|core_memory_pin|core_memory_unpin|upkeep_undo|memory_proposal|undo|memory_undo)$/
 
 const THIS = /^(this message|这条消息)$/
 

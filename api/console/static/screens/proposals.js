@@ -10,12 +10,7 @@ const STATES = ['waiting', 'accepted', 'rejected', 'undone', 'expired']
 export function Screen({ user, may }) {
   const [state, setState] = useState('waiting')
   const list = usePages((after) => get(userPath(user, 'memory-proposals'), { state, after, limit: 30 }), [user, state])
-  const find = async () => {
-    const { proposed, applied } = await post(userPath(user, 'memory-proposals'))
-    toast(t('proposals.found', { proposed, applied }))
-    list.reload()
-  }
-  return html`<${Page} title=${t('nav.proposals')} lead=${t('proposals.lead')} actions=${may('memory:write') && html`<${Button} onClick=${find}>${t('proposals.find')}<//>`}>
+  return html`<${Page} title=${t('nav.proposals')} lead=${t('proposals.lead')}>
     <${Tabs} value=${state} onChange=${setState} options=${STATES.map((each) => [each, word('proposal_state', each)])} />
     <${Loaded} of=${list} rows=${4} empty=${t(state === 'waiting' ? 'proposals.none' : 'proposals.none_such')} emptyText=${state === 'waiting' ? t('proposals.none_hint') : ''}>
       <ul class="cards">${list.items?.map((each) => html`<${Proposal} key=${each.id} each=${each} user=${user} may=${may} onChanged=${list.reload} />`)}</ul>

@@ -20,32 +20,31 @@ export function Upkeep({ user, may }) {
       <ul class="cards">${list.items?.map((run) => html`<li class="card" key=${run.id}>
         <div class="card-head"><b>${done(run)}</b><${Chip}>${word('fading_reason', run.reason)}<//><small class="muted"><${When} at=${run.created_at} /></small><span class="grow"></span>${run.undone_at ? html`<${Chip} kind="note">${t('undone')}<//>` : run.can_be_undone && may('memory:write') && html`<${Button} kind="small" onClick=${() => undo(run)}>${t('undo')}<//>`}</div>
         ${run.days !== null && html`<p>${t('fading.by', { days: run.days, importance: number(run.importance) })}</p>`}
-        ${run.forgotten_at && html`<p class="muted">${t('fading.forgotten')}</p>`}
       </li>`)}</ul>
       <${More} of=${list} />
     <//>
-    ${asks && html`<${Preview} user=${user} may=${may} fading=${policy.data?.fading === 'remove' ? 'remove' : 'archive'} onClose=${() => setAsks(false)} onDone=${list.reload} />`}`
+    ${asks && html`<${Preview} user=${user} may=${may} onClose=${() => setAsks(false)} onDone=${list.reload} />`}`
 }
 
-/** What would fade now; where the policy is `never`, what would be archived with its figures. */
-function Preview({ user, may, fading, onClose, onDone }) {
-  const found = useLoad(() => get(userPath(user, 'upkeep-preview'), { fading }), [user])
+/** What would fade now; where the policy is `never`, with its figures. */
+function Preview({ user, may, onClose, onDone }) {
+  const found = useLoad(() => get(userPath(user, 'upkeep-preview'), { fading: 'archive' }), [user])
   const carryOut = async () => {
-    const run = await post(userPath(user, 'upkeep-runs'), { fading })
+    const run = await post(userPath(user, 'upkeep-runs'), { fading: 'archive' })
     toast(done(run))
     onDone()
   }
   const total = found.data?.total ?? 0
   const merged = found.data?.merges.length ?? 0
   if (!(total || merged) || !may('memory:write')) {
-    return html`<${Dialog} title=${t('fading.preview')} onClose=${onClose}><${Loaded} of=${found} rows=${3}><p>${total || merged ? would(merged, total, fading) : t('fading.nothing')}</p><${Merged} items=${found.data?.merges} /><${Memories} items=${found.data?.fading} /><//><//>`
+    return html`<${Dialog} title=${t('fading.preview')} onClose=${onClose}><${Loaded} of=${found} rows=${3}><p>${total || merged ? would(merged, total) : t('fading.nothing')}</p><${Merged} items=${found.data?.merges} /><${Memories} items=${found.data?.fading} /><//><//>`
   }
-  return html`<${Confirm} title=${would(merged, total, fading)} action=${t(total ? `fading.action_${fading}` : 'fading.action_merge')} kind=${total && fading === 'remove' ? 'danger' : 'primary'} onConfirm=${carryOut} onClose=${onClose}><${Merged} items=${found.data?.merges} /><${Memories} items=${found.data?.fading} /><//>`
+  return html`<${Confirm} title=${would(merged, total)} action=${t(total ? 'fading.action_archive' : 'fading.action_merge')} onConfirm=${carryOut} onClose=${onClose}><${Merged} items=${found.data?.merges} /><${Memories} items=${found.data?.fading} /><//>`
 }
 
 const both = (merged, faded) => [merged, faded].filter(Boolean).join(', ')
-const done = (run) => both(run.merged_ids.length && t('fading.done_merge', { n: run.merged_ids.length }), run.faded_ids.length && t(`fading.done_${run.action}`, { n: run.faded_ids.length })) || t('fading.nothing_done')
-const would = (merged, total, fading) => both(merged && t('fading.would_merge', { n: number(merged) }), total && t(`fading.would_${fading}`, { n: number(total) }))
+const done = (run) => both(run.merged_ids.length && t('fading.done_merge', { n: run.merged_ids.length }), run.faded_ids.length && t('fading.done_archive', { n: run.faded_ids.length })) || t('fading.nothing_done')
+const would = (merged, total) => both(merged && t('fading.would_merge', { n: number(merged) }), total && t('fading.would_archive', { n: number(total) }))
 
 const Merged = ({ items = [] }) => html`<ul class="cards">${items.slice(0, 50).map((each) => html`<li class="card" key=${each.id}>
   <${Said} text=${each.content} most=${200} />

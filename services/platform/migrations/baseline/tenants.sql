@@ -110,16 +110,14 @@ CREATE TABLE upkeep_policies (
     fading             text NOT NULL,
     fading_days        integer NOT NULL,
     fading_importance  double precision NOT NULL,
-    proposals          text NOT NULL,
     updated_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (tenant_id),
-    CHECK (fading IN ('never', 'archive', 'remove')),
+    CHECK (fading IN ('never', 'archive')),
     CHECK (fading_days BETWEEN 1 AND 36500),
-    CHECK (fading_importance BETWEEN 0 AND 1),
-    CHECK (proposals IN ('propose', 'apply'))
+    CHECK (fading_importance BETWEEN 0 AND 1)
 );
 COMMENT ON TABLE upkeep_policies IS
-    'How unused memories fade and what is proposed. A tenant without a row has the defaults.';
+    'How unused memories fade. A tenant without a row has the defaults.';
 
 CREATE TABLE retention_rules (
     tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,

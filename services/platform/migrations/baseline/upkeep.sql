@@ -1,43 +1,33 @@
 -- What works on memory at night or on request, and what it keeps to be undone or shown.
 
 CREATE TABLE upkeep_runs (
-    id            uuid NOT NULL,
-    tenant_id     uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    user_id       uuid NOT NULL,
-    reason        text NOT NULL,
-    action        text,
-    days          integer,
-    importance    double precision,
-    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    undone_at     timestamptz,
-    forgotten_at  timestamptz,
+    id         uuid NOT NULL,
+    tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    user_id    uuid NOT NULL,
+    reason     text NOT NULL,
+    days       integer,
+    importance double precision,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    undone_at  timestamptz,
     PRIMARY KEY (id, tenant_id),
     FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
-    CHECK (action IN ('archive', 'remove')),
     CHECK (reason IN ('night', 'request', 'import'))
 );
 COMMENT ON TABLE upkeep_runs IS 'Runs that merged what says the same, and let unused memories fade.';
-COMMENT ON COLUMN upkeep_runs.action IS 'what became of memories that faded; NULL = by the policy none did';
-COMMENT ON COLUMN upkeep_runs.forgotten_at IS 'when what it removed was deleted for good';
 CREATE INDEX upkeep_runs_of_user ON upkeep_runs (user_id, created_at, id);
-CREATE INDEX upkeep_runs_to_forget ON upkeep_runs (tenant_id, created_at)
-    WHERE action = 'remove' AND undone_at IS NULL AND forgotten_at IS NULL;
 
 CREATE TABLE upkeep_changes (
     run_id      uuid NOT NULL,
     episode_id  uuid NOT NULL,
     tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     user_id     uuid NOT NULL,
-    action      text NOT NULL,
     kept_id     uuid,
     PRIMARY KEY (run_id, episode_id, tenant_id),
     FOREIGN KEY (run_id, tenant_id) REFERENCES upkeep_runs (id, tenant_id) ON DELETE CASCADE,
-    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE,
-    CHECK (action IN ('merge', 'archive', 'remove')),
-    CHECK ((action = 'merge') = (kept_id IS NOT NULL))
+    FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
 );
 COMMENT ON TABLE upkeep_changes IS 'What a run did to which memory.';
-COMMENT ON COLUMN upkeep_changes.kept_id IS 'of a merged one: the memory or section of core memory that stayed';
+COMMENT ON COLUMN upkeep_changes.kept_id IS 'of a merged one: the memory or section of core memory that stayed; NULL = it was archived';
 CREATE INDEX upkeep_changes_of_episode ON upkeep_changes (episode_id);
 CREATE INDEX upkeep_changes_by_kept ON upkeep_changes (kept_id) WHERE kept_id IS NOT NULL;
 CREATE INDEX upkeep_changes_of_user ON upkeep_changes (user_id);

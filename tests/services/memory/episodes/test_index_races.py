@@ -122,15 +122,13 @@ async def test_an_episode_that_is_removed_while_it_is_written_does_not_come_back
     assert await _unindexed(services) == 0
 
 
-@pytest.mark.parametrize("how", ["index", "rebuild"])
 async def test_a_user_who_is_erased_while_it_is_written_does_not_come_back(
-    services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer
 ) -> None:
     memory = services.memory
     gone = await exchange(services.turns, "My dog is Bruno", "A good dog")
-    if how == "rebuild":
-        await memory.indexing.index_waiting()
-    work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
+    await memory.indexing.index_waiting()
+    work = memory.indexing.rebuild(lambda _: None)
 
     async def erase() -> None:
         await services.erasure.user(DEFAULT_TENANT, "u-1")
@@ -165,17 +163,14 @@ async def test_what_a_broken_rebuild_had_written_of_an_erased_user_is_gone_too(
 
 
 @pytest.mark.in_clear
-@pytest.mark.parametrize("how", ["index", "rebuild"])
 async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
-    services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer
 ) -> None:
     memory = services.memory
     owner = owner_of(await exchange(services.turns, "Good weather", "Sunny weather"))
     new = NewEpisode("likes red wine", "preference", 0.8, "user_said")
     episode_id = await memory.archive.insert(owner, new, BY_USER)
-    if how == "rebuild":
-        await memory.indexing.index_waiting()
-    work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
+    work = memory.indexing.index_waiting()
 
     async def change() -> None:
         await memory.catalog.edit(DEFAULT_TENANT, "u-1", episode_id, BY_USER, content="likes green tea")
@@ -191,46 +186,3 @@ async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
     await memory.catalog.edit(DEFAULT_TENANT, "u-1", episode_id, BY_USER, content="…")
     await memory.indexing.index_waiting()
     assert of_user(milvus_server.uri, owner.user_id)[episode_id] == 0
-
-
-async def test_a_message_that_joins_an_episode_while_it_is_written_is_written_too(
-    services: Services, milvus_server: MilvusServer, model_server: ModelServer
-) -> None:
-    turn = await exchange(services.turns, "My dog is Bruno", "A good dog")
-    (episode_id,) = await _episodes(services, turn)
-    later = await exchange(services.turns, "He is brown", "A brown dog", session_key="s-2")
-    (second,) = (each for each in await _episodes(services, turn) if each != episode_id)
-
-    async def join() -> None:
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("DELETE FROM episodes WHERE id = %s", [second])
-            await connection.execute(
-                "UPDATE episodes SET source_message_ids = source_message_ids || %s, indexed_at = NULL"
-                " WHERE id = %s",
-                [[later.user_message_id], episode_id],
-            )
-
-    await _while_it_is_embedded(model_server, services.memory.indexing.index_waiting(), join)
-    assert await _unindexed(services) == 0
-    expected = (turn.user_message_id, turn.answer_message_id, later.user_message_id)
-    assert of_user(milvus_server.uri, turn.user_id) == dict.fromkeys(expected, 1)
-
-
-async def test_users_who_come_during_a_rebuild_are_in_the_index(
-    services: Services, milvus_server: MilvusServer, model_server: ModelServer
-) -> None:
-    await exchange(services.turns, "My dog is Bruno", "A good dog")
-    await services.memory.indexing.index_waiting()
-    turns: list[OpenTurn] = []
-
-    async def come() -> None:
-        for number in range(20):
-            user = f"new-{number}"
-            turns.append(await exchange(services.turns, "My cat is Minka", "A good cat", external_user_id=user))
-
-    rebuilding = services.memory.indexing.rebuild(lambda _: None)
-    await _while_it_is_embedded(model_server, rebuilding, come)
-    await services.memory.indexing.index_waiting()
-    assert await _unindexed(services) == 0
-    messages = {message for turn in turns for message in (turn.user_message_id, turn.answer_message_id)}
-    assert messages <= {unit.id for unit in indexed(milvus_server.uri)}

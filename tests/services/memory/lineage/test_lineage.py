@@ -14,7 +14,6 @@ from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, WHOLE, forget
 from tests.support.turns import exchange
 from tests.support.upkeep import change
-from tests.support.visits import import_lines
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
@@ -93,22 +92,6 @@ async def test_from_a_message_all_that_was_made_of_it_is_reached_and_nothing_els
     assert {each["kind"] for each in found["items"]} == {"episode", "visit"}
 
 
-async def test_an_imported_user_has_no_orphans(services: Services, client: httpx.AsyncClient) -> None:
-    await exchange(services.turns, WHOLE, "Noted.")
-    body = {"content": {"facts": ["keeps bees"]}}
-    assert (await client.put("/api/v1/users/u-1/core-memory/human", json=body)).status_code == 200
-    written = await client.post("/api/v1/users/u-1/episodes", json={"content": "x", "episode_type": "context"})
-    assert written.status_code == 201
-    exported = (await client.get("/api/v1/users/u-1/export")).text.replace('"u-1"', '"u-2"')
-    imported = await client.post(
-        "/api/v1/import", content=exported.encode(), headers={"content-type": "application/x-ndjson"}
-    )
-    assert imported.status_code == 200, imported.text
-    report = await services.lineage_audit.audit(DEFAULT_TENANT)
-    assert (report.users, report.listed) == (2, [])
-    assert report.items > 4
-
-
 async def _damaged(services: Services) -> OpenTurn:
     turn = await exchange(services.turns, WHOLE, "Noted.")
     await change(services, "DELETE FROM messages WHERE id = %s", turn.answer_message_id)
@@ -146,9 +129,3 @@ async def test_what_is_not_there_or_misspelt_is_refused(services: Services, clie
     of_another = await client.get(others, params={"of": f"message:{turn.user_message_id}"})
     assert of_another.status_code == 404
     assert (await client.get(LINEAGE.replace("u-1", "u-9"), params={"of": "day:2020-01-01"})).status_code == 404
-
-
-async def test_nothing_imported_gives_an_empty_audit(services: Services) -> None:
-    await import_lines(services)
-    report = await services.lineage_audit.audit(DEFAULT_TENANT)
-    assert (report.users, report.items, report.orphans) == (0, 0, 0)

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 import pytest
 
@@ -30,13 +29,6 @@ async def _tell(services: Services) -> TurnQuery:
     )
 
 
-async def test_what_is_not_indexed_is_recalled_at_once(services: Services) -> None:
-    asked = await _tell(services)
-    found = await services.memory.recall.for_turn(asked)
-    assert list(found.degraded) == []
-    assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
-
-
 async def test_what_is_indexed_is_recalled(remembering: Services) -> None:
     asked = await _tell(remembering)
     await remembering.memory.indexing.index_waiting()
@@ -44,13 +36,6 @@ async def test_what_is_indexed_is_recalled(remembering: Services) -> None:
     assert list(found.degraded) == []
     assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
     assert found.ranking.results[0].ranks.keys() == {"words", "meaning"}
-
-
-async def test_a_stranger_recalls_nothing(remembering: Services) -> None:
-    asked = await _tell(remembering)
-    await remembering.memory.indexing.index_waiting()
-    scope = Scope(asked.scope.tenant_id, uuid4(), asked.scope.expert_id)
-    assert texts(await remembering.memory.recall.search(scope, "狗", now=asked.now)) == []
 
 
 async def test_what_means_the_same_is_found_in_other_words_and_in_the_other_language(

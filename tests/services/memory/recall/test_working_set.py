@@ -1,12 +1,9 @@
-"""A working set ranks as one that is made at once of what it holds, whatever came and went before."""
+"""A working set whose units were removed ranks those that are left as a new set of them does."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from services.memory.recall.unit_arrays import KeptUnit
 from services.memory.recall.unit_loading import content_of
@@ -15,191 +12,39 @@ from services.text.tokenizer import terms
 
 DIMENSION = 8
 BEGUN = datetime(2026, 3, 1, tzinfo=UTC)
-TEXTS = (
-    "My dog is called Bruno.",
-    "What is my dog called?",
-    "We moved to Lisbon in May, near the river.",
-    "我家的狗叫布鲁诺，今年三岁。",
-    "我住在哪里？",
-    "Lovely, thank you for telling me about it.",
-    "I prefer trains to planes. " * 12,
-)
-QUESTIONS = (
-    "What is my dog's name?",
-    "我的狗叫什么名字？",
-    "Where do I live near the river?",
-    "trains or planes?",
-)
+TEXTS = ("My dog is called Bruno.", "We moved to Lisbon in May, near the river.", "我家的狗叫布鲁诺，今年三岁。")
 
 
-def kept(number: int, text: str, *, waiting: bool, vector: int | None, conversation: int) -> KeptUnit:
-    content = content_of(text, None, "user", written=number % 5 == 0)
+def _kept(number: int) -> KeptUnit:
     return KeptUnit(
         unit_id=UUID(int=number + 1 << 70 | number),
-        episode_id=UUID(int=number // 2 + 7),
-        conversation_id=UUID(int=conversation) if conversation else None,
+        episode_id=UUID(int=number + 7),
+        conversation_id=UUID(int=1),
         episode_type="turn",
-        said_at=BEGUN + timedelta(minutes=7 * (number % 13)),
-        waiting=waiting,
-        text_hash=hash(text),
-        content=content,
-        vector=None if vector is None else embedding(vector),
+        said_at=BEGUN + timedelta(minutes=number),
+        waiting=False,
+        text_hash=number,
+        content=content_of(TEXTS[number % 3], None, "user", written=False),
+        vector=np.random.default_rng(number).normal(size=DIMENSION).tolist(),
     )
 
 
-def embedding(seed: int) -> list[float]:
-    values: list[float] = np.random.default_rng(seed).normal(size=DIMENSION).tolist()
-    return values
-
-
-def ranked(
-    units: WorkingSet, question: str
-) -> list[tuple[UUID, float, float, UUID | None, UUID | None, list[float]]]:
-    """What ranking reads of each unit: its scores, its neighbours, and what others share with it."""
+def _scores(units: WorkingSet) -> dict[UUID, tuple[float, float]]:
     mask = units.within()
-    places = mask.nonzero()[0].tolist()
-    shared = units.by_rare_terms(places, terms(question), mask.nonzero()[0])
-    (words, *_), _ = units.by_words([terms(question), *map(terms, QUESTIONS)], mask)
-    [cosines] = units.by_meaning(np.array([embedding(1)], dtype=np.float32))
-    near = units.overview()
-
-    def unit(place: int) -> UUID | None:
-        return units.unit_id(place) if place >= 0 else None
-
-    return sorted(
-        (
-            units.unit_id(place),
-            round(float(words[place]), 6),
-            round(float(cosines[place]), 6),
-            unit(int(near.previous[place])),
-            unit(int(near.following[place])),
-            np.sort(row).round(6).tolist(),
-        )
-        for place, row in zip(places, shared, strict=True)
-    )
-
-
-Stored = dict[UUID, list[KeptUnit]]
-units_of_episodes = st.lists(
-    st.tuples(
-        st.integers(0, 40),
-        st.sampled_from(TEXTS),
-        st.booleans(),
-        st.none() | st.integers(1, 5),
-        st.integers(0, 3),
-    ),
-    max_size=8,
-)
-steps = st.lists(st.tuples(units_of_episodes, st.lists(st.integers(0, 20), max_size=4)), max_size=12)
-
-
-def take_in(units: WorkingSet, stored: Stored, written: Sequence[KeptUnit], gone: Sequence[UUID]) -> None:
-    """As a transaction changes what is stored, and a set then learns of it."""
-    changed: Stored = {episode_id: [] for episode_id in gone}
-    for unit in {each.unit_id: each for each in written}.values():
-        changed.setdefault(unit.episode_id, []).append(unit)
-    stored.update(changed)
-    told = []
-    for unit in (each for episode in changed.values() for each in episode):
-        same = units.knows(unit.unit_id, unit.text_hash)
-        told.append(unit if not same else _without_content(unit))
-    units.replace(changed, told)
-
-
-def _without_content(unit: KeptUnit) -> KeptUnit:
-    values = {name: getattr(unit, name) for name in KeptUnit.__slots__}
-    return KeptUnit(**{**values, "content": None})
-
-
-@settings(max_examples=60)
-@given(steps)
-def test_it_ranks_as_one_made_at_once_after_writes_changes_and_removals(
-    history: list[tuple[list[tuple[int, str, bool, int | None, int]], list[int]]],
-) -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    for written, gone in history:
-        made = [
-            kept(number, text, waiting=waiting, vector=vector or 3, conversation=conversation)
-            for number, text, waiting, vector, conversation in written
-        ]
-        take_in(units, stored, made, [UUID(int=each + 7) for each in gone])
-    fresh = WorkingSet(DIMENSION)
-    fresh.replace(stored, [unit for episode in stored.values() for unit in episode])
-    assert len(units) == len(fresh) == sum(map(len, stored.values()))
-    for question in QUESTIONS:
-        assert ranked(units, question) == ranked(fresh, question)
-
-
-def test_once_everything_is_gone_nothing_is_found_and_nothing_warned_of() -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    take_in(units, stored, [kept(14, "My dog is called Bruno.", waiting=False, vector=3, conversation=0)], [])
-    take_in(units, stored, [], [UUID(int=14 // 2 + 7)])
-    assert len(units) == 0
-    assert [ranked(units, question) for question in QUESTIONS] == [[] for _ in QUESTIONS]
+    [words], _ = units.by_words([terms("What is my dog called? 我的狗叫什么名字？")], mask)
+    [cosines] = units.by_meaning(np.ones((1, DIMENSION), dtype=np.float32))
+    return {
+        units.unit_id(place): (round(float(words[place]), 6), round(float(cosines[place]), 6))
+        for place in mask.nonzero()[0].tolist()
+    }
 
 
 def test_places_of_what_is_gone_are_given_up_and_nothing_else_changes() -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    every = [kept(number, TEXTS[number % 7], waiting=False, vector=2, conversation=1) for number in range(600)]
-    take_in(units, stored, every, [])
-    before = units.nbytes
-    take_in(units, stored, [], [unit.episode_id for unit in every[:400]])
-    fresh = WorkingSet(DIMENSION)
-    fresh.replace(stored, [unit for episode in stored.values() for unit in episode])
-    assert (len(units), units.nbytes < before) == (200, True)
-    for question in QUESTIONS:
-        assert ranked(units, question) == ranked(fresh, question)
-
-
-def test_a_unit_that_says_the_same_keeps_its_embedding_and_one_that_says_something_else_loses_it() -> None:
-    units = WorkingSet(DIMENSION)
-    stored: Stored = {}
-    first = kept(2, TEXTS[0], waiting=True, vector=None, conversation=1)
-    take_in(units, stored, [first], [])
-    units.embed({first.unit_id: embedding(4)})
-    take_in(units, stored, [kept(2, TEXTS[0], waiting=False, vector=None, conversation=1)], [])
-    assert units.without_vector() == []
-    take_in(units, stored, [kept(2, TEXTS[2], waiting=False, vector=None, conversation=1)], [])
-    assert units.without_vector() == [first.unit_id]
-
-
-def test_a_unit_takes_about_a_kilobyte() -> None:
-    units = WorkingSet(512)
-    every = [
-        kept(number, f"{TEXTS[number % 6]} {number}", waiting=False, vector=None, conversation=1)
-        for number in range(2000)
-    ]
+    every = [_kept(number) for number in range(600)]
+    units, fresh = WorkingSet(DIMENSION), WorkingSet(DIMENSION)
     units.replace({unit.episode_id for unit in every}, every)
-    units.by_words([["dog"]], units.within())
-    assert units.nbytes / len(units) < 1200
-
-
-def test_texts_are_matched_together_as_one_by_one() -> None:
-    units = WorkingSet(DIMENSION)
-    units.replace(
-        (), [kept(number, text, waiting=False, vector=2, conversation=1) for number, text in enumerate(TEXTS)]
-    )
-    mask = units.within()
-    scores, possible = units.by_words([terms(question) for question in QUESTIONS], mask)
-    for question, score, most in zip(QUESTIONS, scores, possible, strict=True):
-        [alone], [alone_most] = units.by_words([terms(question)], mask)
-        assert np.allclose([*score, most], [*alone, alone_most])
-        assert alone.max() > 0
-
-
-def test_a_unit_is_compared_with_what_was_said_before_and_after_it() -> None:
-    units = WorkingSet(DIMENSION)
-    said = [(1, 3, 1), (2, 3, 1), (3, None, 1), (4, 3, 2)]  # number, embedding, conversation
-    units.replace(
-        (),
-        [
-            kept(number, TEXTS[0], waiting=False, vector=vector, conversation=conversation)
-            for number, vector, conversation in said
-        ],
-    )
-    before, after = units.by_neighbours(np.arange(4)).round(2).tolist()
-    assert before == [0.0, 1.0, 0.0, 0.0]  # the third has no embedding, the last nobody before it
-    assert after == [1.0, 0.0, 0.0, 0.0]
+    before = units.nbytes
+    units.replace({unit.episode_id for unit in every[:400]}, [])
+    fresh.replace((), every[400:])
+    assert (len(units), units.nbytes < before) == (200, True)
+    assert _scores(units) == _scores(fresh)

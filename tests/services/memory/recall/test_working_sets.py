@@ -1,6 +1,5 @@
 """Two processes' working sets over the same stores: each sees at its next turn what the other did."""
 
-import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -10,7 +9,6 @@ from functools import partial
 from uuid import UUID
 
 import pytest
-from prometheus_client import REGISTRY
 
 from services.bootstrap import Services, open_services
 from services.conversations.turn import NewTurn
@@ -158,61 +156,6 @@ async def _indexed(services: Services) -> bool:
     except Unavailable:  # a machine under load is slow to connect
         return False
     return True
-
-
-async def test_the_least_recently_used_set_goes_first_and_comes_back(two: tuple[Services, Services]) -> None:
-    services, _ = two
-    memory = services.memory
-    small = WorkingSets(
-        services.database, memory.index, dimension=512, limit_bytes=60_000, lost=memory.episodes.index_again
-    )
-    scopes = []
-    for number in range(6):
-        name = f"u-{number}"
-        for at in range(4):
-            turn = await exchange(
-                services.turns, f"{SAID[0]} {at}", "Fine.", external_user_id=name, session_key=f"s-{at}"
-            )
-        scopes.append(Scope(turn.tenant_id, turn.user_id, turn.expert_id))
-        loaded = await small.of(scopes[-1], None)
-        assert loaded is not None
-        assert len(loaded.units) == 8
-    assert small.nbytes <= 60_000
-    again = await small.of(scopes[0], None)
-    assert again is not None
-    assert len(again.units) == 8
-
-
-async def test_a_set_is_filled_although_the_turn_that_wanted_it_waits_no_longer(
-    two: tuple[Services, Services],
-) -> None:
-    here, _ = two
-    turn = await exchange(here.turns, SAID[0], "Lovely.", session_key="s-0")
-    sets = here.memory.working_sets
-    waiting = asyncio.create_task(sets.of(Scope(turn.tenant_id, turn.user_id, turn.expert_id), None))
-    await asyncio.sleep(0.001)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    await sets.settled()
-    loaded = REGISTRY.get_sample_value("anamnesis_working_sets_loaded_total")
-    assert SAID[0] in said(await ask(here))
-    assert REGISTRY.get_sample_value("anamnesis_working_sets_loaded_total") == loaded
-
-
-async def test_a_user_with_too_much_has_none_and_is_served_by_the_index(two: tuple[Services, Services]) -> None:
-    services, _ = two
-    memory = services.memory
-    turn = await exchange(services.turns, SAID[0], "Lovely.", session_key="s-0")
-    sets = WorkingSets(
-        services.database,
-        memory.index,
-        dimension=512,
-        limit_bytes=2**20,
-        most_units=1,
-        lost=memory.episodes.index_again,
-    )
-    assert await sets.of(Scope(turn.tenant_id, turn.user_id, turn.expert_id), None) is None
 
 
 @pytest.mark.indexed

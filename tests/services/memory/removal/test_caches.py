@@ -7,7 +7,6 @@ import pytest
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import Scope
 from services.platform.settings import Settings
@@ -26,29 +25,16 @@ async def _recall(services: Services, owner: Owner) -> int:
     return services.memory.working_sets.nbytes
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        "forget",
-        pytest.param("erase", marks=pytest.mark.soak),
-        pytest.param("conversation", marks=pytest.mark.soak),
-    ],
-)
 async def test_other_processes_drop_what_they_hold_of_the_user(
-    services: Services, settings: Settings, engines: Engines, client: httpx.AsyncClient, way: str
+    services: Services, settings: Settings, engines: Engines, client: httpx.AsyncClient
 ) -> None:
     turn = await exchange(services.turns, WHOLE, "Noted.")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     await services.memory.indexing.index_waiting()
     async with open_services(settings, engines) as elsewhere, running_turns(elsewhere):
         assert await _recall(elsewhere, owner)
-        if way == "forget":
-            body = {"message_id": str(turn.user_message_id)}
-            assert (await client.post("/api/v1/users/u-1/erasures", json=body)).status_code == 200
-        elif way == "erase":
-            await services.erasure.user(DEFAULT_TENANT, "u-1")
-        else:
-            await services.erasure.conversation(DEFAULT_TENANT, turn.conversation_id)
+        body = {"message_id": str(turn.user_message_id)}
+        assert (await client.post("/api/v1/users/u-1/erasures", json=body)).status_code == 200
 
         async def dropped() -> bool:
             return elsewhere.memory.working_sets.nbytes == 0

@@ -21,9 +21,9 @@ from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.memory.episodes.index_row import shard_of
 from services.memory.removal.tables import scrub
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from services.text.tokenizer import terms
@@ -170,9 +170,8 @@ async def test_the_servers_log_names_an_error_and_no_value(server: EmbeddedPostg
     assert CANARY not in log
 
 
-@pytest.mark.parametrize("flushed", [True, False], ids=["in its files", "in its log"])
 async def test_nothing_that_an_erased_user_said_stays_in_the_index(
-    services: Services, engines: Engines, milvus_server: MilvusServer, flushed: bool
+    services: Services, engines: Engines, milvus_server: MilvusServer
 ) -> None:
     word = terms(f"{CANARY}x")[-1]
     for number in range(3):
@@ -181,9 +180,8 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
     [gone_id] = await _user_ids(services.database, "gone")
     shards = {shard_of(gone_id), shard_of(other.user_id)}
     await services.memory.indexing.index_waiting()
-    if flushed:
-        for shard in shards:
-            await services.memory.index.flush(shard)
+    for shard in shards:
+        await services.memory.index.flush(shard)
     assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word)
 
     erased = await services.erasure.user(DEFAULT_TENANT, "gone")

@@ -186,22 +186,6 @@ async def test_a_turn_under_way_is_cancelled_first(services: Services, model_ser
     assert await _rows(services.database, "SELECT FROM messages") == []
 
 
-async def test_jobs_of_the_conversation_go_and_those_of_others_stay(services: Services) -> None:
-    doomed, other = await _two(services)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        named: tuple[dict[str, Any], ...] = (
-            {"turn_id": doomed.turn_id},
-            {"conversation_id": doomed.conversation_id},
-            {"turn_id": other.turn_id},
-        )
-        for ids in named:
-            await services.jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, **ids)
-    erased = await _erase(services, doomed)
-    assert erased.removed["postgresql"]["jobs"] == 2
-    left = "SELECT args->>'turn_id' FROM procrastinate_jobs WHERE task_name = 'look'"
-    assert await _rows(services.database, left) == [(str(other.turn_id),)]
-
-
 async def test_stores_that_are_away_are_told_and_caught_up(
     services: Services, settings: Settings, engines: Engines
 ) -> None:
@@ -214,11 +198,3 @@ async def test_stores_that_are_away_are_told_and_caught_up(
     assert erased.pending == ["redis", "milvus"]
     waiting = await _rows(services.database, "SELECT task_name FROM procrastinate_jobs ORDER BY id")
     assert {task for (task,) in waiting} >= {ERASE_TRACES, "forget_episodes"}
-
-
-async def test_a_message_sent_afterwards_begins_a_new_conversation(services: Services) -> None:
-    doomed, _ = await _two(services)
-    await _erase(services, doomed)
-    again = await exchange(services.turns, "Hello again", "Hi")
-    assert again.conversation_id != doomed.conversation_id
-    assert again.begins

@@ -1,10 +1,6 @@
 """What is forgotten for good is in no store but its conversation, and nowhere once its words are deleted."""
 
-import asyncio
-import json
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
@@ -17,9 +13,9 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from services.memory.removal.canary import CanarySearch
 from tests.support.derived import NOON, derive_everything, maintain_everything
-from tests.support.model_server import ModelServer, Reply
-from tests.support.retracting import FILED, SECRET, WHOLE, repeating
-from tests.support.turns import exchange, new_turn
+from tests.support.model_server import ModelServer
+from tests.support.retracting import FILED, SECRET, WHOLE
+from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
@@ -116,27 +112,6 @@ async def test_what_something_else_supports_is_kept_and_said_to_be(
     assert "conversation" in gone["items"][0]["reason"]
 
 
-async def test_no_prompt_shows_it_from_that_moment_and_summaries_are_made_again_without_it(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    await derive_everything(services, client, model_server)
-    await _forget(client, topic="my asthma")
-    model_server.default = Reply(["Yes."])
-    model_server.requests.clear()
-    for session in ("long", "tea", "asks", "new"):
-        expert = "guide" if session == "asks" else "default"
-        body = {"user_id": "u-1", "session_id": session, "expert": expert, "message": "What did I say of Hamburg?"}
-        assert (await client.post("/api/v1/chat", json=body)).status_code == 200
-    assert SECRET not in json.dumps([received.body for received in model_server.requests])
-    (receipt,) = (await client.get(f"{USER}/erasures")).json()["items"]
-    assert {each["kind"] for each in receipt["receipt"]["rebuilt"]} >= {"summary"}
-    model_server.default = repeating
-    [conversation] = await _ids(services, "SELECT id FROM conversations WHERE session_key = 'long'")
-    await services.summaries.update(DEFAULT_TENANT, UUID(conversation))
-    await services.memory.indexing.index_waiting()
-    assert await _places(services) == {"postgresql:conversations:title", "postgresql:messages:content"}
-
-
 @pytest.mark.parametrize("kind", ["episode", "value", "conversation", "day", "span"])
 async def test_every_kind_of_target_takes_what_was_made_of_it(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer, kind: str
@@ -197,28 +172,6 @@ async def test_the_command_that_asked_to_remember_it_keeps_none_of_its_words(
     assert await _places(services, "Odile") == set()
 
 
-async def test_a_value_is_left_in_its_conversation_alone(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer
-) -> None:
-    for message in ("Remember that my cat is called Odile.", "请记住：我的猫叫年糕。"):
-        said = {"user_id": "u-1", "session_id": "s-1", "message": message}
-        assert (await client.post("/api/v1/chat", json=said)).status_code == 200
-    for word in ("Odile", "年糕"):
-        core = (await client.get(f"{USER}/core-memory")).json()
-        [value] = [
-            {"section": section["section"], "field": name, "text": text}
-            for section in core["items"]
-            for name, texts in section["content"].items()
-            for text in (texts if isinstance(texts, list) else [texts])
-            if word in text
-        ]
-        before = await _places(services, word)
-        assert any("memory_operations" in place for place in before), before
-        await _forget(client, value=value)
-        places = await _places(services, word)
-        assert places <= {"postgresql:conversations:title", "postgresql:messages:content"}, places
-
-
 async def test_what_was_kept_out_of_memory_before_stays_out_when_the_rest_is_deleted(
     services: Services, client: httpx.AsyncClient
 ) -> None:
@@ -231,19 +184,6 @@ async def test_what_was_kept_out_of_memory_before_stays_out_when_the_rest_is_del
     assert await _places(services, "Okafor") != set()
     found = await client.post(f"{USER}/episodes/search", json={"query": "Who is my landlord?"})
     assert "Okafor" not in found.text
-
-
-async def test_what_is_left_can_be_exported_and_imported(services: Services, client: httpx.AsyncClient) -> None:
-    await exchange(services.turns, WHOLE, "Noted.")
-    await exchange(services.turns, "I bake bread every Sunday.", "Noted.")
-    await _forget(client, topic="my asthma", delete_messages=True)
-    exported = (await client.get(f"{USER}/export")).text.replace('"u-1"', '"u-2"')
-    assert SECRET not in exported
-    headers = {"content-type": "application/x-ndjson"}
-    imported = (await client.post("/api/v1/import", content=exported.encode(), headers=headers)).json()
-    assert imported["errors"] == []
-    found = await client.post("/api/v1/users/u-2/episodes/search", json={"query": "bread"})
-    assert "bread" in found.text
 
 
 async def test_an_operation_whose_values_are_gone_is_refused_when_it_is_undone(
@@ -273,18 +213,6 @@ async def test_nothing_of_another_user_is_touched(services: Services, client: ht
     assert SECRET in found.text
 
 
-async def test_a_turn_in_progress_is_stopped_as_its_prompt_was_read_before(
-    services: Services, client: httpx.AsyncClient
-) -> None:
-    await exchange(services.turns, WHOLE, "Noted.")
-    running = await services.turns.open(new_turn("And now?", session_key="s-2"))
-    async with asyncio.timeout(60):
-        await _forget(client, topic="my asthma")
-    statement = "SELECT coalesce(stop_requested, status) FROM turns WHERE id = %(id)s"
-    rows = await services.database.fetch(DEFAULT_TENANT, statement, {"id": running.turn_id}, tuple_row)
-    assert rows == [("forgotten",)]
-
-
 async def test_wrong_targets_are_refused(services: Services, client: httpx.AsyncClient) -> None:
     await exchange(services.turns, WHOLE, "Noted.")
     nothing = "0190a000-0000-7000-8000-00000000ffff"
@@ -306,22 +234,3 @@ async def test_wrong_targets_are_refused(services: Services, client: httpx.Async
     assert (await client.post("/api/v1/users/u-9/erasures", json={"topic": "x"})).status_code == 404
     nothing_found = await _forget(client, topic="my violin")
     assert (nothing_found["receipt_id"], nothing_found["items"]) == (None, [])
-
-
-async def test_files_are_searched_byte_by_byte(services: Services, tmp_path: Path) -> None:
-    await exchange(services.turns, "Hello", "Hi")
-    (tmp_path / "empty.log").touch()
-    (tmp_path / "service.log").write_bytes(b"\x00 the user has ASTHMA \xff")
-    search = CanarySearch(services.database, services.memory.index, services.redis)
-    found = await search.search(DEFAULT_TENANT, "u-1", SECRET, [tmp_path])
-    assert [each.place for each in found.findings] == [str(tmp_path / "service.log")]
-    assert found.beyond_conversations
-
-
-async def test_the_earlier_paths_lead_to_the_same(client: httpx.AsyncClient, services: Services) -> None:
-    await exchange(services.turns, WHOLE, "Noted.")
-    done = await client.post(f"{USER}/forget", json={"topic": "my asthma"})
-    assert done.status_code == 200, done.text
-    receipts = [(await client.get(f"{USER}/{name}")).json() for name in ("receipts", "erasures")]
-    assert receipts[0] == receipts[1]
-    assert [each["id"] for each in receipts[0]["items"]] == [done.json()["receipt_id"]]

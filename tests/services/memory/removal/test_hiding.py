@@ -17,12 +17,11 @@ from services.memory.blocks import Owner
 from services.memory.episodes.episode import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
-from services.summaries.schedule import ARCHIVE, SUMMARISE
+from services.summaries.schedule import SUMMARISE
 from services.visits.visit import SUMMARISE_DAYS
 from state.context import TurnContext
-from tests.support.archiving import answer, archived, topic
 from tests.support.jobs import has_ended, statuses, until
-from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
 from tests.support.talking import say
 from tests.support.talks import new_expert
@@ -39,8 +38,6 @@ pytestmark = [
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 USER = "/api/v1/users/u-1"
-
-in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole message", "part of a message"])
 
 
 async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
@@ -78,12 +75,11 @@ async def _search(services: Services, owner: Owner, query: str) -> str:
     return "\n".join(item.content for item in found.items)
 
 
-@in_both_forms
 async def test_a_rolling_summary_and_its_parts_are_withdrawn_and_made_again_without_it(
-    services: Services, model_server: ModelServer, told: str
+    services: Services, model_server: ModelServer
 ) -> None:
     model_server.default = repeating
-    turn = await _talk(services, told, 40, length=100)
+    turn = await _talk(services, PART, 40, length=100)
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     texts = "SELECT summary FROM summary_parts UNION ALL SELECT summary FROM conversation_summaries"
     assert SECRET in str(await _rows(services, "SELECT summary FROM summary_parts"))
@@ -94,43 +90,7 @@ async def test_a_rolling_summary_and_its_parts_are_withdrawn_and_made_again_with
     assert "question 0" in str(await _rows(services, texts))
     assert "question 0" in _asked(model_server)
     assert SECRET not in f"{await _rows(services, texts)} {_asked(model_server)}"
-    assert ("Porto" in _asked(model_server)) is (told == PART)
-
-
-async def test_a_summary_that_covers_none_of_it_stays(services: Services, model_server: ModelServer) -> None:
-    model_server.default = repeating
-    turn = await _talk(services, "Good morning.", 7)
-    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    await exchange(services.turns, WHOLE, "Noted.")
-    before = await _rows(services, "SELECT summary FROM conversation_summaries")
-    await forget(services, owner_of(turn))
-    assert await _rows(services, "SELECT summary FROM conversation_summaries") == before
-
-
-async def test_topics_are_withdrawn_and_found_again_without_it(
-    services: Services, model_server: ModelServer
-) -> None:
-    def found(received: Received) -> Reply:
-        return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
-
-    await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, PART, 14, expert="archivist")
-    model_server.default = found
-    assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
-    first, second = await archived(services, turn.conversation_id)
-    assert SECRET in first.summary
-    await forget(services, owner_of(turn))
-    assert [each.id for each in await archived(services, turn.conversation_id)] == [second.id]
-    await services.topics.store.topics(DEFAULT_TENANT, turn.conversation_id, limit=10)
-    model_server.default = lambda received: Reply([answer(topic(1, 10, summary=received.prompt[-1][1][:900]))])
-    model_server.requests.clear()
-    await _talk(services, "Good morning.", 3, expert="archivist")
-    await _worked(services, ARCHIVE)
-    topics = await archived(services, turn.conversation_id)
-    assert len(topics) == 2
-    assert "question 0" in str(topics)
-    assert "question 0" in _asked(model_server)
-    assert SECRET not in f"{topics} {_asked(model_server)}"
+    assert "Porto" in _asked(model_server)
 
 
 async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(
@@ -186,22 +146,6 @@ async def test_a_message_goes_what_was_merged_into_its_memory_comes_back_and_und
     assert stored[old]["superseded_by"] is None
 
 
-async def test_a_memory_that_is_named_goes_with_what_was_merged_into_it(services: Services) -> None:
-    first = await exchange(services.turns, "Hello", "Hi")
-    owner = owner_of(first)
-    old, new = await write(services, owner, "Drinks tea against asthma", "drinks tea against asthma.")
-    await keep_up(services)
-    before = await everything(services, owner)
-    change = await forget(services, owner, str(new))
-    stored = await everything(services, owner)
-    assert all(stored[each]["retracted_at"] for each in (old, new))
-    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(change["operation_id"] or ""))
-    assert await everything(services, owner) == before
-    target = Target(episode_id=new)
-    await services.forgetting.forget(DEFAULT_TENANT, "u-1", target, by="test")
-    assert not {old, new} & set(await everything(services, owner))
-
-
 async def _hidden(services: Services, owner: Owner, message_id: UUID) -> UUID:
     """Hide one message as a command does; return the operation."""
     planned = planned_removal(messages=[message_id])
@@ -232,12 +176,11 @@ async def test_a_reflection_goes_also_where_the_answer_stays_and_comes_back(
     assert await _rows(services, notes) == [(note,)]
 
 
-@in_both_forms
 async def test_the_next_prompts_of_all_conversations_show_it_no_more(
-    services: Services, client: httpx.AsyncClient, model_server: ModelServer, told: str
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     model_server.default = lambda received: Reply([f"You said: {received.said[-1]}"])
-    await say(client, told, "s-1")
+    await say(client, WHOLE, "s-1")
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     known = {"health": ["asthma", "bad knee"], "home": "Turin"}
     await services.memory.core.update(owner, "human", known, Trigger("user"))
@@ -338,15 +281,6 @@ async def _everywhere(services: Services) -> dict[str, str]:
             rows = await (await connection.execute(f"SELECT {table}::text FROM {table}")).fetchall()
             found[table] = str(rows)
         return found
-
-
-async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services) -> None:
-    turn = await _talk(services, PART, 1)
-    await forget(services, owner_of(turn))
-    await services.erasure.user(DEFAULT_TENANT, "u-1")
-    left = await _everywhere(services)
-    assert [table for table, rows in left.items() if SECRET in rows] == []
-    assert left["memory_operations"] == "[]"
 
 
 async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it(

@@ -1,7 +1,6 @@
 """What was made of words that were retracted meanwhile is never stored."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -9,17 +8,15 @@ from uuid import uuid4
 import pytest
 from psycopg.rows import tuple_row
 
-from services.bootstrap import Services, open_services
+from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
-from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
-from services.platform.settings import Settings, load_settings
 from tests.support.archiving import answer, archived, topic
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, retelling, shown
+from tests.support.retracting import PART, SECRET, forget, interrupted, repeating, retelling, shown
 from tests.support.talks import new_expert
 from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import compared, everything, judging, keep_up, write
@@ -29,16 +26,6 @@ pytestmark = pytest.mark.anyio
 
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole message", "part of a message"])
-
-
-@pytest.fixture
-async def in_parts(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
-    """Services that show a model little of a transcript at a time."""
-    values = {**settings.model_dump(exclude_unset=True), "memory_summary_chunk_tokens": 500}
-    async with open_services(load_settings(**values), engines) as opened:
-        yield opened
 
 
 async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
@@ -52,9 +39,8 @@ async def _texts(services: Services, statement: Any) -> str:
     return str(await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))
 
 
-@in_both_forms
-async def test_a_rolling_summary_is_made_again(services: Services, model_server: ModelServer, told: str) -> None:
-    turn = await _talk(services, told, 7)
+async def test_a_rolling_summary_is_made_again(services: Services, model_server: ModelServer) -> None:
+    turn = await _talk(services, PART, 7)
     model_server.default = interrupted(lambda: forget(services, owner_of(turn)), repeating)
     assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     first, *_, last = model_server.requests
@@ -63,36 +49,7 @@ async def test_a_rolling_summary_is_made_again(services: Services, model_server:
     summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
     assert summary
     assert SECRET not in summary.summary
-    assert ("Porto" in summary.summary) is (told == PART)
-
-
-async def test_an_increment_of_a_withdrawn_summary_is_not_stored(
-    services: Services, model_server: ModelServer
-) -> None:
-    turn = await _talk(services, PART, 7)
-    model_server.default = repeating
-    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    for number in range(4):
-        await exchange(services.turns, f"more {number}", "answer")
-    model_server.default = interrupted(lambda: forget(services, owner_of(turn)), repeating)
-    asked = len(model_server.requests)
-    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    assert SECRET in shown(model_server.requests[asked])
-    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
-    assert summary
-    assert SECRET not in summary.summary
-
-
-@pytest.mark.parametrize("at", [1, 2])
-async def test_parts_of_a_summary_are_made_again(in_parts: Services, model_server: ModelServer, at: int) -> None:
-    turn = await _talk(in_parts, PART, 40, length=100)
-    model_server.default = interrupted(lambda: forget(in_parts, owner_of(turn)), repeating, at=at)
-    assert await in_parts.summaries.update(DEFAULT_TENANT, turn.conversation_id)
-    assert SECRET in shown(model_server.requests[0])
-    parts = await _texts(in_parts, "SELECT summary FROM summary_parts ORDER BY part")
-    assert "question 0" in parts
-    assert SECRET not in parts
-    assert SECRET not in await _texts(in_parts, "SELECT summary FROM conversation_summaries")
+    assert "Porto" in summary.summary
 
 
 async def test_topics_are_found_again(services: Services, model_server: ModelServer) -> None:
@@ -127,17 +84,6 @@ async def test_visits_and_their_day_are_summarised_again(
     assert SECRET not in f"{day} {visits}"
 
 
-async def test_the_job_of_a_visit_summarises_it_again(services: Services, model_server: ModelServer) -> None:
-    await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"))
-    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    (visit,) = await services.daily.store.visits(owner, NOON - timedelta(days=1), NOON + timedelta(days=1))
-    model_server.default = interrupted(lambda: forget(services, owner), retelling)
-    await services.daily.visits.summarise(DEFAULT_TENANT, visit.id)
-    (stored,) = await visits_of(services.database)
-    assert "skiing" in stored["summary"]
-    assert SECRET not in stored["summary"]
-
-
 async def test_memories_that_are_forgotten_meanwhile_are_not_merged(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -160,11 +106,8 @@ async def test_a_thought_about_it_is_not_kept(services: Services, model_server: 
     assert SECRET not in await _texts(services, "SELECT private_note FROM messages")
 
 
-@in_both_forms
-async def test_a_model_is_asked_again_what_to_file(
-    services: Services, model_server: ModelServer, told: str
-) -> None:
-    turn = await exchange(services.turns, told, "Noted.")
+async def test_a_model_is_asked_again_what_to_file(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, PART, "Noted.")
 
     def filing(received: Received) -> Reply:
         sees = SECRET in shown(received)
@@ -178,7 +121,7 @@ async def test_a_model_is_asked_again_what_to_file(
     known = [block.content for block in await services.memory.core.read(owner_of(turn))]
     assert SECRET in shown(model_server.requests[0])
     assert SECRET not in str(known)
-    assert ("Porto" in str(known)) is ("Porto" in told)
+    assert "Porto" in str(known)
 
 
 async def test_what_is_logged_of_a_user_erased_meanwhile_is_not_found(services: Services) -> None:

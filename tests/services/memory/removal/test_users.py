@@ -2,15 +2,12 @@
 
 import asyncio
 from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 from pydantic import SecretStr
 
-from graph.builder import build_graph
-from graph.turns.requests import TurnRequest
-from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn
@@ -18,26 +15,22 @@ from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.jobs.tasks import RunningJob
 from services.memory.cache import CoreMemoryCache
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
 from services.memory.removal.wholes import WholeErasure
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from state.conversation import TurnInput
 from tests.support.jobs import HURRIED, hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, of_user
-from tests.support.model_server import ModelServer, Reply
 from tests.support.ports import free_port
-from tests.support.turns import events_of, exchange, first_token, new_turn, remember
+from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed, pytest.mark.untraced]
 
-OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 
 OF_NO_USER = {
     "experiments": "a tenant's own: set up by its operator",
@@ -174,27 +167,6 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         await services.erasure.user(DEFAULT_TENANT, "u-1")
 
 
-async def test_a_turn_that_runs_is_stopped_before_anything_is_removed(
-    services: Services, model_server: ModelServer
-) -> None:
-    model_server.script(Reply(["It ", "is ", "late"], gap_s=30))
-    runner = TurnRunner(build_graph(services).compile(), services)
-    runner.open()
-    asked = TurnInput(user_id="u-1", session_id="s-1", message="Hello")
-    turn_id = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
-    await first_token(runner, turn_id)
-    waiting = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
-    readers = [asyncio.create_task(events_of(runner, turn)) for turn in (turn_id, waiting)]
-    await asyncio.sleep(0)
-    erased = await services.erasure.user(DEFAULT_TENANT, "u-1")
-    assert erased.removed["postgresql"]["turns"] == 2
-    assert erased.removed["postgresql"]["messages"] == 3, "what it had said was stored before"
-    for events in await asyncio.gather(*readers):
-        assert events[-1].content["code"] == "cancelled"
-    await runner.close()
-    assert [await _rows(services.database, table) for table in TABLES] == [0] * len(TABLES)
-
-
 async def test_an_erasure_is_completed_though_redis_is_away_at_that_moment(
     services: Services, redis_server: str
 ) -> None:
@@ -217,31 +189,6 @@ async def test_an_erasure_is_completed_though_redis_is_away_at_that_moment(
     assert await there.exists(f"turn:{turn.turn_id}:events") == 0
     for client in (there, away):
         await client.aclose()
-
-
-async def test_a_job_of_the_user_that_runs_is_stopped(services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    started, stopped = asyncio.Event(), asyncio.Event()
-    async with hurried_queue(services.database) as jobs:
-
-        @jobs.task("look")
-        async def look(job: RunningJob, *, turn_id: UUID) -> None:
-            started.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                stopped.set()
-
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            await jobs.defer(connection, "look", tenant_id=DEFAULT_TENANT, turn_id=turn.turn_id)
-        jobs.start_worker()
-        async with asyncio.timeout(60):
-            await started.wait()
-            await _erasure(services, jobs).user(DEFAULT_TENANT, "u-1")
-            await stopped.wait()
-        await until(lambda: _done(services.database))
-        assert jobs.worker_state == "running"
-    assert await statuses(services.database, "look") == []
 
 
 async def _done(database: Database) -> bool:

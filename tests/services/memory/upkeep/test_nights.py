@@ -1,7 +1,6 @@
 """At three o'clock of their own time, users' memory is kept up; ninety nights leave no hole in its lineage."""
 
 from datetime import UTC, datetime, timedelta
-from random import Random
 
 import pytest
 
@@ -12,7 +11,6 @@ from services.memory.upkeep.policy import UpkeepPolicy
 from services.memory.upkeep.scheduler import UPKEEP
 from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer
-from tests.support.turns import exchange
 from tests.support.upkeep import change, everything, judging, someone, write, written_before
 
 pytestmark = pytest.mark.anyio
@@ -72,32 +70,3 @@ async def test_a_night_leaves_alone_what_was_brought_back(services: Services) ->
     assert await everything(services, owner) == before
     assert len(await fading.runs(DEFAULT_TENANT, "u-1", limit=5)) == 1
     assert len((await fading.run(DEFAULT_TENANT, "u-1")).faded_ids) == 2
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("policy", [
-    UpkeepPolicy("archive", proposals="apply"), UpkeepPolicy("remove", proposals="propose"),
-])  # fmt: skip
-async def test_ninety_nights_leave_no_orphan_and_a_report_of_all_that_is_gone(
-    services: Services, policy: UpkeepPolicy
-) -> None:
-    chance = Random(7)
-    owner = await someone(services)
-    turn = await exchange(services.turns, "Let us begin.", "Gladly.")
-    await services.upkeep.policies.set(DEFAULT_TENANT, policy)
-    said = set()
-    for night in range(90):
-        text = f"The user lives in {chance.choice(('Berlin', 'Lisbon', 'Ghent'))}"
-        said |= set(await write(services, owner, text, source_message_ids=[turn.user_message_id]))
-        said |= set(await written_before(
-            services, owner, f"lent a ladder on day {night}", days=chance.choice((10, 100)),
-            importance=chance.choice((0.1, 0.5)),
-        ))  # fmt: skip
-        await services.upkeep_scheduler.keep_up(DEFAULT_TENANT, owner.user_id, datetime.now(UTC))
-        if night % 30 == 29:
-            await services.upkeep.expire(DEFAULT_TENANT, datetime.now(UTC))
-    runs = await services.upkeep.runs(DEFAULT_TENANT, "u-1", limit=200)
-    reported = {each for run in runs for each in (*run.faded_ids, *run.merged_ids)}
-    assert len(runs) > 10
-    assert said - set(await everything(services, owner)) <= reported
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []

@@ -7,15 +7,10 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from services.memory.upkeep.policy import UpkeepPolicy
-from services.memory.upkeep.proposing import FoundPairs
 from tests.support.model_server import ModelServer, Reply
-from tests.support.single_changes import supersede
-from tests.support.turns import exchange
 from tests.support.upkeep import everything, judging, keep_up, living, someone, write
 
 pytestmark = pytest.mark.anyio
@@ -24,10 +19,6 @@ TEA = "The user drinks green tea with honey in the morning"
 TEA_AGAIN = "The user drinks green tea with honey in the morning too"
 BERLIN, LISBON = "The user lives in Berlin", "The user lives in Lisbon"
 HANGZHOU, SHANGHAI = "用户住在杭州", "用户住在上海"
-
-
-async def _look(services: Services) -> FoundPairs:
-    return await services.upkeep.proposer.look(DEFAULT_TENANT, "u-1")
 
 
 def _judge(older: str, newer: str) -> str:
@@ -49,32 +40,24 @@ async def _waiting(services: Services) -> list[tuple[str, str, str | None]]:
     return sorted((each.kind, each.text, each.replaces) for each in found)
 
 
-async def test_duplicates_and_contradictions_wait_with_both_texts(services: Services) -> None:
+async def _look(services: Services) -> int:
+    """Carry a run out; return how many pairs wait that did not before."""
+    before = len(await _waiting(services))
+    await keep_up(services)
+    return len(await _waiting(services)) - before
+
+
+async def test_contradictions_wait_with_both_texts(services: Services) -> None:
     owner = await someone(services)
-    await write(services, owner, TEA, BERLIN, HANGZHOU, "The user owns a red kettle", TEA_AGAIN, LISBON, SHANGHAI)
+    await write(services, owner, BERLIN, HANGZHOU, "The user owns a red kettle", LISBON, SHANGHAI)
     before = await everything(services, owner)
-    assert await _look(services) == FoundPairs(proposed=3, applied=0)
+    assert await _look(services) == 2
     assert await _waiting(services) == [
         ("contradiction", LISBON, BERLIN),
         ("contradiction", SHANGHAI, HANGZHOU),
-        ("duplicate", TEA_AGAIN, TEA),
     ]
     assert await everything(services, owner) == before
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-
-
-async def test_a_proposal_names_the_messages_of_both_memories(services: Services) -> None:
-    first = await exchange(services.turns, "I live in Berlin.", "Noted.")
-    second = await exchange(services.turns, "I live in Lisbon.", "Noted.")
-    owner = Owner(first.tenant_id, first.user_id, first.expert_id)
-    await write(services, owner, BERLIN, source_message_ids=[first.user_message_id])
-    await write(services, owner, LISBON, source_message_ids=[second.user_message_id])
-    await _look(services)
-    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
-    assert [(each.text, [said.content for said in each.messages]) for each in proposal.memories] == [
-        (LISBON, ["I live in Lisbon."]),
-        (BERLIN, ["I live in Berlin."]),
-    ]
+    assert await _look(services) == 0
 
 
 async def test_a_refused_one_is_not_made_again_but_new_pairs_are(services: Services) -> None:
@@ -83,24 +66,9 @@ async def test_a_refused_one_is_not_made_again_but_new_pairs_are(services: Servi
     await _look(services)
     (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
     await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=False)
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
+    assert await _look(services) == 0
     await write(services, owner, "The user lives in Ghent")
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
-
-
-async def test_by_policy_they_are_applied_at_once(services: Services) -> None:
-    owner = await someone(services)
-    await write(services, owner, BERLIN, LISBON)
-    before = await everything(services, owner)
-    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
-    assert await _look(services) == FoundPairs(proposed=0, applied=1)
-    assert await living(services, owner) == [LISBON]
-    assert await _waiting(services) == []
-    (applied,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
-    operation, *_ = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=5)
-    assert operation.trigger["actor"] == "maintenance"
-    await services.memory.proposals.undo(DEFAULT_TENANT, "u-1", applied.id)
-    assert await everything(services, owner) == before
+    assert await _look(services) == 1
 
 
 async def test_a_run_merges_what_says_the_same_and_is_undone(services: Services) -> None:
@@ -145,23 +113,14 @@ async def test_what_is_removed_takes_along_what_was_merged_into_it(services: Ser
     assert old != new
 
 
-async def test_what_replaced_another_is_removed_and_the_other_stays_out(services: Services) -> None:
+async def test_words_of_others_wait_before_they_take_the_place_of_the_users_own(services: Services) -> None:
     owner = await someone(services)
-    berlin, lisbon = await write(services, owner, BERLIN, LISBON)
-    await supersede(services, owner, berlin, lisbon, Trigger("filing"))
-    await services.memory.archive.remove(owner, lisbon, Trigger("user"))
-    assert await living(services, owner) == []
-    assert set(await everything(services, owner)) == {berlin}
-
-
-async def test_words_of_others_take_no_place_of_the_users_own_by_policy(services: Services) -> None:
-    owner = await someone(services)
-    await write(services, owner, BERLIN)
-    new = NewEpisode(LISBON, "context", 0.5, "document")
-    await services.memory.archive.insert(owner, new, Trigger("model"))
-    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(proposals="apply"))
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
-    assert await living(services, owner) == [BERLIN, LISBON]
+    await write(services, owner, TEA)
+    new = NewEpisode(TEA_AGAIN, "context", 0.5, "document")
+    read = await services.memory.archive.insert(owner, new, Trigger("model"))
+    await services.memory.pins.set_on_episode(DEFAULT_TENANT, "u-1", read, pinned=True)
+    assert await _look(services) == 1
+    assert await living(services, owner) == [TEA, TEA_AGAIN]
 
 
 async def test_pinned_memories_are_never_dropped(services: Services) -> None:
@@ -169,38 +128,15 @@ async def test_pinned_memories_are_never_dropped(services: Services) -> None:
     berlin, _, tea, _ = await write(services, owner, BERLIN, LISBON, TEA, TEA_AGAIN)
     pins = services.memory.pins
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", tea, pinned=True)
-    assert await _look(services) == FoundPairs(proposed=2, applied=0)
-    assert ("duplicate", TEA, TEA_AGAIN) in await _waiting(services)
+    assert await _look(services) == 1
+    assert await living(services, owner) == [TEA, BERLIN, LISBON]
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=True)
-    assert await _waiting(services) == [("duplicate", TEA, TEA_AGAIN)]
+    assert await _waiting(services) == []
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=False)
-    (proposal,) = [
-        each
-        for each in await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
-        if each.text == LISBON
-    ]
+    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
     await pins.set_on_episode(DEFAULT_TENANT, "u-1", berlin, pinned=True)
     with pytest.raises(Conflict, match="pinned"):
         await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
-
-
-async def test_what_has_gone_is_not_proposed(services: Services) -> None:
-    owner = await someone(services)
-    berlin, _ = await write(services, owner, BERLIN, LISBON)
-    await _look(services)
-    await services.memory.archive.remove(owner, berlin, Trigger("user"))
-    assert await _waiting(services) == []
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-
-
-async def test_spaces_and_experts_are_looked_through_one_by_one(services: Services) -> None:
-    owner = await someone(services)
-    there = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default", "work", make_space=True)
-    await write(services, owner, BERLIN)
-    await write(services, there, LISBON)
-    assert await _look(services) == FoundPairs(proposed=0, applied=0)
-    await write(services, there, BERLIN)
-    assert await _look(services) == FoundPairs(proposed=1, applied=0)
 
 
 async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Services) -> None:

@@ -1,16 +1,13 @@
 """Pinned memories neither fade nor are merged; pinned values of core memory are taken away by the user alone."""
 
-import asyncio
-
 import pytest
 
 from services.bootstrap import Services
-from services.errors import BrokenReference, NotFound
+from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from services.memory.pins import PinnedValue
-from tests.support.jobs import until, waits_for_a_lock
 from tests.support.single_changes import change_items, supersede
 from tests.support.upkeep import ARCHIVE, living, someone, write, written_before
 
@@ -75,16 +72,3 @@ async def test_what_is_not_there_cannot_be_pinned(services: Services) -> None:
         await pins.set_on_value(owner, "human", "work", None, pinned=True)
     with pytest.raises(NotFound, match="no episode"):
         await pins.set_on_episode(DEFAULT_TENANT, "u-1", owner.user_id, pinned=True)
-
-
-async def test_a_section_that_is_removed_at_this_moment_is_not_found(services: Services) -> None:
-    owner = await someone(services)
-    await services.memory.core.replace(owner, "human", {"home": "Berlin"}, Trigger("user"))
-    async with services.database.tenant(DEFAULT_TENANT) as removal:
-        await removal.execute("DELETE FROM core_memory_blocks")
-        pinning = asyncio.create_task(
-            services.memory.pins.set_on_value(owner, "human", "home", "Berlin", pinned=True)
-        )
-        await until(lambda: waits_for_a_lock(services.database))
-    with pytest.raises(BrokenReference):
-        await pinning
