@@ -160,7 +160,8 @@ class StartsTurns:
             caller.require("chat")
         caller.act_for(user_id)
         await self.services.rate_limits.count_turn(caller.tenant_id, user_id)
-        await self.services.budgets.check(caller.tenant_id, user_id)
+        if self.services.budgets is not None:
+            await self.services.budgets.check(caller.tenant_id, user_id)
         return caller
 
 

@@ -17,7 +17,7 @@ from api.paging import next_of
 from api.turn_schemas import MessageView
 from services.conversations.transcript import Message
 from services.errors import DatabaseUnavailable
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 
 PIECE_BYTES = 256 * 1024
 

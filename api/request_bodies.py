@@ -28,8 +28,8 @@ from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput
 from services.identity.caller import Caller
 from services.json_text import strict_json
+from services.platform.patience import beside_the_loop
 from services.platform.settings import Settings
-from services.platform.threads import beside_the_loop
 
 log = structlog.get_logger(__name__)
 

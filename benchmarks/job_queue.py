@@ -37,9 +37,9 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from state.events import TurnEvent
 

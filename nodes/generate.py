@@ -9,16 +9,15 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from services.context.assemble import Prompt, assemble, without_tools
-from services.context.fitting import fit
+from services.context.request_budget import LEAST_ANSWER, REQUEST_BUDGET, allowance, fit, with_measures
 from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.streams.text import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimators
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.tools.registry import ToolRegistry
-from services.usage.budgets import LEAST_ANSWER, REQUEST_BUDGET, allowance, with_measures
 from state.budget import BudgetMeasure
 from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage

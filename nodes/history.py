@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from services.context.conversation import Conversation
 from services.context.gather import gather
+from services.context.request_budget import allowance
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
 from services.llm.chat_models import ChatModels
@@ -19,11 +20,9 @@ from services.summaries.topics import TopicArchive
 from services.text.language import language_of
 from services.tools.actor import owner_of
 from services.tools.registry import ToolRegistry
-from services.usage.budgets import allowance
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, section_named
 from state.memory import PlainForm, PlannedChange
-from state.section import section_named
 
 
 async def history(

@@ -14,12 +14,11 @@ from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
 from services.memory.plans import Exchange, repetition_of_forgotten, repetition_off_record
 from services.memory.recall.working_sets import WorkingSets
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.tools.actor import MEMORY_TOOLS, foreign_origin, owner_of, reads_days, reads_note
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, section_named
 from state.memory import MemoryChange, PlainForm, PlannedChange
-from state.section import section_named
 
 _LONG = 2_000
 """Characters of a turn from which a thread computes what becomes of it."""

@@ -5,9 +5,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langgraph.runtime import Runtime
 
+from services.context.request_budget import allowance
 from services.text.language import language_of
 from services.tools.executor import ToolExecutor
-from services.usage.budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
 

@@ -6,7 +6,7 @@ from functools import partial
 from langgraph.runtime import Runtime
 
 from services.memory.plain_forms import plain_forms
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.text.questions import is_small_talk
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry

@@ -7,16 +7,15 @@ from uuid import UUID
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
+from services.context.request_budget import allowance
 from services.errors import DatabaseUnavailable
 from services.memory.quotes import own_text
 from services.memory.trust import ForeignItems, ForeignOrigins
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.tools.actor import foreign_texts, remembered_texts
 from services.tools.executor import ToolExecutor
-from services.usage.budgets import allowance
 from state.context import TurnContext
-from state.conversation import ConversationState
-from state.section import section_named
+from state.conversation import ConversationState, section_named
 
 _LONG = 2_000
 """Characters of what the user said from which a thread reads it."""

@@ -60,18 +60,6 @@ def parse_budget(text: str) -> RequestBudget:
     return budget
 
 
-def within(asked: RequestBudget, usual: RequestBudget, most: RequestBudget) -> RequestBudget:
-    """Return the limits of a turn: those asked for, else the usual ones, and none above `most`."""
-    limits: RequestBudget = {**most, **usual, **asked}
-    if "model_calls" in most:
-        limits["model_calls"] = min(limits["model_calls"], most["model_calls"])
-    if "seconds" in most:
-        limits["seconds"] = min(limits["seconds"], most["seconds"])
-    if "tokens" in most:
-        limits["tokens"] = min(limits["tokens"], most["tokens"])
-    return limits
-
-
 def _count(name: str, value: str, most: int) -> int:
     if not (value.isascii() and value.isdecimal()) or not 1 <= int(value[:20]) <= most:
         raise ValueError(f"{name} must be a whole number from 1 to {most}")

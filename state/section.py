@@ -47,8 +47,3 @@ class Section:
     """Ids of the stored messages that it shows."""
     data: Any = None
     """The data it was made from, for other nodes and for the report."""
-
-
-def section_named(sections: Sequence[Section], name: str) -> Section | None:
-    """Return the section with that name, if there is one."""
-    return next((section for section in sections if section.name == name), None)

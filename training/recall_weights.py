@@ -23,8 +23,7 @@ from services.evaluation.dataset import Dataset, load
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
-from services.search.heads import Heads, MessageKind
-from services.search.queries import Query, Utterance, make_query
+from services.search.queries import Heads, MessageKind, Query, Utterance, make_query
 from services.search.ranking import FEATURES, SHOWN, Mask, Values, kind_of, score, shown_features, sought
 from services.text.language import language_of
 from services.text.questions import asks, states_something

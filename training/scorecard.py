@@ -15,8 +15,7 @@ import numpy as np
 from services.evaluation.dataset import Question, load
 from services.llm.builtin_embeddings import NAME
 from services.memory.recall.working_set import WorkingSet
-from services.search.heads import Heads
-from services.search.queries import make_query
+from services.search.queries import Heads, make_query
 from services.search.ranking import Mask, Values, kind_of, score
 from services.search.selection import Floor
 from services.text.tokenizer import terms

@@ -1,16 +1,12 @@
 """`anamnesis eval`: how well memory finds what answers a question."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from api.cli.shell import FAILED, AsJson, open_all_services, print_json, progress_bar, run
 from services.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from services.evaluation.dataset import Dataset
-    from services.evaluation.evaluation import Evaluated
 
 _FIGURES = ("recall@5", "recall@10", "recall@20", "hit@10", "mrr")
 
@@ -28,11 +24,22 @@ def evaluate(
     """
 
     async def work(settings: Settings) -> dict[str, Any]:
-        from services.evaluation.dataset import load  # noqa: PLC0415 — it imports numpy, for this command alone
-        from services.evaluation.evaluation import report_of  # noqa: PLC0415 — the same
+        from services.evaluation import dataset, evaluation  # noqa: PLC0415 — half a second, for this command
 
-        dataset = load(folder)
-        return report_of(settings, dataset, await _evaluate(settings, dataset))
+        questions = dataset.load(folder)
+        async with open_all_services(settings) as services:
+            measured = evaluation.Evaluation(
+                settings, services.database, services.jobs, services.memory, services.embedder
+            )
+            with progress_bar() as progress:
+                bars: dict[str, Any] = {}
+
+                def on_step(step: str, done: int, total: int) -> None:
+                    if step not in bars:
+                        bars[step] = progress.add_task(step, total=total)
+                    progress.update(bars[step], completed=done)
+
+                return evaluation.report_of(settings, questions, await measured.run(questions, on_step))
 
     report = run(work)
     if as_json:
@@ -41,22 +48,6 @@ def evaluate(
         _show(report)
     if report["refused"]:
         raise typer.Exit(FAILED)
-
-
-async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
-    from services.evaluation.evaluation import Evaluation  # noqa: PLC0415 — half a second, for this command
-
-    async with open_all_services(settings) as services:
-        evaluation = Evaluation(settings, services.database, services.jobs, services.memory, services.embedder)
-        with progress_bar() as progress:
-            bars: dict[str, Any] = {}
-
-            def on_step(step: str, done: int, total: int) -> None:
-                if step not in bars:
-                    bars[step] = progress.add_task(step, total=total)
-                progress.update(bars[step], completed=done)
-
-            return await evaluation.run(dataset, on_step)
 
 
 def _show(report: dict[str, Any]) -> None:

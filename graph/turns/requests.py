@@ -9,13 +9,14 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from services.context.request_budget import within
 from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, ConflictPolicy, NewTurn, OpenTurn
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
 from services.platform.settings import Settings
-from state.budget import LONGEST_S, within
+from state.budget import LONGEST_S
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
 

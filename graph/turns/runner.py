@@ -287,7 +287,8 @@ class TurnRunner:
         await self._writer.close()
 
     def _run(self, turn: OpenTurn, request: TurnInput, begun: float, place: Place | None = None) -> None:
-        is_saving = self._services.budgets.is_saving(turn.tenant_id, request["user_id"])
+        budgets = self._services.budgets
+        is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, request["user_id"])
         if is_saving:
             turn = turn.saving(self._services.settings.context_budget_tokens)
         log_of_turn = self._writer.log_for(turn.turn_id) if turn.stored else TurnLog()

@@ -11,7 +11,7 @@ from services.context.conversation import Conversation, FetchedConversation
 from services.context.source import Known, PromptTurn, ShownConversation, Source
 from services.context.sources.recall import RecallSource
 from services.errors import Unavailable
-from services.platform.threads import Patience, Result, beside_the_loop
+from services.platform.patience import Patience, Result, beside_the_loop
 from services.summaries.topics import TopicArchive
 from state.prompt import HistoryMessage
 

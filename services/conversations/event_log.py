@@ -16,7 +16,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from services.encryption.vault import Vault
 from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient, is_away
 from state.events import TurnEvent
 

@@ -46,9 +46,9 @@ from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
 from services.memory.removal.hiding import EndedExchange, Hiding
 from services.platform.connections import Connection
+from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.platform.threads import beside_the_loop
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
 from services.text.secrets import Secrets

@@ -17,9 +17,9 @@ from limits.aio.strategies import RateLimiter, SlidingWindowCounterRateLimiter
 from redis.exceptions import RedisError
 
 from services.errors import RateLimited
+from services.platform.patience import Patience
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from services.platform.threads import Patience
 
 log = structlog.get_logger(__name__)
 

@@ -20,13 +20,12 @@ from services.knowledge.passage_scores import KEYWORD, NAMED, Candidate, probabi
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
+from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.platform.threads import beside_the_loop
 from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality, measured, probe_texts
-from services.search.heads import Heads
-from services.search.queries import make_query
+from services.search.queries import Heads, make_query
 from services.text.language import Language, language_of
 from services.text.tokenizer import is_weak, simplified_text, terms
 from state.conversation import AgentType

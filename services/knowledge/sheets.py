@@ -7,7 +7,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from datetime import datetime, time
 from io import BytesIO
@@ -127,6 +127,10 @@ def _delimiter(text: str) -> str:
     return max(_DELIMITERS, key=lambda mark: (min(counts[mark], default=0), sum(counts[mark])))
 
 
+Bounds = Callable[[str], tuple[int, int, int, int]]
+"""Reads a range such as A1:B2: its first column and row, its last column and row, from 1."""
+
+
 def from_xlsx(data: bytes) -> Converted:
     """Read the sheets of a workbook: values as they are shown, each sheet under its name.
 
@@ -135,11 +139,11 @@ def from_xlsx(data: bytes) -> Converted:
     """
     try:
         screen_xlsx(data)
-        import openpyxl  # noqa: PLC0415 — each kind of document loads its own library
+        from openpyxl import load_workbook, utils  # noqa: PLC0415 — each kind of document loads its own library
 
-        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
+        book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            lines = _limited(_sheets(book, archive))
+            lines = _limited(_sheets(book, archive, utils.range_boundaries))
     except BadDocument:
         raise
     except Exception as error:  # the library raises whatever its parsers do
@@ -148,11 +152,11 @@ def from_xlsx(data: bytes) -> Converted:
     return Converted(storable(title or ""), (Part(lines),), headings=True)
 
 
-def _sheets(book: Any, archive: zipfile.ZipFile) -> Iterator[str]:
+def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds) -> Iterator[str]:
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
             continue
-        merged = _merged(archive, getattr(sheet, "_worksheet_path", ""))
+        merged = _merged(archive, getattr(sheet, "_worksheet_path", ""), bounds)
         table = list(markdown_table(_rows(sheet, merged)))
         if table:
             yield f"## {sheet.title}\n"
@@ -160,15 +164,13 @@ def _sheets(book: Any, archive: zipfile.ZipFile) -> Iterator[str]:
             yield ""
 
 
-def _merged(archive: zipfile.ZipFile, path: str) -> dict[tuple[int, int], tuple[int, int]]:
+def _merged(archive: zipfile.ZipFile, path: str, bounds: Bounds) -> dict[tuple[int, int], tuple[int, int]]:
     """The cell whose value a merged cell shows, by row and column, both from 1."""
-    from openpyxl.utils import range_boundaries  # noqa: PLC0415 — as above
-
     if path not in archive.namelist():
         return {}
     shown: dict[tuple[int, int], tuple[int, int]] = {}
     for found in islice(_MERGED.finditer(archive.read(path)), _MOST_MERGED):
-        left, top, right, bottom = range_boundaries(found[1].decode())
+        left, top, right, bottom = bounds(found[1].decode())
         for row in range(top, min(bottom, top + _MOST_MERGED) + 1):
             for column in range(left, min(right, _MOST_COLUMNS) + 1):
                 shown[row, column] = (top, left)

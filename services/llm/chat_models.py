@@ -22,7 +22,7 @@ from services.llm.request_form import (
     limited,
     without_tool_messages,
 )
-from services.platform.breaker import REST_S, CircuitBreaker
+from services.platform.patience import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from services.text.secrets import Secrets
 from state.conversation import Sampling

@@ -18,7 +18,7 @@ from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, mi
 from services.llm.embedding_roles import Roles, roles_of
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.proxies import OPENAI, through
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span

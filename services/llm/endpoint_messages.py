@@ -11,7 +11,7 @@ from services.platform.settings import SECRET_FIELDS, Settings
 from services.platform.tracing import confidential
 
 if TYPE_CHECKING:
-    import openai
+    pass
 
 MOST_CHARACTERS = 300
 """Characters of an endpoint's message that are kept."""
@@ -101,11 +101,10 @@ _TEXTS = ("message", "error", "detail", "msg", "error_msg", "status_msg", "base_
 
 def endpoint_message(error: Exception) -> str:
     """Return the endpoint's message on one line; for an error without a body, the client's message."""
-    import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
-
-    text = _in_body(error.body) if isinstance(error, openai.APIError) else ""
-    if not text and isinstance(error, openai.APIStatusError):
-        text = f"HTTP {error.status_code} with a {_kind(error)} that holds no message"
+    text = _in_body(getattr(error, "body", None))
+    if not text and (response := getattr(error, "response", None)) is not None:
+        kind = response.headers.get("content-type", "").split(";")[0] or "body"
+        text = f"HTTP {response.status_code} with a {kind} that holds no message"
     return " ".join((text or f"{type(error).__name__}: {error}")[:_LONGEST_READ].split())
 
 
@@ -174,7 +173,3 @@ def _in_body(body: object) -> str:
         if text := _in_body(fields.get(name)):
             return text
     return ""
-
-
-def _kind(error: "openai.APIStatusError") -> str:
-    return error.response.headers.get("content-type", "").split(";")[0] or "body"

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from services.encryption.data_key import DataKey
 from services.encryption.vault import Vault
 from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemorySections
 

@@ -43,7 +43,7 @@ from services.memory.removal.hiding import Hiding, only_adds
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
 
 _EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])

@@ -29,9 +29,9 @@ from services.memory.model import ChangeRequest, Memory
 from services.memory.quotes import folded
 from services.memory.remainders import clauses
 from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
+from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.platform.threads import beside_the_loop
 from services.text.language import sentences
 
 _MOST_MENTIONS = 300

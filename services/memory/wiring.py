@@ -27,8 +27,8 @@ from services.memory.removal.exclusions import Exclusions
 from services.memory.removal.hiding import Hiding, RebuildTasks
 from services.memory.removal.undo import BranchMemory, Undo
 from services.memory.trust import ForeignOrigins
-from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings

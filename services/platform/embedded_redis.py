@@ -75,10 +75,12 @@ class _Program:
 
 async def _serve(path: Path) -> Any:
     """Serve an in-process Redis on a socket; return what stops it."""
-    from fakeredis import FakeServer  # noqa: PLC0415 — only where there is no program
+    from fakeredis import FakeRedisConnection, FakeServer  # noqa: PLC0415 — only where there is no program
 
     store, clients = FakeServer(), set[_Client]()
-    server = await asyncio.get_running_loop().create_unix_server(lambda: _Client(store, clients), path)
+    server = await asyncio.get_running_loop().create_unix_server(
+        lambda: _Client(FakeRedisConnection(server=store, protocol=2), clients), path
+    )
 
     async def stop() -> None:
         server.close()
@@ -92,9 +94,7 @@ class _Client(asyncio.Protocol):
     """A client of the in-process Redis; none of its commands waits for anything."""
 
     def __init__(self, store: Any, clients: "set[_Client]") -> None:
-        from fakeredis import FakeRedisConnection  # noqa: PLC0415 — imported by now
-
-        self._store: Any = FakeRedisConnection(server=store, protocol=2)
+        self._store = store
         self._clients = clients
         self._transport: asyncio.WriteTransport
 

@@ -2,32 +2,12 @@
 
 import os
 
-from opentelemetry import trace
 from prometheus_client import CONTENT_TYPE_LATEST as PLAIN
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from services.platform.tracing import TRACING
-
-
-class TracedHistogram(Histogram):
-    """A histogram with the trace of the newest observation in each bucket."""
-
-    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count an observation, with the trace under way."""
-        super().observe(amount, exemplar or _current())
-
-
-def _current() -> dict[str, str] | None:
-    """Return the trace and span under way; None if there is none that is kept."""
-    if TRACING.tracer is None:
-        return None
-    context = trace.get_current_span().get_span_context()
-    if not (context.is_valid and context.trace_flags.sampled):
-        return None
-    return {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
-
+from services.platform.tracing import TracedHistogram
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The client library's variable for the folder in which the processes of one service keep their figures."""

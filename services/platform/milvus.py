@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import SecretStr
 
 from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import Standby
 from services.platform.pandas_placeholder import without_pandas
+from services.platform.patience import CircuitBreaker
 from services.platform.proxies import is_loopback
 
 if TYPE_CHECKING:
@@ -38,11 +38,10 @@ NO_SUCH_COLLECTION = 100
 def pymilvus() -> Any:
     """Return the client's library, which takes a third of a second to import: with the first use of the index."""
     with without_pandas():
-        import pymilvus as library  # noqa: PLC0415
-        from pymilvus.client import entity_helper  # noqa: PLC0415
+        import pymilvus.client.entity_helper  # noqa: PLC0415
     # It would look at every character of each text that is written; the server knows what is too long.
-    entity_helper.CHECK_STR_ARRAY = False
-    return library
+    pymilvus.client.entity_helper.CHECK_STR_ARRAY = False
+    return pymilvus
 
 
 class CollectionMissing(Unavailable):

@@ -13,6 +13,7 @@ from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
+from prometheus_client import Histogram
 
 from services.errors import AnamnesisError, ConfigurationError, ModelFailed
 from services.platform import span_names as names
@@ -165,3 +166,21 @@ def _kind_of(error: BaseException) -> str:
     if isinstance(error, ModelFailed):
         return error.failure
     return error.code if isinstance(error, AnamnesisError) else type(error).__name__
+
+
+class TracedHistogram(Histogram):
+    """A histogram with the trace of the newest observation in each bucket."""
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
+        """Count an observation, with the trace under way."""
+        super().observe(amount, exemplar or _current())
+
+
+def _current() -> dict[str, str] | None:
+    """Return the trace and span under way; None if there is none that is kept."""
+    if TRACING.tracer is None:
+        return None
+    context = trace.get_current_span().get_span_context()
+    if not (context.is_valid and context.trace_flags.sampled):
+        return None
+    return {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}

@@ -15,8 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.heads import Heads, MessageKind
-from services.search.queries import Query
+from services.search.queries import Heads, MessageKind, Query
 from services.text.tokenizer import terms
 
 Values = NDArray[np.float64]

@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.search.heads import MessageKind
 from services.search.hits import Excluded, Ranked, Ranking, Unit
-from services.search.queries import Query
+from services.search.queries import MessageKind, Query
 from services.text.caches import text_cache
 from services.text.compare import folded
 from services.text.tokenizer import terms

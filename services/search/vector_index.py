@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
+from services.platform.patience import CircuitBreaker
 from services.search.collection import TERMS_VERSION, is_of_model, is_of_older_version, make_collection
 from services.search.shard import NewCollection, loaded, new_name, upsert
 

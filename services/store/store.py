@@ -21,9 +21,9 @@ from services.encryption.marks import Words
 from services.errors import InvalidInput, Unavailable
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
+from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.platform.threads import beside_the_loop
 from services.store import sql
 from services.store.model import (
     LONGEST_TTL,

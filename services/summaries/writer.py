@@ -16,7 +16,7 @@ from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.token_estimates import count_tokens
-from services.platform.threads import Result, beside_the_loop
+from services.platform.patience import Result, beside_the_loop
 from services.summaries import prompts
 from services.summaries.prompts import Said
 from services.text.language import Language, language_of, sentences

@@ -17,9 +17,9 @@ from services.memory.trust import AN_IMAGE, ForeignItems, Read, asks_to_remove, 
 from services.text.language import Language, language_of
 from services.tools.aliases import named
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, section_named
 from state.memory import ForeignOrigin
-from state.section import Item, Section, section_named
+from state.section import Item, Section
 
 _SEARCHES = frozenset(named("search_memory"))
 """Tools whose results show what is remembered."""

@@ -40,16 +40,19 @@ def _servers(settings: Settings, database: Database, tools: ToolRegistry) -> Mcp
     configs = servers_of(settings.mcp_servers.get_secret_value() if settings.mcp_servers else None)
     if not configs:
         return McpServers()
-    from services.tools.mcp_accounts import Accounts  # noqa: PLC0415 — the SDK takes half a second
-    from services.tools.mcp_connection import McpServer  # noqa: PLC0415
-    from services.tools.mcp_user_server import UserMcpServer  # noqa: PLC0415
+    # The SDK takes half a second.
+    from services.tools import mcp_accounts, mcp_connection, mcp_user_server  # noqa: PLC0415
 
-    accounts = Accounts(database)
+    accounts = mcp_accounts.Accounts(database)
     callback = f"http://127.0.0.1:{settings.port}/api/v1/mcp/callback"
     of_users = {
-        name: UserMcpServer(name, config, tools.put, accounts, callback_url=callback)
+        name: mcp_user_server.UserMcpServer(name, config, tools.put, accounts, callback_url=callback)
         for name, config in configs.items()
         if config.oauth and config.oauth.per_user
     }
-    others = [McpServer(name, config, tools.put) for name, config in configs.items() if name not in of_users]
+    others = [
+        mcp_connection.McpServer(name, config, tools.put)
+        for name, config in configs.items()
+        if name not in of_users
+    ]
     return McpServers([*others, *of_users.values()], of_users, accounts)

@@ -11,7 +11,7 @@ from services.conversations.values import title_of
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.transfer.forgotten import Forgotten, ForgottenWords, digest_of_line
 from services.transfer.lines import (
     CoreMemoryLine,

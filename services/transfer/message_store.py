@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.conversations.turn import TURN_IMPORTANCE
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.text.secrets import without_secrets
 from services.transfer.forgotten import digest_of_line
 from services.transfer.messages import Exchange, ImportedMessage, stored_key

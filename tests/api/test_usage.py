@@ -84,11 +84,13 @@ class TestWithABudget:
         free = (await _say(client, "Hello", debug=True)).json()
         assert free["degraded"] == []
         await _spend(services, 8_500)
+        assert services.budgets
         services.budgets._known.clear()
         saving = (await _say(client, "My sister Alma moved to Porto.", debug=True)).json()
         assert saving["degraded"] == ["budget"]
         assert saving["context_report"]["budget"] == free["context_report"]["budget"] // 2
         await _spend(services, 1_500)
+        assert services.budgets
         services.budgets._known.clear()
         refused = await _say(client, "Hello again")
         assert (refused.status_code, refused.json()["code"]) == (429, "budget_exhausted")

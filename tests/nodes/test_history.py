@@ -18,7 +18,7 @@ from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
@@ -28,9 +28,8 @@ from services.summaries.writer import DayWriter, SummaryWriter
 from services.time_reference.local_days import local_day
 from services.visits.visit import VisitSchedule
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, section_named
 from state.prompt import TimeReference
-from state.section import section_named
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, exchange, new_turn, policy, runtime, state
 

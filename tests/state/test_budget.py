@@ -1,6 +1,7 @@
 import pytest
 
-from state.budget import RequestBudget, parse_budget, within
+from services.context.request_budget import within
+from state.budget import RequestBudget, parse_budget
 
 
 def test_a_budget_is_read_from_text() -> None:

@@ -26,7 +26,7 @@ from services.memory.episodes.index_row import (
     vector_index,
 )
 from services.platform.milvus import CollectionMissing, Milvus
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
 from services.search.vector_index import Hits, any_of
 

@@ -26,11 +26,10 @@ from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.memory.removal.exclusions import is_excluded
 from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
-from services.platform.threads import Patience, beside_the_loop
+from services.platform.patience import Patience, beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
-from services.search.heads import Heads
 from services.search.hits import Ranking
-from services.search.queries import Query, Utterance, make_query
+from services.search.queries import Heads, Query, Utterance, make_query
 from services.search.ranking import Vectors, kind_of
 from services.search.selection import Floor
 from services.text.questions import is_small_talk

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from services.memory.episodes.episode import Scope, StoredUnit
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.working_set import WorkingSet
-from services.search.heads import Heads, MessageKind
 from services.search.hits import Ranked, Ranking, Unit
-from services.search.queries import Query
+from services.search.queries import Heads, MessageKind, Query
 from services.search.ranking import Places, Scored, Values, Vectors, score
 from services.search.selection import newest_first
 from services.text.tokenizer import terms

@@ -26,7 +26,7 @@ from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
-from services.platform.threads import beside_the_loop
+from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"

@@ -68,6 +68,7 @@ async def test_a_conversation_that_began_elsewhere_is_continued_by_its_name(
     assert await contents(services) == chat.pairs == [("user", "One"), ("assistant", "Answer 2.")]
 
 
+@pytest.mark.traced
 @either_way
 async def test_an_edit_puts_the_tail_aside_and_out_of_memory(
     sdk: Any, services: Services, headers: dict[str, str], model_server: ModelServer
@@ -108,6 +109,7 @@ async def test_a_branch_is_taken_up_again_by_showing_it(
     assert await contents(services) == [*chat.pairs, *other.pairs]
 
 
+@pytest.mark.traced
 async def test_a_history_that_was_cut_is_no_edit(sdk: Any, services: Services) -> None:
     chat = Chat(sdk, NAMED)
     for said in ("One", "Two", "Three"):
@@ -137,6 +139,7 @@ async def test_an_unknown_conversation_with_history_is_taken_in_once(
     assert await contents(services) == chat.pairs
 
 
+@pytest.mark.traced
 async def test_a_message_that_failed_and_is_sent_again_counts_once(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:

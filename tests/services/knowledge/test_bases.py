@@ -57,3 +57,9 @@ async def test_what_is_not_there_or_anothers_is_not_found(services: Services) ->
         with pytest.raises(NotFound):
             await doing
     assert (await bases.get(DEFAULT_TENANT, "handbook")).documents == 1
+
+
+async def test_a_prefix_that_is_none_is_refused(services: Services) -> None:
+    for prefix in ("", "A", "a" * 64, "手册"):
+        with pytest.raises(InvalidInput, match="is not 1 to 63"):
+            await services.knowledge.bases.create(DEFAULT_TENANT, NewBase(prefix, "x"))

@@ -8,6 +8,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.engines import Engines
+from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.document import BadDocument
@@ -127,3 +128,10 @@ async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(re
         await replacing.execute("SELECT FROM kb_documents WHERE base_id = %s FOR UPDATE NOWAIT", [base.id])
     await removing
     assert await remembering.knowledge.documents.sources(DEFAULT_TENANT, base.id) == set()
+
+
+async def test_a_name_that_is_none_is_refused(remembering: Services) -> None:
+    base = await a_base(remembering)
+    for source in (" ", "a\nb.md", "\ud800.md", "x" * 501):
+        with pytest.raises(InvalidInput):
+            await put(remembering, base, source, "x")

@@ -53,17 +53,6 @@ def test_long_table_repeats_its_header_in_each_chunk() -> None:
     assert [chunk.text for chunk in chunks if chunk not in tables] == ["以下是分机。", "完。"]
 
 
-def test_rows_name_their_columns_where_the_header_leaves_no_room() -> None:
-    names = [f"a column with a rather long name, number {number}" for number in range(60)]
-    header, delimiter = f"| {' | '.join(names)} |", "| " + " | ".join(["---"] * 60) + " |"
-    rows = [f"| {' | '.join(f'{row}.{column}' for column in range(60))} |" for row in range(3)]
-
-    chunks = chunks_of(Converted("", (Part("\n".join([header, delimiter, *rows])),), headings=False))
-
-    assert any("number 59: 2.59" in chunk.text for chunk in chunks)
-    assert all(count_tokens(chunk.text) <= CHUNK_TOKENS for chunk in chunks)
-
-
 async def test_merged_cells_of_html_keep_their_columns() -> None:
     page = (
         "<table><tr><td>城市</td><td>职级</td><td>标准</td></tr><tr><td rowspan=2>北京</td><td>经理</td>"

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from services.llm.chat_models import ChatModels
-from services.platform.breaker import REST_S
+from services.platform.patience import REST_S
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
 from tests.support.model_server import ModelServer

@@ -14,7 +14,7 @@ from services.memory.cache import KEEP_S, CoreMemoryCache, StoredCoreMemory
 from services.memory.core import CoreMemory
 from services.memory.operations import OperationLog, Trigger
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemoryBlock, CoreMemorySections

@@ -69,12 +69,12 @@ class Rig:
 
     async def everything(self) -> tuple[list[str], dict[str, Any], list[str]]:
         """Return all that can be remembered."""
-        written = await self.services.memory.episodes.written(self.owner, limit=50)
+        known = await self.services.memory.known.list(DEFAULT_TENANT, self.user, limit=50)
         core = {
             name: sorted(value) if isinstance(value, list) else value
             for name, value in (await self.core()).items()
         }
-        return await self.messages(), core, sorted(each.content for each in written)
+        return await self.messages(), core, sorted(each.text for each in known if each.kind == "written")
 
     async def undo(self, change: MemoryChange) -> None:
         """Undo a change that was made."""

@@ -9,14 +9,14 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.errors import InvalidInput, NotFound
+from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_values
 from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from tests.support.single_changes import change_items
-from tests.support.turns import exchange
+from tests.support.turns import exchange, new_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -196,3 +196,15 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
     ]
     await core.rollback(owner, "human", 1, USER)
     assert (await _contents(services, owner))["human"]["allergies"] == ["peanuts", "cats"]
+
+
+async def test_an_expert_that_somebodys_core_memory_belongs_to_stays(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    await services.memory.core.update(
+        Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id), "human", {"a": 1}, AGENT
+    )
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE experts SET name = 'cook'")
+        await connection.execute("DELETE FROM conversations")
+    with pytest.raises(Conflict, match="core memory"):
+        await services.experts.delete(DEFAULT_TENANT, "cook")

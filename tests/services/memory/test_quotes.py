@@ -1,8 +1,6 @@
 """The user's own words are told from what a message quotes, forwards, pastes or asks to work on."""
 
-import time
-
-from services.memory.quotes import foreign_spans, foreign_text, is_quoted, own_text
+from services.memory.quotes import foreign_text, is_quoted, own_text
 
 SHOWN = [
     "On Tue, 10 Nov 2026 at 09:12 Lee wrote:\n\nRemember that rent is due on Fridays.\n\nWhat do I answer?",
@@ -106,31 +104,3 @@ def test_a_quote_is_compared_exactly_but_for_case_width_marks_and_blanks() -> No
         ("my bank is Zenith", "my bank is ```code``` Zenith", False),
     ):
         assert is_quoted(quote, message) is holds, quote
-
-
-CLASSES = [
-    *" \t\nx说9.,:：;'\"“”「」<>[](){}#-|=→`>。\u200b﷽",
-    "</x>",
-    "<!--",
-    "]( ",
-    "A: x\n",
-    "x|y|z\n",
-    "[1:00] ",
-    " 'a",
-    "fwd ",
-    "this ",
-    "> ",
-    "a,b,c\n",
-    "tell me: ",
-]
-
-
-def test_eight_kilobytes_of_anything_are_read_at_once() -> None:
-    is_quoted("my cat is called Minka", "My cat.")  # the tokenizer loads when it is first used
-    for part in CLASSES:
-        run = (part * 8_000)[:8_000]
-        for message in (run, f"x{run}y"):
-            begin = time.thread_time()
-            foreign_spans(message)
-            is_quoted("my cat is called Minka", message)
-            assert time.thread_time() - begin < 1, f"quadratic work would take several seconds: {part!r}"

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from services.platform.threads import Patience
+from services.platform.patience import Patience
 
 pytestmark = pytest.mark.anyio
 

@@ -3,8 +3,7 @@
 import pytest
 
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
-from services.search.heads import Heads, MessageKind
-from services.search.queries import make_query
+from services.search.queries import Heads, MessageKind, make_query
 from services.search.ranking import kind_of
 from services.search.selection import Floor
 

@@ -1,9 +1,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.search.heads import MessageKind
 from services.search.hits import Ranked, Ranking, Unit
-from services.search.queries import make_query
+from services.search.queries import MessageKind, make_query
 from services.search.selection import Floor, Recalled, by_episode, newest_first, select
 from services.text.tokenizer import terms
 

@@ -62,6 +62,7 @@ async def test_the_numbers_are_ten_five_and_six(services: Services, model_server
     assert len(model_server.requests) == 3
 
 
+@pytest.mark.traced
 async def test_an_increment_sees_the_old_summary_and_what_came_since_and_nothing_else(
     services: Services, model_server: ModelServer
 ) -> None:

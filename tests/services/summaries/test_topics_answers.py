@@ -108,6 +108,7 @@ async def test_before_an_answer_a_failure_is_logged_and_not_raised(
     ]
 
 
+@pytest.mark.traced
 async def test_a_model_that_is_away_fails_the_job_which_is_tried_again(
     services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
 ) -> None:

@@ -21,9 +21,9 @@ from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.memory.episodes.index_row import shard_of
 from services.memory.removal.tables import scrub
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from services.text.tokenizer import terms

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
-from services.errors import Conflict, InvalidInput
+from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
 from services.memory.removal.expiry import RetentionReport
@@ -147,12 +147,3 @@ async def test_old_operations_and_finished_jobs_go_and_waiting_ones_stay(service
     assert await _rows(services, "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'erase_traces'") == [
         (1,)
     ]
-
-
-async def test_without_rules_everything_stays(services: Services) -> None:
-    await _said(services, "old", 4000)
-    await _set(services, messages=30)
-    await _set(services, messages=None)
-    assert (await services.retention.preview(DEFAULT_TENANT)).kinds == []
-    with pytest.raises(InvalidInput, match="none is set"):
-        await services.retention.run(DEFAULT_TENANT, seconds=60)

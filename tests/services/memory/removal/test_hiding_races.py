@@ -67,11 +67,14 @@ async def test_topics_are_found_again(services: Services, model_server: ModelSer
     assert SECRET not in first.summary
 
 
-async def test_visits_and_their_day_are_summarised_again(services: Services, model_server: ModelServer) -> None:
+@pytest.mark.parametrize("at", [1, 3], ids=["while a visit is summarised", "while the day is"])
+async def test_visits_and_their_day_are_summarised_again(
+    services: Services, model_server: ModelServer, at: int
+) -> None:
     evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
     await import_lines(services, said(NOON, PART), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    model_server.default = interrupted(lambda: forget(services, owner), retelling, at=3)
+    model_server.default = interrupted(lambda: forget(services, owner), retelling, at=at)
     assert await services.daily.make(owner, DAY, "UTC")
     assert SECRET in shown(model_server.requests[0])
     (day,) = await days_of(services.database)

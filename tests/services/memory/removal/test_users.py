@@ -20,7 +20,7 @@ from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
 from services.memory.removal.wholes import WholeErasure
 from services.platform import redis
-from services.platform.breaker import CircuitBreaker
+from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings

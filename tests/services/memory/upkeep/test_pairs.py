@@ -11,7 +11,6 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer, Reply
-from tests.support.single_changes import supersede
 from tests.support.upkeep import everything, judging, keep_up, living, someone, write
 
 pytestmark = pytest.mark.anyio
@@ -112,15 +111,6 @@ async def test_what_is_removed_takes_along_what_was_merged_into_it(services: Ser
     await services.memory.archive.remove(owner, new, Trigger("user"))
     assert await everything(services, owner) == {}
     assert old != new
-
-
-async def test_what_replaced_another_is_removed_and_the_other_stays_out(services: Services) -> None:
-    owner = await someone(services)
-    berlin, lisbon = await write(services, owner, BERLIN, LISBON)
-    await supersede(services, owner, berlin, lisbon, Trigger("filing"))
-    await services.memory.archive.remove(owner, lisbon, Trigger("user"))
-    assert await living(services, owner) == []
-    assert set(await everything(services, owner)) == {berlin}
 
 
 async def test_words_of_others_wait_before_they_take_the_place_of_the_users_own(services: Services) -> None:
