@@ -27,9 +27,9 @@ from api.problems import Problem, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput
 from services.identity.caller import Caller
-from services.json_text import strict_json
 from services.platform.patience import beside_the_loop
 from services.platform.settings import Settings
+from services.validation import strict_json
 
 log = structlog.get_logger(__name__)
 
