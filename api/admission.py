@@ -9,8 +9,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.mcp.challenge import challenge
-from api.problems import response_of
-from api.request_bodies import SMALL_BYTES, Replayed, answer_early, declared_bytes, sender_of
+from api.problems import answer_early, response_of
+from api.request_bodies import SMALL_BYTES, Replayed, declared_bytes, sender_of
 from graph.turns.turn_queue import FairGate
 from services.errors import AnamnesisError, Busy
 from services.identity.authentication import Authenticator

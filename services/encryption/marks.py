@@ -1,7 +1,7 @@
 """Values of statements: marks on those that hold users' words, and JSON of columns, read and written fast.
 
-With encryption on, marked values are sealed on their way out; without, they are stored like unmarked ones. JSON with
-images is megabytes long.
+With encryption on, marked values are sealed on their way out; without, they are stored like unmarked ones.
+JSON with images is megabytes long.
 """
 
 import json
