@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from configparser import ConfigParser
 from pathlib import Path
 
 import httpx
@@ -40,16 +39,6 @@ def test_it_holds_every_file_of_the_service_under_one_package(wheel: Path) -> No
     }
     assert names == expected
     assert wheel.stat().st_size <= MOST_BYTES
-
-
-def test_it_brings_the_command_and_the_extras(wheel: Path) -> None:
-    scripts = ConfigParser()
-    with zipfile.ZipFile(wheel) as opened:
-        (info,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
-        scripts.read_string(opened.read(f"{info}/entry_points.txt").decode())
-        metadata = Metadata.from_email(opened.read(f"{info}/METADATA"), validate=False)
-    assert dict(scripts["console_scripts"]) == {"anamnesis": "anamnesis_agent.__main__:main"}
-    assert {"otel", "local-embeddings"} <= set(metadata.provides_extra or ())
 
 
 @pytest.mark.process

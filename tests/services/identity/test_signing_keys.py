@@ -45,12 +45,6 @@ def test_only_public_keys_for_signatures_are_taken() -> None:
     assert found["fixed"].algorithms == {"PS256"}
 
 
-@pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 7}', b"<html>", b"\xff"])
-def test_what_is_no_jwks_is_an_error(document: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
-        keys_of(document)
-
-
 async def test_a_file_is_read_again_when_it_has_changed_and_for_an_unknown_key(tmp_path: Path) -> None:
     path = key_file(tmp_path, "rsa")
     keys = KeyFile(path)

@@ -56,16 +56,6 @@ async def test_a_transaction_that_is_undone_takes_its_job_with_it(services: Serv
     assert await _jobs(services.database) == []
 
 
-async def test_finished_jobs_are_removed_in_the_course_of_time(services: Services) -> None:
-    job_id = await services.jobs.app.configure_task("remove_finished_jobs").defer_async(timestamp=0)
-    async with asyncio.timeout(60):
-        await services.jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
-    # By its id: shortly after a quarter past four the schedule adds another.
-    async with services.database.pool.connection() as connection:
-        query = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
-        assert await (await connection.execute(query, [job_id])).fetchone() == ("succeeded",)
-
-
 async def test_a_job_of_another_version_is_left_to_a_worker_of_that_version(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     async with services.database.tenant(DEFAULT_TENANT) as connection:

@@ -237,26 +237,6 @@ async def test_a_stop_ends_though_the_database_is_away(database: Database) -> No
     assert jobs.worker_state == "stopped"
 
 
-async def test_a_worker_that_asks_is_not_lost_itself(database: Database) -> None:
-    jobs = JobQueue(database)
-    await jobs.open()
-    await defer(database, jobs, "look")
-    async with database.pool.connection() as connection:
-        await connection.execute(
-            "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 minute')"
-        )
-        row = await (
-            await connection.execute(
-                "UPDATE procrastinate_jobs j SET status = 'doing', worker_id = w.id"
-                " FROM procrastinate_workers w RETURNING w.id"
-            )
-        ).fetchone()
-    assert row is not None
-    assert await jobs.records.requeue_stalled(stalled_s=30, asking=row[0]) == []
-    assert await jobs.records.requeue_stalled(stalled_s=90, asking=None) == []
-    assert await jobs.records.requeue_stalled(stalled_s=30, asking=None) == ["look"]
-
-
 async def _has_run(database: Database, task: str, times: int) -> bool:
     return (await statuses(database, task)).count("succeeded") >= times
 

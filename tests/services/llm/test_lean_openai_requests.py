@@ -1,13 +1,8 @@
 """What the lean client sends, and how it works with the rest of LangChain."""
 
-from typing import Any
-from uuid import UUID
-
 import httpx2
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.outputs import LLMResult
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
 from tests.services.llm.clients import Facts, lean, stock, streamed
@@ -70,52 +65,6 @@ async def test_message_is_the_stock_message(api: str, model_server: ModelServer,
     assert Facts.of(await streamed(lean(model_server, http, api))) == expected
     assert Facts.of(await lean(model_server, http, api).ainvoke("Hello", on_text=lambda _: None)) == expected
     assert len(expected.tool_calls) == 2
-
-
-class Recorder(AsyncCallbackHandler):
-    """Notes the callbacks of the model."""
-
-    def __init__(self) -> None:
-        self.starts: list[list[list[BaseMessage]]] = []
-        self.tokens: list[str] = []
-        self.ends: list[LLMResult] = []
-        self.errors: list[BaseException] = []
-
-    async def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **kwargs: Any
-    ) -> None:
-        self.starts.append(messages)
-
-    async def on_llm_new_token(self, token: Any, **kwargs: Any) -> None:
-        self.tokens.append(kwargs["chunk"].text)
-
-    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        self.ends.append(response)
-
-    async def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        self.errors.append(error)
-
-
-async def test_stream_reports_its_tokens(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
-    model_server.script(Reply(TEXT))
-    seen = Recorder()
-
-    async for _ in lean(model_server, http, api).astream("Hi", {"callbacks": [seen]}):
-        pass
-
-    assert "".join(seen.tokens) == "".join(TEXT)
-    assert (len(seen.starts), len(seen.ends)) == (1, 1)
-
-
-async def test_failure_is_reported_once(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
-    model_server.script(Reply(TEXT, ending="cut"))
-    seen = Recorder()
-
-    with pytest.raises(Exception, match="before the answer was complete") as failure:
-        await lean(model_server, http, api).ainvoke("Hi", {"callbacks": [seen]}, on_text=lambda _: None)
-
-    assert seen.errors == [failure.value]
-    assert (len(seen.starts), len(seen.ends)) == (1, 0)
 
 
 async def test_connection_is_used_again(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:

@@ -6,21 +6,16 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import uuid4
 
 import psutil
 import pytest
 from pydantic import SecretStr
 from redis.exceptions import RedisError, ResponseError
 
-from services.conversations.event_log import EventLog
-from services.errors import ConfigurationError, RateLimited
-from services.identity.rate_limits import RateLimits
+from services.errors import ConfigurationError
 from services.platform import redis
 from services.platform.embedded_redis import open_redis
-from services.platform.patience import CircuitBreaker
-from services.platform.settings import load_settings
-from state.events import TurnEvent
+from tests.support.redis_servers import use_everything
 
 pytestmark = [pytest.mark.process, pytest.mark.anyio]
 
@@ -37,32 +32,14 @@ async def address(
         yield SecretStr(url)
 
 
-async def test_clients_share_events_scripts_and_limits(address: SecretStr) -> None:
+async def test_clients_share_all_that_the_service_does_with_redis(address: SecretStr) -> None:
     one, other = redis.connect(address), redis.connect(address)
-    assert await redis.ping(one) < 1000
-
-    turn_id = uuid4()
-    events = [TurnEvent(number, "token", f"第{number}\r\n") for number in (1, 2, 3)]
-    writing, reading = (EventLog(each, CircuitBreaker("Redis"), keep_s=60) for each in (one, other))
-    await writing.append({turn_id: events[:2]})
-    await writing.append({turn_id: events[:2]})  # they are there already
-    await writing.append({turn_id: events[2:]})
-    assert await reading.read(turn_id, 1) == events[1:]
-    assert await reading.delete([turn_id]) == 1
-
+    await use_everything(one, address.get_secret_value())
     script = one.register_script("redis.call('SET', KEYS[1], ARGV[1]) return {1, ARGV[1], false}")
-    assert await script(keys=["kept"], args=["值"]) == [1, "值", None]
-    assert await other.getdel("kept") == "值"
-    assert await other.getdel("kept") is None
+    assert await script(keys=["kept"], args=["值\r\n"]) == [1, "值\r\n", None]
+    assert await other.getdel("kept") == "值\r\n"
     with pytest.raises(ResponseError, match="unknown command"):
         await one.execute_command("NONSENSE")
-
-    settings = load_settings(rate_limit_user_per_minute=2, redis_url=address.get_secret_value())
-    limits, tenant = [RateLimits(settings, each, patience_s=30) for each in (one, other)], uuid4()
-    for each in limits:
-        await each.count_turn(tenant, "u-1")
-    with pytest.raises(RateLimited):
-        await limits[0].count_turn(tenant, "u-1")
     await redis.close(one)
     await redis.close(other)
 

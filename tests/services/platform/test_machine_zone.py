@@ -72,11 +72,6 @@ def _of_files(folder: Path, clock: str, *, link: str | None = None, name: str | 
     return machine_timezone({}, localtime, timezone, _offset(clock))
 
 
-def test_a_link_names_the_zone_before_the_text_file_does(tmp_path: Path) -> None:
-    linked = "usr/share/zoneinfo/Asia/Tokyo"
-    assert _of_files(tmp_path, "Asia/Tokyo", link=linked, name="Asia/Seoul") == "Asia/Tokyo"
-
-
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
 def test_a_file_beside_a_text_that_says_utc_counts(tmp_path: Path, zone: str) -> None:
     found = _of_files(tmp_path, zone, name="Etc/UTC")

@@ -3,7 +3,6 @@ from pydantic import SecretStr
 
 from services.errors import ConfigurationError, Unavailable
 from services.platform import redis
-from services.platform.redis_address import RedisAddress
 from services.platform.settings import load_settings
 from tests.support.ports import free_port
 
@@ -15,26 +14,6 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         await redis.ping(client)
     await client.aclose()
-
-
-@pytest.mark.parametrize(
-    ("url", "kind", "nodes", "service"),
-    [
-        ("redis+sentinel://:pw@one:1,two/mymaster/2", "sentinel", (("one", 1), ("two", 26379)), "mymaster"),
-        (
-            "rediss+cluster://u:p%40@[::1]:7000,[::2]?ssl_ca_certs=/ca",
-            "cluster",
-            (("::1", 7000), ("::2", 6379)),
-            "",
-        ),
-    ],
-)
-def test_an_address_names_a_server_the_service_of_sentinels_or_a_cluster(
-    url: str, kind: str, nodes: tuple[tuple[str, int], ...], service: str
-) -> None:
-    address = RedisAddress.parse(url)
-    assert (address.kind, address.nodes, address.service) == (kind, nodes, service)
-    assert address.tls == url.startswith("rediss")
 
 
 @pytest.mark.parametrize(

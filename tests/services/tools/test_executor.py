@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import ToolCall
-from langchain_core.tools import BaseTool, StructuredTool, tool
+from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from services.tools.executor import ToolExecutor
@@ -105,34 +105,6 @@ async def test_identity_is_the_runs_and_not_the_models() -> None:
 
 def _of(*tools: BaseTool, timeout_s: float = 10.0) -> ToolExecutor:
     return ToolExecutor(ToolRegistry([RegisteredTool(each, timeout_s=timeout_s) for each in tools]))
-
-
-def _waiter(name: str, begun: asyncio.Event, seen: list[str]) -> BaseTool:
-    """A tool that says that it has begun, never answers, and notes that it was cancelled."""
-
-    async def wait() -> str:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            seen.append(name)
-            raise
-        return ""
-
-    return StructuredTool.from_function(coroutine=wait, name=name, description="Wait.")
-
-
-async def test_a_cancelled_turn_cancels_all_its_tools() -> None:
-    begun, seen = asyncio.Event(), list[str]()
-    executor = _of(_waiter("a", begun, seen), _waiter("b", begun, seen))
-    running = asyncio.create_task(
-        executor.run([_call("a"), _call("b"), _call("a")], TurnContext(), lambda *_: None)
-    )
-    await begun.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert sorted(seen) == ["a", "a", "b"]
 
 
 async def test_a_tool_that_blocks_its_thread_does_not_block_the_others() -> None:
