@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from services.json_text import json_bytes
+from services.encryption.marks import json_bytes
 
 
 @pytest.mark.parametrize("value", [{"a": 2**70}, {1: "a"}, ["\ud800"], "图片"])

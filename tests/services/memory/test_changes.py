@@ -21,7 +21,7 @@ from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.platform.settings import Settings
 from state.memory import MemoryChange
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -295,7 +295,7 @@ async def test_a_value_goes_with_the_clause_it_was_filed_from_and_the_answers_wo
         "My dog is called Bruno and I am allergic to peanuts.",
         "Peanuts, I see. Bruno is a fine name.",
     )
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     filed = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id)
     await services.memory.core.update(owner, "human", {"allergies": ["peanuts"], "pets": ["dog Bruno"]}, filed)
     rig = Rig(services, owner)
