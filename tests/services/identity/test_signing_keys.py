@@ -106,24 +106,6 @@ async def test_an_address_that_fails_is_unavailable_and_never_a_pass(
     await keys.close()
 
 
-async def test_keys_that_are_known_outlast_their_address_for_a_while(key_server: KeyServer) -> None:
-    keys, forgetful = (
-        KeyAddress(key_server.url, fresh_s=0.05, again_s=0.05, kept_s=kept_s) for kept_s in (60, 0.1)
-    )
-    await _found(keys, "rsa")
-    await _found(forgetful, "rsa")
-    key_server.asked, key_server.status = 0, 503
-    await asyncio.sleep(0.15)
-    await _found(keys, "rsa")
-    assert key_server.asked == 1
-    with pytest.raises(Unavailable):
-        await keys.find("stranger")
-    with pytest.raises(Unavailable):  # but not for ever
-        await forgetful.find("rsa")
-    await keys.close()
-    await forgetful.close()
-
-
 async def test_while_an_address_hangs_known_keys_go_on(key_server: KeyServer) -> None:
     keys = KeyAddress(key_server.url, fresh_s=0.05, again_s=0.01)
     await _found(keys, "rsa")
