@@ -54,6 +54,7 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
+_VERSION = version("anamnesis-agent")
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -71,7 +72,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         redoc_url=None,
         title="Anamnesis",
         summary="A self-hosted conversational agent service that remembers.",
-        version=version("anamnesis-agent"),
+        version=_VERSION,
         lifespan=lifespan,
         routes=[*routes()],
     )

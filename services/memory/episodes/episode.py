@@ -83,19 +83,6 @@ class NewEpisode:
 
 
 @dataclass(frozen=True)
-class WrittenEpisode:
-    """A written memory, verbatim."""
-
-    id: UUID
-    episode_type: EpisodeType
-    content: str
-    said_at: datetime
-    """Time of its first source message; without one, when it was written."""
-    message_ids: list[UUID]
-    """Messages that it comes from."""
-
-
-@dataclass(frozen=True)
 class Source:
     """A message that an episode comes from."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from psycopg.rows import args_row, class_row, tuple_row
+from psycopg.rows import args_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -19,7 +19,6 @@ from services.memory.episodes.episode import (
     Scope,
     Source,
     StoredUnit,
-    WrittenEpisode,
     sources_of,
 )
 from services.memory.operations import Trigger
@@ -98,11 +97,6 @@ class EpisodeStore:
         }
         await connection.execute(sql.ADD, values)
         return episode_id
-
-    async def written(self, owner: Owner, *, limit: int) -> list[WrittenEpisode]:
-        """Return the newest valid written memories, in a space with the shared ones, newest first."""
-        values = {**vars(owner), "limit": limit}
-        return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
 
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
         """Mark a written memory as superseded, in the caller's transaction; return its text.
