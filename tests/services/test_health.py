@@ -1,4 +1,3 @@
-
 import pytest
 
 from services.bootstrap import Services
