@@ -150,7 +150,8 @@ class Services:
         offline = self.models.offline
         self.api_keys = ApiKeys(database)
         self.tickets = Tickets(self.redis)
-        self.rate_limits = RateLimits(settings, self.redis)
+        has_limit = settings.turns_per_minute or settings.requests_per_minute
+        self.rate_limits = RateLimits(settings, self.redis) if has_limit else None
         has_budget = settings.budget_user_tokens_per_day or settings.budget_tenant_tokens_per_day
         self.budgets = Budgets(settings, self.usage) if has_budget else None
         self.leases = TurnLeases(database, default_locale=locale)
