@@ -17,7 +17,6 @@ from anamnesis_client.models import (
     Event,
     FoundMemory,
     ImportReport,
-    MemoryAnswer,
     MemoryChange,
     Section,
     WrittenMemory,
@@ -131,10 +130,6 @@ class AsyncAnamnesis:
     ) -> list[FoundMemory]:
         """Search all that was said and written down, best first; with `as_of`, what was known then."""
         return await self._send(calls.recall(user or self._user, query, limit, as_of))
-
-    async def ask(self, question: str | None = None, *, user: str | None = None) -> MemoryAnswer:
-        """Ask what is known of the user; None = at all."""
-        return await self._send(calls.ask(user or self._user, question))
 
     async def remember(
         self, text: str, *, kind: MemoryKind = "preference", user: str | None = None

@@ -16,7 +16,6 @@ from anamnesis_client.models import (
     Answer,
     FoundMemory,
     ImportReport,
-    MemoryAnswer,
     MemoryChange,
     Section,
     WrittenMemory,
@@ -93,12 +92,6 @@ def recall(user: str, query: str, limit: int, as_of: datetime | None) -> Call[li
     """A search of episodes, now or as of a moment."""
     body = {"query": query, "top_k": limit, **_moment(as_of)}
     return Call("POST", f"{_of(user)}/episodes/search", lambda found: _items(found, FoundMemory.of), json=body)
-
-
-def ask(user: str, question: str | None) -> Call[MemoryAnswer]:
-    """A question about the user."""
-    body = {"question": question} if question else {}
-    return Call("POST", f"{_of(user)}/memory/ask", MemoryAnswer.of, json=body)
 
 
 def remember(user: str, text: str, kind: MemoryKind) -> Call[WrittenMemory]:

@@ -121,21 +121,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class MemoryAnswer:
-    """An answer about the user, from memory."""
-
-    text: str
-    statements: list[str]
-    answered_by: str
-    """`model` or `records`."""
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
-        """Read what the service sent."""
-        return cls(found["answer"], [each["text"] for each in found["statements"]], found["answered_by"])
-
-
-@dataclass(frozen=True)
 class LineError:
     """A line that was refused."""
 

@@ -132,7 +132,8 @@ class _CallerWith(_Bearer):
         if self._scope is not None:
             caller.require(self._scope)
         services: Services = connection.state.services
-        await services.rate_limits.count_request(caller.tenant_id)
+        if services.rate_limits is not None:
+            await services.rate_limits.count_request(caller.tenant_id)
         if (user_id := connection.path_params.get("user_id")) is not None:
             caller.act_for(user_id)
         return caller
@@ -159,7 +160,8 @@ class StartsTurns:
             caller = await caller_of(self._connection)
             caller.require("chat")
         caller.act_for(user_id)
-        await self.services.rate_limits.count_turn(caller.tenant_id, user_id)
+        if self.services.rate_limits is not None:
+            await self.services.rate_limits.count_turn(caller.tenant_id, user_id)
         if self.services.budgets is not None:
             await self.services.budgets.check(caller.tenant_id, user_id)
         return caller

@@ -9,8 +9,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.mcp.challenge import challenge
-from api.problems import response_of
-from api.request_bodies import SMALL_BYTES, Replayed, answer_early, declared_bytes, sender_of
+from api.problems import answer_early, response_of
+from api.request_bodies import SMALL_BYTES, Replayed, declared_bytes, sender_of
 from graph.turns.turn_queue import FairGate
 from services.errors import AnamnesisError, Busy
 from services.identity.authentication import Authenticator
@@ -110,7 +110,7 @@ def _named_user(body: bytes) -> bytes:
 class EarlyAuthentication:
     """ASGI middleware: every request that may have a body must come from a known caller."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits) -> None:
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits | None) -> None:
         """Take the services that know callers and their limits."""
         self._app = app
         self._authenticator = authenticator
@@ -122,7 +122,9 @@ class EarlyAuthentication:
             headers = Headers(scope=scope)
             try:
                 caller = await self._authenticator.caller_of(headers.get("authorization"))
-                if _may_be_large(headers):  # others are counted once read: one request to Redis
+                if self._limits is not None and _may_be_large(
+                    headers
+                ):  # others are counted once read: one request to Redis
                     await self._limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
                 response = response_of(error, path=scope["path"])

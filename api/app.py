@@ -35,6 +35,7 @@ from api import (
     visits,
 )
 from api.access import ProtectedDocs
+from api.addresses import LOOPBACK_NAMES, EncodedSlashes, RelativeDocs, SameHost, SameOrigin
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
 from api.console import pages as console_pages
 from api.console import session as console_session
@@ -46,14 +47,13 @@ from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
 from api.openai import responses as openai_responses
-from api.paths import EncodedSlashes, RelativeDocs
 from api.problems import add_problem_handlers, documented
 from api.request_bodies import Refused, RequestBodies, refused
-from api.same_origin import LOOPBACK_NAMES, SameHost, SameOrigin
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
+_VERSION = version("anamnesis-agent")
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -71,7 +71,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         redoc_url=None,
         title="Anamnesis",
         summary="A self-hosted conversational agent service that remembers.",
-        version=version("anamnesis-agent"),
+        version=_VERSION,
         lifespan=lifespan,
         routes=[*routes()],
     )

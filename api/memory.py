@@ -11,7 +11,6 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
-    MemoryQuestionRequest,
     PinRequest,
     RollbackRequest,
     SettledView,
@@ -28,13 +27,11 @@ from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.blocks import Block, Change, Owner
 from services.memory.content import SECTION_PATTERN
-from services.memory.inquiry import InquiryAnswer
 from services.memory.items import values_of
 from services.memory.open_questions import State
 from services.memory.operations import LoggedOperation, Trigger
 from services.memory.proposal_list import Proposal
 from services.memory.removal.undo import UndoneOperation
-from services.usage.ledger import Spender
 
 _LARGEST_VERSION = 2**31 - 1
 
@@ -195,15 +192,6 @@ async def settle(
 async def undo_proposal(user_id: PathId, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
     await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
-
-
-@router.post("/memory/ask", response_model=answered(InquiryAnswer))
-async def ask(user_id: PathId, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
-    """Answer a question about the user from memory, each statement with its sources."""
-    owner = await _owner(services, caller, user_id, body.expert, body.space)
-    spender = Spender(owner.tenant_id, "memory_ask", owner.user_id, owner.expert_id)
-    with services.usage.meter.spending(spender):
-        return await services.memory_inquiry.ask(owner, body.question)
 
 
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:

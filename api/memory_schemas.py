@@ -11,10 +11,8 @@ from api.chat_schemas import MemoryChangeView
 from api.episodes import Text
 from api.moments import Validity
 from api.schemas import Answer, StrictModel
-from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS
-from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.memory.pins import PinnedValue
 
 
@@ -97,15 +95,3 @@ class SettledView(BaseModel):
 
     accepted: bool
     change: MemoryChangeView | None = Field(description="Of one that was accepted and is not about two memories.")
-
-
-class MemoryQuestionRequest(StrictModel):
-    """A question about the user."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"question": "What is my dog called?"}]})
-
-    question: Annotated[Text, StringConstraints(max_length=MAX_QUESTION_CHARACTERS)] | None = Field(
-        None, description="null = what is known about the user at all."
-    )
-    expert: Id = Field("default", description="Name of the expert who remembers it.")
-    space: SpaceName | None = Field(None, description="Also what is known in this space.")

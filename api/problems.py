@@ -1,5 +1,7 @@
 """Errors as RFC 9457 problem documents, and under `/v1` in the form of OpenAI's API."""
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +18,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from services.conversations.turn_values import KEY
 from services.errors import (
@@ -41,6 +44,12 @@ OPENAI_PATHS = "/v1/"
 _UNREADABLE = (
     "body: cannot be read as JSON; it must be in UTF-8, not compressed, and without endless digits or nesting."
 )
+
+_LINGER_S = 1.0
+_SHORT_REST_BYTES = 256 * 1024
+_MOST_LONG_RESTS = 8
+_thrown_away: set[Receive] = set()
+"""Of whom the long rest of a body is being thrown away."""
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
@@ -129,6 +138,47 @@ def _headers(error: AnamnesisError) -> dict[str, str] | None:
     if isinstance(error, RateLimited):
         return {"Retry-After": str(error.retry_after_s)}
     return {"Retry-After": "1"} if error.retryable else None
+
+
+async def answer_early(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send an answer though the client may still be sending its body; then the connection is closed.
+
+    What arrives for a moment after the answer is thrown away. To close at once would reset the connection, and
+    many clients would never see the answer. When hundreds send on, only some are read to the end.
+    """
+    response.headers["Connection"] = "close"
+
+    async def sent(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                await _throw_away(receive)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    await response(scope, receive, sent)
+
+
+async def _throw_away(receive: Receive) -> None:
+    """Receive the rest of a body; a long one only while few others are, which would keep the event loop busy."""
+    size = 0
+    while (arrived := await receive()).get("more_body", False):
+        size += len(arrived["body"])
+        if size > _SHORT_REST_BYTES:
+            break
+    else:
+        return
+    if len(_thrown_away) >= _MOST_LONG_RESTS:
+        await asyncio.sleep(_LINGER_S)
+        return
+    _thrown_away.add(receive)
+    try:
+        while (await receive()).get("more_body", False):
+            pass
+    finally:
+        _thrown_away.discard(receive)
 
 
 def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any]]) -> Problem:

@@ -5,7 +5,6 @@ no memory. The bytes of all bodies in flight are bounded, per caller and in tota
 """
 
 import asyncio
-import contextlib
 import tempfile
 import time
 from collections import Counter
@@ -22,14 +21,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.paths import restore_slashes
-from api.problems import Problem, problem_response
+from api.addresses import restore_slashes
+from api.problems import Problem, answer_early, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput
 from services.identity.caller import Caller
-from services.json_text import strict_json
 from services.platform.patience import beside_the_loop
 from services.platform.settings import Settings
+from services.validation import strict_json
 
 log = structlog.get_logger(__name__)
 
@@ -43,11 +42,6 @@ _IN_MEMORY_BYTES = 1024 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
 """Bytes that have to arrive for the body to get another second, as in Apache's mod_reqtimeout."""
 _RETRY_AFTER_S = "5"
-_LINGER_S = 1.0
-_SHORT_REST_BYTES = 256 * 1024
-_MOST_LONG_RESTS = 8
-_thrown_away: set[Receive] = set()
-"""Of whom the long rest of a body is being thrown away."""
 
 
 class Refused(HTTPException):
@@ -65,47 +59,6 @@ async def refused(request: Request, error: Exception) -> Response:
         raise TypeError(type(error))
     headers = {**(error.headers or {}), "Connection": "close"}  # what follows of the body is not read
     return problem_response(error.problem, headers, path=request.scope["path"])
-
-
-async def answer_early(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send an answer though the client may still be sending its body; then the connection is closed.
-
-    What arrives for a moment after the answer is thrown away. To close at once would reset the connection, and
-    many clients would never see the answer. When hundreds send on, only some are read to the end.
-    """
-    response.headers["Connection"] = "close"
-
-    async def sent(message: Message) -> None:
-        if message["type"] != "http.response.body":
-            await send(message)
-            return
-        await send({**message, "more_body": True})
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_S):
-                await _throw_away(receive)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    await response(scope, receive, sent)
-
-
-async def _throw_away(receive: Receive) -> None:
-    """Receive the rest of a body; a long one only while few others are, which would keep the event loop busy."""
-    size = 0
-    while (arrived := await receive()).get("more_body", False):
-        size += len(arrived["body"])
-        if size > _SHORT_REST_BYTES:
-            break
-    else:
-        return
-    if len(_thrown_away) >= _MOST_LONG_RESTS:
-        await asyncio.sleep(_LINGER_S)
-        return
-    _thrown_away.add(receive)
-    try:
-        while (await receive()).get("more_body", False):
-            pass
-    finally:
-        _thrown_away.discard(receive)
 
 
 class BodyBudget:

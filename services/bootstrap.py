@@ -32,7 +32,6 @@ from services.knowledge.wiring import Knowledge
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
-from services.memory.inquiry import MemoryInquiry
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
@@ -151,7 +150,8 @@ class Services:
         offline = self.models.offline
         self.api_keys = ApiKeys(database)
         self.tickets = Tickets(self.redis)
-        self.rate_limits = RateLimits(settings, self.redis)
+        has_limit = settings.turns_per_minute or settings.requests_per_minute
+        self.rate_limits = RateLimits(settings, self.redis) if has_limit else None
         has_budget = settings.budget_user_tokens_per_day or settings.budget_tenant_tokens_per_day
         self.budgets = Budgets(settings, self.usage) if has_budget else None
         self.leases = TurnLeases(database, default_locale=locale)
@@ -184,14 +184,11 @@ class Services:
         self.store = Store(database, self.embedder, self.jobs, default_timezone=zone, default_locale=locale)
 
     def _make_work_on_memory(self) -> None:
-        """Make what traces memory, asks it, summarises, removes, and works on it in the background."""
+        """Make what traces memory, summarises, removes, and works on it in the background."""
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         self.lineage = Lineage(database)
         self.prompt_lineage = PromptLineage(database, self.lineage)
         self.lineage_audit = LineageAudit(database, jobs)
-        self.memory_inquiry = MemoryInquiry(
-            memory.core, memory.values, memory.episodes, memory.recall, self.models
-        )
         summaries = Summaries(settings, database, self.models, jobs)
         self.summaries, self.topics = summaries.rolling, summaries.topics
         self.daily, self.daily_scheduler = summaries.daily, summaries.daily_scheduler

@@ -1,7 +1,11 @@
-"""Why a value fits no schema, in plain words; and ids that callers give to their users and conversations."""
+"""What callers give: why a value fits no schema, in plain words; their ids, and their JSON read strictly."""
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from services.errors import InvalidInput
 
 Location = tuple[int | str, ...]
 
@@ -119,3 +123,25 @@ def is_id(text: str) -> bool:
         and text not in {".", ".."}
         and not any(mark in text for mark in _UNFILLED)
     )
+
+
+_LONGEST_KEY_SHOWN = 80
+
+
+def strict_json(text: str | bytes) -> Any:
+    """Return JSON of a caller as Python's values.
+
+    Raises:
+        InvalidInput: an object has a key twice; the field is the key.
+        ValueError: it is no JSON.
+        RecursionError: it has too many levels.
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):  # parsers silently take the last, which may not be what was meant
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise InvalidInput(key[:_LONGEST_KEY_SHOWN], "is given more than once in one object")
+    return found

@@ -70,6 +70,10 @@ ENGINES = frozenset(
 """Fixtures that start a server or a process; a test that uses one of them is no unit test."""
 
 
+_read: dict[str, Settings] = {}
+"""Settings by what they were read from; to read them takes as long as to connect to the database."""
+
+
 SHARED = frozenset({"shared_service", "studio"})
 """Fixtures that start a process for several tests."""
 
@@ -239,7 +243,14 @@ def _settings(model_server: ModelServer, **others: Any) -> Settings:
         "llm_api_key": "secret-key",
         "llm_timeout_s": 60,  # a slow machine must not end a turn before the test does
     }
-    return load_settings(**{**usual, **others})
+    given = {**usual, **others}
+    if os.listdir() or not all(isinstance(each, str | int | float | None) for each in given.values()):
+        return load_settings(**given)
+    variables = {name: value for name, value in os.environ.items() if name.startswith("ANAMNESIS_")}
+    key = repr((sorted(given.items()), sorted(variables.items())))
+    if key not in _read:
+        _read[key] = load_settings(**given)
+    return _read[key]
 
 
 @pytest.fixture

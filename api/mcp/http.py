@@ -47,7 +47,8 @@ class McpOverHttp:
         connection = HTTPConnection(scope)
         try:
             caller = await caller_of(connection)
-            await self._services.rate_limits.count_request(caller.tenant_id)
+            if self._services.rate_limits is not None:
+                await self._services.rate_limits.count_request(caller.tenant_id)
             end_user = end_user_of(caller, connection.headers, self._services.settings)
         except AnamnesisError as error:
             await response_of(error, path=MCP_PATH)(scope, receive, send)

@@ -6,10 +6,10 @@ from mcp.server.mcpserver import Context
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
+from api.addresses import LOOPBACK_NAMES
 from api.mcp.acting import Acting
 from api.mcp.http import MOST_BYTES
 from api.mcp.server import make_server
-from api.same_origin import LOOPBACK_NAMES
 from services.bootstrap import Services
 
 

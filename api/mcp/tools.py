@@ -16,7 +16,6 @@ from api.mcp.views import ChangedView, DayView, HappenedView, MemoryView, Profil
 from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
 from services.memory.episodes.episode import Scope
-from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 from services.memory.planner import LONGEST_ITEM, Kept
 from services.summaries.past_days import DaysQuery, DaysResult, SaidMessage
 from services.time_reference.local_days import bounds
@@ -30,20 +29,19 @@ MOST_DAYS = 366
 _LONGEST_SAID = 500
 """Characters of a message that are shown of a day."""
 
+_MOST_CHARACTERS = 1_000
+"""Of a question, and of words that name a memory."""
+
 Expert = Annotated[Name, Field(description="Name of the expert who remembers.")]
 Space = Annotated[SpaceName | None, Field(description="Name of a space of the user; unset = what all share.")]
-Query = Annotated[
-    str, Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS, description="A question, or words of it.")
-]
+Query = Annotated[str, Field(min_length=1, max_length=_MOST_CHARACTERS, description="A question, or words of it.")]
 Statement = Annotated[
     str, Field(min_length=1, max_length=LONGEST_ITEM, description="One short sentence, in the user's words.")
 ]
 Id = Annotated[UUID | None, Field(description="Id of a memory, as `recall` shows it.")]
 Described = Annotated[
     str | None,
-    Field(
-        min_length=1, max_length=MAX_QUESTION_CHARACTERS, description="The memory in words, in place of its id."
-    ),
+    Field(min_length=1, max_length=_MOST_CHARACTERS, description="The memory in words, in place of its id."),
 ]
 
 _READS = {"read_only_hint": True, "open_world_hint": False}
@@ -106,14 +104,13 @@ class MemoryTools:
             user = await acting.services.users.get(owner.tenant_id, acting.user("memory:read"))
             lower, upper = _instants(since, until, user.timezone)
             query = query.replace("\x00", "")
-            facts = []
-            if lower is None and upper is None:
-                facts = await acting.services.memory_inquiry.facts_about(owner, query)
+            undated = lower is None and upper is None
+            facts = await acting.services.memory.known.bearing_on(owner, query) if undated else []
             scope = Scope.of(owner, since=lower, until=upper)
             found = await acting.services.memory.archive.search(
                 scope, query, top_k=limit, now=datetime.now(UTC), timezone=user.timezone
             )
-        memories = [MemoryView(id=None, kind="fact", text=each.text, said_at=each.at) for each in facts]
+        memories = [MemoryView(id=None, kind="fact", text=each.text, said_at=each.since) for each in facts]
         memories += [
             MemoryView(id=each.id, kind=each.episode_type, text=each.content, said_at=each.created_at)
             for each in found.items

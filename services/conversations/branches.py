@@ -16,8 +16,7 @@ from services.conversations.resent_history import BranchReason
 from services.errors import Conflict, NotFound
 from services.memory.blocks import Owner
 from services.memory.removal.undo import BranchMemory
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 
 _LOCK: LiteralString = """

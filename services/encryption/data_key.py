@@ -20,8 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
-from services.encryption.marks import is_id
-from services.json_text import json_bytes, json_value
+from services.encryption.marks import is_id, json_bytes, json_value
 
 KEY_BYTES = 96
 """Bytes of a user's key: 32 each for contents, for digests, and for names that stand for words."""

@@ -1,13 +1,17 @@
-"""Marks on parameters of statements that hold users' words; with encryption on they are sealed on their way out.
+"""Values of statements: marks on those that hold users' words, and JSON of columns, read and written fast.
 
-Without encryption a marked value is stored like an unmarked one.
+With encryption on, marked values are sealed on their way out; without, they are stored like unmarked ones.
+JSON with images is megabytes long.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any, overload
 
+import orjson
 from psycopg.types.json import Jsonb
+from pydantic_core import from_json
 
 
 class Words(str):
@@ -91,3 +95,24 @@ def is_marked(value: object) -> bool:
 def is_id(text: str) -> bool:
     """Whether a text is a UUID in its usual form."""
     return _ID.fullmatch(text) is not None
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a value as JSON."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:  # such as an integer of more than 64 bits
+        return json.dumps(value).encode()
+
+
+def json_value(text: str | bytes) -> Any:
+    """Return JSON as Python's values.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        # Strings are not cached: they would outlive the users who had them forgotten.
+        return from_json(text, cache_strings="none")
+    except ValueError:  # such as more levels than this parser reads
+        return json.loads(text)

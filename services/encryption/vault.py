@@ -21,8 +21,8 @@ from psycopg.types.string import ByteaLoader
 
 from services.encryption import data_key, marks
 from services.encryption.key_store import KeyStore
+from services.encryption.marks import json_value
 from services.errors import InvalidInput
-from services.json_text import json_value
 
 LookUp = Callable[[LiteralString, Mapping[str, Any]], Awaitable[Sequence[Any] | None]]
 """Runs a statement in the tenant's transaction and returns its first row."""

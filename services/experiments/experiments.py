@@ -13,8 +13,7 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, InvalidInput, NotFound
 from services.experiments.assignment import Variant
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 
 Status = Literal["draft", "running", "stopped"]

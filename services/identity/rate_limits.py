@@ -31,7 +31,7 @@ _Count = tuple[RateLimitItem, tuple[str, ...]]
 
 
 class RateLimits:
-    """Counts requests and turns, and refuses those over a limit; does nothing without limits."""
+    """Counts requests and turns, and refuses those over a limit."""
 
     def __init__(
         self,
@@ -46,13 +46,9 @@ class RateLimits:
         """
         self._without_redis_s = without_redis_s
         self._patience_s = patience_s
-        self._user: RateLimitItem | None = None
-        self._tenant: RateLimitItem | None = None
         self._shared: RateLimiter | None = None
         self._without_shared_until = 0.0
         per_user, per_tenant = settings.turns_per_minute, settings.requests_per_minute
-        if per_user is None and per_tenant is None:
-            return
         self._user = RateLimitItemPerMinute(per_user, namespace="user") if per_user else None
         self._tenant = RateLimitItemPerMinute(per_tenant, namespace="tenant") if per_tenant else None
         self._own: RateLimiter = SlidingWindowCounterRateLimiter(MemoryStorage())

@@ -14,8 +14,7 @@ from psycopg.rows import class_row, tuple_row
 
 from services.errors import Conflict, NotFound
 from services.jobs.tasks import RETRIES, WORKER_LOST
-from services.platform.connections import Connection
-from services.platform.database_errors import driver_errors_made_ours
+from services.platform.connections import Connection, driver_errors_made_ours
 from services.platform.postgres import Database
 
 JobStatus = Literal["waiting", "running", "succeeded", "failed", "cancelled"]

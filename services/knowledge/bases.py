@@ -18,7 +18,7 @@ from services.conversations.values import Id, no_nul, not_blank
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import again_if_contended
 from services.platform.postgres import Database, Row
 from services.search.vector_index import FORGET_PASSAGES
 

@@ -11,8 +11,7 @@ from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import only
 from services.knowledge.document import Chunk, StoredDocument
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.search.vector_index import FORGET_PASSAGES
 

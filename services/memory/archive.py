@@ -11,13 +11,19 @@ from uuid import UUID
 
 from services.errors import BrokenReference, NotFound
 from services.memory.blocks import Owner
-from services.memory.episodes.episode import EpisodeType, NewEpisode, Scope, Source, StoredUnit
-from services.memory.episodes.store import EpisodeStore, checked_content
+from services.memory.episodes.episode import (
+    EpisodeStore,
+    EpisodeType,
+    NewEpisode,
+    Scope,
+    Source,
+    StoredUnit,
+    checked_content,
+)
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
 from services.memory.removal.tables import Rows
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.search.hits import Ranked
 from services.search.queries import Utterance

@@ -19,7 +19,7 @@ from services.memory.plain_forms import plain_forms
 from services.memory.planner import ChangePlanner, Kept, language_for
 from services.memory.plans import plan_of_nothing, summary_of
 from services.memory.removal.hiding import COMMAND, Hiding
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 from state.memory import MemoryChange, PlannedChange
 

@@ -23,8 +23,7 @@ from services.memory.core_values import digests_pinned, pinned_among, without_re
 from services.memory.items import ItemChange, apply_changes, canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
 from services.memory.provenance import taken_back
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from state.prompt import CoreMemorySections

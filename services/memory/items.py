@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from services.errors import InvalidInput
-from services.text.compare import folded
+from services.text.language import folded
 from state.memory import PlannedItem
 
 

@@ -4,7 +4,7 @@ What was said is the archive; it is searched, and not a list of memories.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, LiteralString
 from uuid import UUID
@@ -12,9 +12,14 @@ from uuid import UUID
 from psycopg.rows import dict_row, tuple_row
 
 from services.identity.tenants import user_id_of
+from services.memory.blocks import Owner
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source, sources_of
 from services.platform.postgres import Database
+from services.text.tokenizer import informative_terms, terms
+
+_TEXT_FIELDS = frozenset({"preferences", "facts", "wishes", "notes", "plans", "people", "habits", "dates"})
+"""Lists of core memory whose items say what they are without the name of the field."""
 
 # A written memory that another one replaced is told with that one.
 _WRITTEN: LiteralString = """
@@ -84,6 +89,22 @@ class KnownMemories:
         for statement, ids in page:
             statement.sources.extend(sources[each] for each in ids if each in sources)
         return [statement for statement, _ in page]
+
+    async def bearing_on(self, owner: Owner, query: str) -> Sequence[Statement]:
+        """Return the values of an owner that share words with a query, those with most of them first."""
+        read = await self._values.read(owner.tenant_id, owner.user_id)
+        known = [
+            replace(_of_value(each, read, {}), text=_sentence(each.field, each.text))
+            for each in read
+            if each.holds and each.expert_id == owner.expert_id and each.space_id in (None, owner.space_id)
+        ]
+        asked = informative_terms(query)
+        shared = [(len(asked & set(terms(each.text))), each) for each in known]
+        return [each for count, each in sorted(shared, key=lambda pair: -pair[0]) if count]
+
+
+def _sentence(name: str, item: str) -> str:
+    return item if name in _TEXT_FIELDS else f"{name.replace('_', ' ')}: {item}"
 
 
 def _of_value(value: CoreValue, values: Sequence[CoreValue], names: dict[UUID, str]) -> Statement:

@@ -15,7 +15,7 @@ from services.memory.blocks import Owner
 from services.memory.core_values import CoreValues
 from services.platform.connections import Connection
 from services.platform.postgres import Database
-from services.text.compare import folded
+from services.text.language import folded
 
 OPEN: LiteralString = """
 SELECT o.id, o.field AS kind, o.results->>'state' AS state, coalesce(o.new_value->>'text', '') AS text,

@@ -17,8 +17,7 @@ from services.memory.core_values import CoreValue, CoreValues, digests_pinned, p
 from services.memory.items import ItemChange, removed_value, values_of
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.removal.hiding_sql import LOCK_USER
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 
 PairKind = Literal["duplicate", "contradiction"]

@@ -21,8 +21,7 @@ from services.memory.plans import (
     plan_of_nothing,
     summary_of,
 )
-from services.text.compare import compare
-from services.text.language import Language, language_of
+from services.text.language import Language, compare, language_of
 from services.text.secrets import Secrets
 from state.memory import PlainForm, PlannedChange, PlannedItem
 

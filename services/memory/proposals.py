@@ -24,8 +24,7 @@ from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigge
 from services.memory.pairs import Pairs, Side
 from services.memory.proposal_list import ProposalList
 from services.memory.removal.undo import Undo
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from state.memory import MemoryChange
 

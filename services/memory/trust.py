@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from services.memory.foreign_cues import asks_removal
+from services.memory.quotes import asks_removal
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
 

@@ -15,7 +15,15 @@ from services.encryption.data_key import DataKey
 from services.encryption.state import check_encryption
 from services.encryption.vault import LookUp, Vault
 from services.errors import DatabaseUnavailable
-from services.platform.connections import LIMITS, STATEMENT_S, WAIT_FOR_CONNECTION_S, Connection, Connections
+from services.platform.connections import (
+    LIMITS,
+    STATEMENT_S,
+    WAIT_FOR_CONNECTION_S,
+    Connection,
+    Connections,
+    despite_contention,
+    driver_errors_made_ours,
+)
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
     DIRECT_URL_IS_POOLED,
@@ -23,7 +31,7 @@ from services.platform.database_checks import (
     check_role,
     check_schema,
 )
-from services.platform.database_errors import despite_contention, driver_errors_made_ours, why_away
+from services.platform.database_errors import why_away
 from services.platform.shared_reads import Query, SharedReads, positional
 
 Row = TypeVar("Row")

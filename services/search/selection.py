@@ -16,7 +16,7 @@ from datetime import datetime
 from services.search.hits import Excluded, Ranked, Ranking, Unit
 from services.search.queries import MessageKind, Query
 from services.text.caches import text_cache
-from services.text.compare import folded
+from services.text.language import folded
 from services.text.tokenizer import terms
 
 SHOWN_IN_WINDOW = "shown in the window"

@@ -1,6 +1,7 @@
-"""The language of a text, Chinese or English, and its sentences with their positions."""
+"""Texts as wholes: their language, Chinese or English, their sentences, and whether two of them say the same."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +13,6 @@ Language = Literal["zh", "en"]
 
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[A-Za-zÀ-ɏ]+")
-_SHORT = 500
 
 _ENDS = ".!?。！？\\n"
 SEMICOLONS = ";；"
@@ -20,6 +20,17 @@ ABBREVIATIONS = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs", r"e\.g", r"i\.e")
 """Patterns of abbreviations that end with a full stop and seldom end a sentence."""
 _ABBREVIATED = "|".join(rf"(?<=\b{each})\." for each in ABBREVIATIONS)
 """The full stop of an abbreviation that goes on."""
+
+Comparison = Literal["same", "alike", "apart"]
+"""`same`: equal but for case, width, spaces and punctuation. `alike`: they may say the same, or contradict each
+other; a model can tell. `apart`: they are about different things."""
+
+ALIKE = 0.55
+"""Cosine of two embeddings from which on texts are alike, unless unrelated texts reach it."""
+_SHORT, _KEPT = 500, 2_000
+"""Characters of texts that are kept folded, and their number: each is compared with many."""
+_MARKS = " .,;:!?\"'“”‘’()（）。，；：！？、…"
+_BESIDE_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 
 
 def language_of(texts: Iterable[str]) -> Language:
@@ -77,3 +88,28 @@ def _pattern(also: str) -> re.Pattern[str]:
     # A full stop before a character is part of a figure, an address or an abbreviation.
     body = rf"[^{ends}]*(?:(?:\.(?=\S)|{_ABBREVIATED})[^{ends}]*)*"
     return re.compile(rf"{body}(?P<mark>[{ends}]+|$)\s*")
+
+
+def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE) -> Comparison:
+    """Compare two texts.
+
+    Args:
+        likeness: the cosine of their embeddings, -1 to 1.
+        floor: the least likeness of texts that are alike.
+    """
+    if folded(one) == folded(other):
+        return "same"
+    return "alike" if likeness >= floor else "apart"
+
+
+def folded(text: str) -> str:
+    """Return a text without what does not change its meaning: case, width, spaces, punctuation around words."""
+    return (_kept if len(text) <= _SHORT else _folded)(text)
+
+
+def _folded(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _BESIDE_CHINESE.sub("", " ".join([word for each in folded.split() if (word := each.strip(_MARKS))]))
+
+
+_kept = text_cache(_KEPT)(_folded)

@@ -10,8 +10,7 @@ from uuid import UUID
 import structlog
 
 from services.jobs.queue import JobQueue
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.settings import Settings
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, summary_schedule

@@ -27,7 +27,7 @@ class Spender:
 
     tenant_id: UUID
     purpose: str
-    """`turn`, `memory_ask`, `conversation_name`, or a background task's name."""
+    """`turn`, `conversation_name`, or a background task's name."""
     user_id: UUID | None = None
     """None = that of the turn, conversation or visit, or nobody in particular."""
     expert_id: UUID | None = None
@@ -164,7 +164,7 @@ class UsageSum:
     user: str | None = None
     expert: str | None = None
     purpose: str | None = None
-    """`turn`, `memory_ask`, `conversation_name`, or the name of a background task."""
+    """`turn`, `conversation_name`, or the name of a background task."""
     model: str | None = None
 
 

@@ -12,7 +12,7 @@ from psycopg.rows import class_row, tuple_row
 
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
 from services.visits.grouping import VisitGrouping

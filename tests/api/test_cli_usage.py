@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -12,21 +13,20 @@ from api.cli.main import app
 pytestmark = pytest.mark.traced
 
 
-def _commands(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
-    for command in group.registered_commands:
-        assert command.callback is not None
-        yield (*above, command.name or command.callback.__name__.replace("_", "-"))
-    for nested in group.registered_groups:
-        assert nested.typer_instance is not None
-        yield from _commands(nested.typer_instance, *above, str(nested.name))
+def _commands(command: Any, *above: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name."""
+    if isinstance(command, typer.core.TyperGroup):
+        for name, each in command.commands.items():
+            yield from _commands(each, *above, name)
+    else:
+        yield " ".join(above), command
 
 
-COMMANDS = sorted(_commands(app))
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_an_example(command: tuple[str, ...]) -> None:
-    shown = CliRunner().invoke(app, [*command, "--help"])
+def test_every_command_has_help_with_an_example() -> None:
+    commands = dict(_commands(typer.main.get_command(app)))
+    assert len(commands) > 40
+    assert [name for name, command in commands.items() if "Example:" not in str(command.help)] == []
+    shown = CliRunner().invoke(app, ["serve", "--help"])
     assert shown.exit_code == 0
     assert "Example:" in shown.stdout
 

@@ -6,12 +6,17 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.services.llm.streams.families import RESPONSES
+from tests.services.llm.streams.families import RESPONSES, frames, response
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
 
-TAGGED = Reply(raw=RESPONSES["Ollama, tags in the text"].raw)
+TAGGED = Reply(
+    raw=frames(
+        *({"type": "response.output_text.delta", "delta": text} for text in ("<think>Hm</think>", "Hi")),
+        {"type": "response.completed", "response": response()},
+    )
+)
 
 
 async def events_of(client: httpx.AsyncClient, message: str) -> list[dict[str, Any]]:

@@ -53,7 +53,6 @@ class Talk:
         for text in ("dog", "live", "allergic", "狗", "住", "过敏"):
             body = {"query": text, "space": space, "top_k": 50}
             found.append((await self._client.post(f"{USER}/episodes/search", json=body)).text)
-        found.append((await self._client.post(f"{USER}/memory/ask", json={"space": space})).text)
         if space is not None:
             found.append((await self._client.get(f"{USER}/export", params=query)).text)
         return "\n".join(

@@ -73,10 +73,6 @@ WRONG: dict[tuple[str, str], list[Wrong]] = {
         ({"query": "x", "recent": [{"role": "user", "text": "x"}]},
          "recent.0.content: is required; recent.0.text: is not known here; accepted: role, content, speaker"),
     ],
-    ("POST", "/api/v1/users/u-1/memory/ask"): [
-        ({"question": " "}, "question: "),
-        ({"top": 1}, "top: is not known here; accepted: question"),
-    ],
     ("POST", "/api/v1/users/u-1/memory/forget"): [
         ({}, "what: "),
     ],

@@ -177,65 +177,6 @@ class TestRendered:
                 assert ("valueFrom" in each) is ("SecretStr" in str(SETTINGS[setting].annotation))
             assert ("ANAMNESIS_MIGRATION_DATABASE_URL" in environment) is (name == "migrate")
 
-    def test_values_reach_what_they_name(self, tmp_path: Path) -> None:
-        rendered = render(tmp_path, EVERYTHING)
-        api = rendered["Deployment", "memory-api"]["spec"]
-        assert "replicas" not in api
-        environment = {each["name"]: each for each in api["template"]["spec"]["containers"][0]["env"]}
-        assert environment["ANAMNESIS_TURNS_MAX"]["value"] == "1000000"
-        metrics = rendered["HorizontalPodAutoscaler", "memory-api"]["spec"]["metrics"]
-        assert metrics[0]["pods"]["metric"]["name"] == "anamnesis_turns_running"
-        assert metrics[1]["resource"]["name"] == "cpu"
-        paths = rendered["Ingress", "memory"]["spec"]["rules"][0]["http"]["paths"]
-        assert {each["path"] for each in paths} >= {"/console", "/api", "/v1", "/mcp"}
-        assert not {each["path"] for each in paths} & {"/", "/metrics", "/readyz", "/docs"}
-        policy = rendered["NetworkPolicy", "memory-worker"]["spec"]
-        assert "ingress" not in policy
-        assert [port["port"] for rule in policy["egress"] for port in rule["ports"]] == [53, 53, 443]
-
-    def test_services_budgets_policies_and_monitor_select_pods_that_exist(self, tmp_path: Path) -> None:
-        rendered = render(tmp_path, EVERYTHING)
-        pods = [
-            each["spec"]["template"]["metadata"]["labels"].items()
-            for (kind, _), each in rendered.items()
-            if kind in {"Deployment", "Job"}
-        ]
-        for (kind, _), each in rendered.items():
-            if kind in {"NetworkPolicy", "PodDisruptionBudget", "Service"}:
-                selector = each["spec"].get("podSelector" if kind == "NetworkPolicy" else "selector")
-                assert sum(selector.get("matchLabels", selector).items() <= labels for labels in pods) == 1
-        monitored = rendered["ServiceMonitor", "memory"]["spec"]["selector"]["matchLabels"]
-        assert monitored.items() <= rendered["Service", "memory"]["metadata"]["labels"].items()
-
-    def test_files_of_secrets_are_where_their_settings_look(self, tmp_path: Path) -> None:
-        """In API and worker, and none in the migration."""
-        files = {
-            "master": "/etc/anamnesis/master-key/master.key",
-            "receipts": "/etc/anamnesis/receipt-key/receipt_key.pem",
-        }
-        expected = {"api": files, "worker": files, "migrate": {}}
-        for name, pod in pods_of(render(tmp_path, EVERYTHING)).items():
-            container = pod["containers"][0]
-            folders = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-            found = {
-                each["secret"]["secretName"]: f"{folders[each['name']]}/{item['path']}"
-                for each in pod["volumes"]
-                if "secret" in each
-                for item in each["secret"]["items"]
-            }
-            assert found == expected[name]
-            assert set(found.values()) <= {each.get("value") for each in container["env"]}
-            claims = [each["persistentVolumeClaim"] for each in pod["volumes"] if "persistentVolumeClaim" in each]
-            assert claims == ([{"claimName": "user-keys"}] if name != "migrate" else [])
-
-    def test_keys_need_their_master_key(self, tmp_path: Path) -> None:
-        given = tmp_path / "values.yaml"
-        given.write_text(yaml.safe_dump(NEEDED | {"encryption": {"keysClaim": "user-keys"}}))
-        command = ["helm", "template", "anamnesis", str(CHART), "--values", str(given)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert ran.returncode != 0
-        assert "encryption.masterKeySecret.name" in ran.stderr
-
     @pytest.mark.parametrize("store", sorted(NEEDED))
     def test_without_the_address_of_a_store_nothing_is_rendered(self, tmp_path: Path, store: str) -> None:
         given = tmp_path / "values.yaml"

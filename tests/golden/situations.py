@@ -8,11 +8,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 
+from nodes.history import select_all
 from services.bootstrap import Services
 from services.context.assemble import Prompt, assemble
 from services.context.conversation import Conversation, FetchedConversation
 from services.context.epochs import StoredPrefix
-from services.context.gather import select_all
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource

@@ -8,8 +8,6 @@ import re
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-import pytest
-
 from tests.support.product_patterns import product_patterns
 
 _SINGLE = {_constants.IN, _constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY}
@@ -28,14 +26,6 @@ def _possessive_over_groups(pattern: re.Pattern[str]) -> bool:
         return isinstance(part, (tuple, list)) and any(within(each) for each in part)
 
     return within(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG))
-
-
-@pytest.mark.parametrize(
-    ("written", "wrong"),
-    [("(?:ab)*+", True), ("(?:a|bc)?+x", True), ("(?=(a|bb)++)", True), ("[ab]*+", False), ("a++", False)],
-)
-def test_the_check_finds_what_early_versions_get_wrong(written: str, wrong: bool) -> None:
-    assert _possessive_over_groups(re.compile(written)) is wrong
 
 
 def test_no_group_is_repeated_possessively() -> None:

@@ -5,16 +5,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from configparser import ConfigParser
 from pathlib import Path
 
-import httpx
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.metadata import Metadata
-
-from tests.support.ports import free_port
-from tests.support.service_process import ServiceProcess, answer_of, chat
 
 ROOT = Path(__file__).parents[2]
 SERVICE = ("anamnesis_client", "api", "graph", "nodes", "services", "state")
@@ -42,16 +37,6 @@ def test_it_holds_every_file_of_the_service_under_one_package(wheel: Path) -> No
     assert wheel.stat().st_size <= MOST_BYTES
 
 
-def test_it_brings_the_command_and_the_extras(wheel: Path) -> None:
-    scripts = ConfigParser()
-    with zipfile.ZipFile(wheel) as opened:
-        (info,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
-        scripts.read_string(opened.read(f"{info}/entry_points.txt").decode())
-        metadata = Metadata.from_email(opened.read(f"{info}/METADATA"), validate=False)
-    assert dict(scripts["console_scripts"]) == {"anamnesis": "anamnesis_agent.__main__:main"}
-    assert {"otel", "local-embeddings"} <= set(metadata.provides_extra or ())
-
-
 @pytest.mark.process
 def test_the_command_ignores_packages_with_the_same_names(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
@@ -69,26 +54,6 @@ def test_the_command_ignores_packages_with_the_same_names(wheel: Path, tmp_path:
     )
     assert ran.returncode == 0, ran.stderr
     assert "ANAMNESIS_PORT" in ran.stdout
-
-
-@pytest.mark.soak
-@pytest.mark.process
-def test_it_installs_into_an_empty_environment_and_serves(wheel: Path, tmp_path: Path) -> None:
-    environment = tmp_path / "env"
-    uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, environment], check=True)
-    python = environment / "bin" / "python"
-    constraints = ROOT / "requirements.lock"
-    subprocess.run([uv, "pip", "install", "-q", "--python", python, "-c", constraints, wheel], check=True)
-    (site,) = environment.glob("lib/python3*/site-packages")
-    _add_decoys(site)
-    service = ServiceProcess(tmp_path / "data", free_port(), program=(str(environment / "bin" / "anamnesis"),))
-    service.start()
-    try:
-        assert httpx.get(f"{service.url}/readyz", timeout=60).raise_for_status().json()["state"] == "ok"
-        assert answer_of(chat(service.url, "My dog is called Bruno."))
-    finally:
-        assert service.stop() == 0
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,10 @@
-from dataclasses import replace
-
 import pytest
-from langchain_core.messages import HumanMessage
 
 from services.bootstrap import Services
-from services.errors import ModelFailed
-from services.health import Dependency, check_dependencies, overall
+from services.health import Dependency, check_dependencies
 from services.platform.settings import Settings
-from tests.support.model_server import ModelServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> None:
-    found = await check_dependencies(services)
-    states = {dependency.name: dependency.state for dependency in found}
-    assert states == {
-        "postgres": "ok",
-        "milvus": "degraded",
-        "redis": "ok",
-        "worker": "ok",
-        "llm": "not_asked",
-        "embeddings": "ok",
-    }
-    assert overall(found) == "degraded"
-    milvus = next(dependency for dependency in found if dependency.name == "milvus")
-    assert "does not answer" in milvus.detail
-
-
-@pytest.mark.traced
-async def test_without_its_database_the_service_is_down(services: Services) -> None:
-    await services.database.close()
-    found = await check_dependencies(services)
-    assert overall(found) == "down"
-    assert overall([replace(dependency, state="ok") for dependency in found]) == "ok"
 
 
 async def _worker(services: Services, settings: Settings | None = None) -> Dependency:
@@ -52,12 +23,3 @@ async def test_a_worker_elsewhere_is_well_as_long_as_it_gives_signs_of_life(serv
                 "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - %s::interval)", [age]
             )
         assert (await _worker(services, external)).state == state
-
-
-async def test_a_model_that_is_away_is_told(services: Services, model_server: ModelServer) -> None:
-    model_server.default = Reply(status=500)
-    with pytest.raises(ModelFailed):
-        await services.models.answer([HumanMessage("Hello")], on_text=lambda _: None)
-    found = {dependency.name: dependency for dependency in await check_dependencies(services)}
-    assert found["llm"].state == "degraded"
-    assert "did not answer when it was asked last: scripted" in found["llm"].detail

@@ -6,9 +6,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from socket import socket
+from typing import Any, cast
 
 import uvicorn
 from fastapi.dependencies import models
+from langgraph.pregel import _read
 
 from api.app import make_app
 from api.connections import uvicorn_options
@@ -17,6 +19,9 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.platform.settings import Settings
+
+# LangGraph seeks graphs within the graph in the bytecode of each node, at every compilation; ours has none.
+cast(Any, _read).find_subgraph_pregel = lambda _: None
 
 
 @asynccontextmanager

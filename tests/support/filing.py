@@ -9,7 +9,6 @@ from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
-from services.memory.episodes.episode import WrittenEpisode
 from services.memory.filing import Filing, FilingPlans
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
@@ -61,9 +60,10 @@ async def human(services: Services, turn: OpenTurn) -> dict[str, Any]:
     return next((block.content for block in blocks if block.section == "human"), {})
 
 
-async def written(services: Services, turn: OpenTurn) -> list[WrittenEpisode]:
+async def written(services: Services, user: str = "u-1") -> list[str]:
     """Memories that were written and hold, newest first."""
-    return list(await services.memory.episodes.written(owner(turn), limit=50))
+    known = await services.memory.known.list(DEFAULT_TENANT, user, limit=50)
+    return [each.text for each in known if each.kind == "written"]
 
 
 async def waiting(services: Services, user: str = "u-1") -> Sequence[Proposal]:

@@ -11,13 +11,26 @@ from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from redis import Redis
 
+from services.conversations.event_log import EventLog
+from services.errors import RateLimited, Unauthenticated
+from services.identity.authentication import Tickets
+from services.identity.rate_limits import RateLimits
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.cache import CoreMemoryCache, StoredCoreMemory
+from services.platform import redis
+from services.platform.patience import CircuitBreaker
+from services.platform.redis import RedisClient
+from services.platform.settings import load_settings
+from state.events import TurnEvent
 from tests.support.folders import new_folder
 from tests.support.ports import free_port, wait_for_port
 
@@ -25,6 +38,7 @@ PROGRAM = shutil.which("redis-server")
 SLOTS = 16384
 _SENTINELS = 3
 _NODES = 3
+_EVENTS = [TurnEvent(1, "turn", {}), TurnEvent(2, "token", "Hello")]
 
 
 @dataclass
@@ -170,3 +184,35 @@ def _self_signed(folder: Path) -> tuple[Path, Path]:
     files[0].write_bytes(certificate.public_bytes(Encoding.PEM))
     files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return files
+
+
+async def use_everything(client: RedisClient, address: str) -> None:
+    """All that the service does with Redis."""
+    events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
+    turns = [uuid4() for _ in range(12)]  # of a cluster they are on all nodes
+    await events.append(dict.fromkeys(turns, _EVENTS))
+    assert [await events.read(turn, 1) for turn in turns] == [_EVENTS[1:]] * len(turns)
+    assert await events.delete(turns) == len(turns)
+
+    cache, user, experts = CoreMemoryCache(client, CircuitBreaker("Redis")), uuid4(), [uuid4() for _ in range(6)]
+    for expert in experts:
+        assert await cache.put(user, expert, StoredCoreMemory(1, {}))
+        assert await cache.get(user, expert) == StoredCoreMemory(1, {})
+    assert await cache.delete(user, experts) == len(experts)
+
+    ticket = await Tickets(client).issue("Bearer key")
+    assert await Tickets(client).redeem(ticket) == "Bearer key"
+    with pytest.raises(Unauthenticated):
+        await Tickets(client).redeem(ticket)
+
+    settings = load_settings(redis_url=address, rate_limit_user_per_minute=2, rate_limit_tenant_per_minute=100)
+    limits = RateLimits(settings, client, patience_s=30)
+    users = [str(uuid4()) for _ in range(6)]
+    for name in (*users, *users):
+        await limits.count_turn(DEFAULT_TENANT, name)
+    elsewhere = RateLimits(settings, client, patience_s=30)  # another process counts on
+    for name in users:
+        with pytest.raises(RateLimited):
+            await elsewhere.count_turn(DEFAULT_TENANT, name)
+    assert [key async for key in client.scan_iter(match="limits*")]
+    assert await redis.ping(client) >= 0

@@ -167,16 +167,6 @@ SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conver
     %(content)s, %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp(), %(made_by)s
 """
 
-WRITTEN: LiteralString = """
-SELECT e.id, e.episode_type, e.content, coalesce(
-    (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at,
-    e.source_message_ids AS message_ids
-FROM remembered_episodes e
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR e.space_id IS NULL) AND e.content IS NOT NULL
-ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
-"""
-
 # By a memory, or by a section of core memory.
 SUPERSEDE = """
 WITH old AS (

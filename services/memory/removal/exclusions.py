@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.memory.episodes.episode import StoredUnit
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 
 EXCLUDED_IDS: LiteralString = """

@@ -20,7 +20,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.memory.removal.wholes import WholeErasure
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 
 Kind = Literal["messages", "turns", "jobs", "operations"]

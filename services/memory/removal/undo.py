@@ -20,8 +20,7 @@ from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import COMMAND, Hiding, space_of
 from services.memory.removal.tables import Rows
-from services.platform.connections import Connection
-from services.platform.database_errors import again_if_contended
+from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.store.undo import STORE_WRITES, take_back
 

@@ -29,8 +29,7 @@ from services.memory.pairs import PairKind, Side
 from services.platform.authorship import authoring
 from services.platform.postgres import Database
 from services.search.embedding_quality import measured, probe_texts
-from services.text.compare import ALIKE, compare, folded
-from services.text.language import Language, language_of
+from services.text.language import ALIKE, Language, compare, folded, language_of
 
 _MOST = 2000
 """Newest written memories of a user with an expert that are compared."""

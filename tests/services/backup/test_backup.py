@@ -167,6 +167,7 @@ async def test_what_is_written_meanwhile_is_in_it_as_of_one_moment(
     assert await _export(empty.url, "u-1") == await _export(engines.database_url, "u-1")
 
 
+@pytest.mark.traced
 async def test_a_damaged_file_is_refused_before_anything_is_written(
     engines: Engines, empty: Place, tmp_path: Path
 ) -> None:

@@ -38,19 +38,6 @@ def redis_url(request: Any) -> str | None:
     return None if request.param == "in-process" else str(request.getfixturevalue("redis_server"))
 
 
-async def test_a_user_may_start_so_many_turns_and_others_are_not_held_back(redis_url: str | None) -> None:
-    tenant = uuid4()
-    async with _limits(redis_url, user=3) as limits:
-        for _ in range(3):
-            await limits.count_turn(tenant, "u-1")
-        with pytest.raises(RateLimited) as refused:
-            await limits.count_turn(tenant, "u-1")
-        assert 1 <= refused.value.retry_after_s <= 60
-        await limits.count_turn(tenant, "u-2")
-        await limits.count_turn(uuid4(), "u-1")
-        await limits.count_request(tenant)
-
-
 async def test_a_tenants_turns_and_requests_are_counted_together(redis_url: str | None) -> None:
     tenant = uuid4()
     async with _limits(redis_url, tenant=4) as limits:
@@ -73,13 +60,6 @@ async def test_a_redis_that_hangs_delays_one_request_and_the_process_counts_for_
         with pytest.raises(RateLimited):
             await limits.count_turn(DEFAULT_TENANT, "u-1")
         assert len(asked) == 1, "the others do not wait for it"
-
-
-async def test_a_redis_that_is_not_there_refuses_nobody() -> None:
-    async with _limits(f"redis://127.0.0.1:{free_port()}/0", user=50, tenant=50) as limits:
-        await asyncio.gather(*(limits.count_turn(DEFAULT_TENANT, "u-1") for _ in range(50)))
-        with pytest.raises(RateLimited):
-            await limits.count_turn(DEFAULT_TENANT, "u-1")
 
 
 async def test_when_redis_is_back_the_counts_are_shared_again(redis_server: str) -> None:

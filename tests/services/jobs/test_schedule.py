@@ -20,13 +20,6 @@ def _due(ticks: DueTicks, at: float) -> list[tuple[str, int]]:
     return [(periodic.task.name, tick) for periodic, tick in ticks.get_previous_tasks(at=at)]
 
 
-def test_a_tick_is_due_once() -> None:
-    ticks = _ticks()
-    assert _due(ticks, _NOON + 1) == [("often", _NOON)]
-    assert _due(ticks, _NOON + 2) == []
-    assert _due(ticks, _NOON + 6) == [("often", _NOON + 5)]
-
-
 def test_a_clock_set_forward_makes_one_tick_due_not_thousands() -> None:
     ticks = _ticks()
     _due(ticks, _NOON + 1)

@@ -156,19 +156,3 @@ async def test_jobs_of_a_lock_run_one_after_the_other(database: Database) -> Non
         jobs.start_worker()
         await until(lambda: has_ended(database, "look", "succeeded"))
     assert most == 1
-
-
-async def test_the_oldest_that_could_run_is_told_and_one_that_waits_for_its_time_is_not(
-    database: Database,
-) -> None:
-    jobs = JobQueue(database)
-    await jobs.open()
-    await defer(database, jobs, "look", delay_s=60)
-    state = await jobs.records.state()
-    assert (state.waiting, state.oldest_s) == (1, None)
-    await defer(database, jobs, "look")
-    async with database.pool.connection() as connection:
-        await connection.execute("UPDATE procrastinate_events SET at = now() - interval '90 s'")
-    state = await jobs.records.state()
-    assert state.waiting == 2
-    assert state.oldest_s == pytest.approx(90, abs=10)

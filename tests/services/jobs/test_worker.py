@@ -4,7 +4,6 @@ import asyncio
 import signal
 from datetime import UTC, datetime, timedelta
 
-import procrastinate
 import psycopg
 import pytest
 
@@ -82,26 +81,6 @@ async def test_under_pressure_a_job_that_can_wait_makes_room_and_others_run(data
         await until(lambda: has_ended(database, "compress", "succeeded"))
         [job] = await jobs_of(jobs, DEFAULT_TENANT, "compress")
         assert job.failures == 0
-
-
-async def test_while_turns_run_a_periodic_task_that_can_wait_is_left_out(database: Database) -> None:
-    turns_run, ran = True, 0
-    async with hurried_queue(database) as jobs:
-        jobs.turns_run = lambda: turns_run
-
-        @jobs.periodic("index", "17 4 * * *", can_wait=True)
-        async def index(context: procrastinate.JobContext) -> None:
-            nonlocal ran
-            ran += 1
-
-        jobs.start_worker()
-        await defer(database, jobs, "index")
-        await until(lambda: has_ended(database, "index", "succeeded"))
-        assert ran == 0
-        turns_run = False
-        await defer(database, jobs, "index")
-        await until(lambda: has_ended(database, "index", "succeeded"))
-        assert ran == 1
 
 
 async def test_a_job_whose_worker_was_killed_runs_again_elsewhere(database: Database, engines: Engines) -> None:
@@ -235,26 +214,6 @@ async def test_a_stop_ends_though_the_database_is_away(database: Database) -> No
         async with asyncio.timeout(60):
             await jobs.close()
     assert jobs.worker_state == "stopped"
-
-
-async def test_a_worker_that_asks_is_not_lost_itself(database: Database) -> None:
-    jobs = JobQueue(database)
-    await jobs.open()
-    await defer(database, jobs, "look")
-    async with database.pool.connection() as connection:
-        await connection.execute(
-            "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 minute')"
-        )
-        row = await (
-            await connection.execute(
-                "UPDATE procrastinate_jobs j SET status = 'doing', worker_id = w.id"
-                " FROM procrastinate_workers w RETURNING w.id"
-            )
-        ).fetchone()
-    assert row is not None
-    assert await jobs.records.requeue_stalled(stalled_s=30, asking=row[0]) == []
-    assert await jobs.records.requeue_stalled(stalled_s=90, asking=None) == []
-    assert await jobs.records.requeue_stalled(stalled_s=30, asking=None) == ["look"]
 
 
 async def _has_run(database: Database, task: str, times: int) -> bool:

@@ -1,12 +1,10 @@
 """The index against what happens while it is written, and against stores that are away."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 from langchain_core.embeddings import Embeddings
-from psycopg.rows import tuple_row
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
@@ -17,8 +15,6 @@ from services.knowledge.index_sync import ChunkIndexSync
 from services.llm.builtin_embeddings import BuiltinEncoder
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
-from services.search.vector_index import FORGET_PASSAGES
-from tests.support.jobs import HURRIED
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
 
@@ -84,33 +80,3 @@ async def test_what_is_removed_while_the_index_is_made_anew_does_not_come_back(
     await indexing.rebuild(lambda _: None)
     assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
     assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
-
-
-async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusServer) -> None:
-    base = await a_base(alone)
-    await put(alone, base, "leave.md", ANSWER)
-    await alone.knowledge.indexing.index_waiting()
-    milvus_server.stop()
-    await alone.knowledge.bases.delete(DEFAULT_TENANT, "handbook")
-    jobs = JobQueue(alone.database, timings=HURRIED)
-    ChunkIndexSync(alone.database, alone.knowledge.index, alone.embedder, jobs)
-    await jobs.open()
-    await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
-    again = await alone.database.fetch_without_tenant(
-        "SELECT 1 FROM procrastinate_jobs WHERE task_name = %(name)s AND status = 'todo' AND scheduled_at > now()",
-        {"name": FORGET_PASSAGES},
-        tuple_row,
-    )
-    assert len(again) == 1
-    milvus_server.start()
-    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
-    async with alone.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
-    for _ in range(100):  # its client may have to connect again
-        await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
-        if not indexed_chunks(milvus_server.uri, base.id):
-            break
-        await asyncio.sleep(0.1)
-        async with alone.database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
-    assert indexed_chunks(milvus_server.uri, base.id) == {}

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from langchain_core.embeddings import Embeddings
 from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
@@ -15,26 +14,6 @@ from services.platform.settings import Settings, load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
 
 pytestmark = pytest.mark.anyio
-
-
-class Scripted(Embeddings):
-    """Answers as the test says."""
-
-    def __init__(self, vectors: list[list[float]] | Exception) -> None:
-        self.vectors = vectors
-        self.asked: list[int] = []
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.asked.append(len(texts))
-        if isinstance(self.vectors, Exception):
-            raise self.vectors
-        return self.vectors or [[1.0, 0.0]] * len(texts)
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        raise NotImplementedError
-
-    def embed_query(self, text: str) -> list[float]:
-        raise NotImplementedError
 
 
 @pytest.fixture
@@ -138,31 +117,20 @@ def test_families_of_models_have_their_own_prefixes(model: str, query: str, docu
     assert roles_of(model, "q: ", "") == Roles("q: ", "")
 
 
-@pytest.mark.parametrize(
-    "vectors", [[[1.0, 2.0]], [[1.0], [2.0]], [], OSError("gone"), ValueError("no JSON"), TimeoutError()]
-)
-async def test_what_are_no_embeddings_of_the_texts_is_an_endpoint_that_does_not_answer(
-    vectors: list[list[float]] | Exception,
+@pytest.mark.parametrize("script", [EmbeddingsScript(status=503), EmbeddingsScript(dimensions=3)])
+async def test_what_gives_no_embeddings_of_the_texts_is_left_alone_after_three_failures(
+    settings: Settings, model_server: ModelServer, script: EmbeddingsScript
 ) -> None:
-    embedder = Embedder(Scripted(vectors or [[]]), model="m", dimension=2)
-    with pytest.raises(Unavailable):
-        await embedder.embed_documents(["one", "other"])
-    assert embedder.failing
-
-
-async def test_after_three_failures_the_endpoint_is_left_alone() -> None:
-    endpoint = Scripted(OSError("gone"))
-    embedder = Embedder(endpoint, model="m", dimension=2)
-    for _ in range(5):
+    model_server.embeddings = script
+    embedder = Embedder.of(settings)
+    for failures in range(5):
+        if failures == 3:
+            assert embedder.failing
+            model_server.requests.clear()
         with pytest.raises(Unavailable):
-            await embedder.embed_documents(["one"])
-    assert len(endpoint.asked) == 3
-
-
-async def test_a_wrong_number_of_dimensions_is_named() -> None:
-    embedder = Embedder(Scripted([[1.0, 2.0, 3.0]]), model="m", dimension=2)
-    with pytest.raises(Unavailable, match=r"1 vectors of \[3\] dimensions .* ANAMNESIS_EMBEDDING_DIM is 2"):
-        await embedder.embed_documents(["one"])
+            await embedder.embed_documents(["one", "other"])
+    assert model_server.requests == []
+    await embedder.close()
 
 
 @pytest.mark.skipif("sentence_transformers" in sys.modules, reason="the extra is installed")

@@ -4,12 +4,10 @@ import asyncio
 import socket
 from collections import Counter
 
-import openai
 import pytest
 from langchain_core.messages import HumanMessage
 
 from services.errors import MODEL_FAILURES, ModelFailed, ModelFailure
-from services.llm.failures import failure_of
 from tests.services.llm.clients import SECRET, Make
 from tests.support.model_server import ModelServer, Reply
 
@@ -92,21 +90,6 @@ async def test_failures_are_told_apart_in_fixed_words(make: Make, model_server: 
     assert tries == {name: 3 if error.can_retry else 1 for name, error in errors.items()}
 
 
-def test_wrong_api_names_the_setting() -> None:
-    assert "ANAMNESIS_LLM_API=chat" in ModelFailed("llm_wrong_api").message
-
-
-async def test_detail_for_the_log_says_what_the_endpoint_said(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
-    model_server.script(Reply(status=400))
-
-    with pytest.raises(ModelFailed) as caught:
-        await make(model_server.base_url, api).answer(QUESTION, on_text=lambda _: None)
-
-    assert "scripted 400" in caught.value.detail
-
-
 async def test_closed_port_is_unreachable(make: Make, api: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -116,17 +99,3 @@ async def test_closed_port_is_unreachable(make: Make, api: str) -> None:
             await models.answer(QUESTION, on_text=lambda _: None)
 
     assert (caught.value.failure, caught.value.begun) == ("llm_unreachable", False)
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (TimeoutError(), "llm_timeout"),
-        (KeyError("choices"), "llm_bad_response"),
-        (openai.OpenAIError("odd"), "llm_bad_response"),
-    ],
-)
-def test_errors_without_a_request_are_told_apart(error: Exception, expected: str) -> None:
-    failure = failure_of(error, responses_api=True, begun=True)
-
-    assert (failure.failure, failure.begun) == (expected, True)

@@ -31,22 +31,6 @@ def test_the_beginning_is_one_message_and_what_belongs_to_the_question_stands_in
     assert in_form(prompt, "native") == prompt
 
 
-def test_messages_in_a_row_become_one_and_keep_their_images() -> None:
-    formed = compatible(
-        [HumanMessage("Lost"), SystemMessage("Noon."), HumanMessage([{"type": "text", "text": "?"}, IMAGE])]
-    )
-    (only,) = formed
-    assert only.content == [
-        {"type": "text", "text": "Lost\n\n<context>\nNoon.\n</context>\n\n?"},
-        IMAGE,
-    ]
-
-
-def test_a_conversation_whose_beginning_was_left_out_begins_with_the_user() -> None:
-    formed = compatible([SystemMessage("Be kind."), AIMessage("Hello"), HumanMessage("Hi")])
-    assert _shape(formed) == [("system", "Be kind."), ("human", "…"), ("ai", "Hello"), ("human", "Hi")]
-
-
 def test_calls_stay_with_their_results_and_a_note_after_them_joins_the_last() -> None:
     asked = AIMessage("", tool_calls=[CALL])
     formed = compatible(

@@ -5,27 +5,15 @@ import pytest
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.model_checks import ModelCheck, check_models
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, Received, Reply, ToolCall
 
 pytestmark = pytest.mark.anyio
 
 
 async def _check(server: ModelServer, api: str, **more: object) -> list[ModelCheck]:
-    settings = load_settings(
-        _env_file=None,
-        **{
-            "llm_model": "main",
-            "llm_base_url": server.base_url,
-            "llm_api_key": "k-12345678",
-            "llm_api": api,
-            **more,
-        },
-    )
-    return await _check_with(settings)
-
-
-async def _check_with(settings: Settings) -> list[ModelCheck]:
+    endpoint = {"llm_base_url": server.base_url, "llm_api_key": "k-12345678", "llm_api": api}
+    settings = load_settings(_env_file=None, llm_model="main", **endpoint, **more)
     models, embedder = ChatModels(settings), Embedder.of(settings)
     try:
         return await check_models(settings, models, embedder)
@@ -60,36 +48,12 @@ def strict(received: Received) -> Reply:
     return Reply(["January, February, March."])
 
 
-def without_system_role(received: Received) -> Reply:
-    """A model whose chat template knows users and assistants alone."""
-    if "system" in received.roles:
-        return Reply(status=400, error_message="System role not supported")
-    return Reply(["January."])
-
-
-async def test_a_model_that_can_everything(model_server: ModelServer, api: str) -> None:
-    model_server.default = capable
-    main, embedding = await _check(model_server, api)
-    assert (main.roles, main.model, main.answers, main.streams) == (["main", "small"], "main", True, True)
-    assert (main.tools, main.json_schema, main.messages, main.advice) == ("accepted", "accepted", "native", [])
-    assert main.answer_ms is not None
-    assert (embedding.roles, embedding.answers) == (["embedding"], True)
-
-
 async def test_a_model_that_accepts_little(model_server: ModelServer, api: str) -> None:
     model_server.default = strict
     main, _ = await _check(model_server, api)
     assert (main.answers, main.streams) == (True, False)
     assert (main.tools, main.json_schema, main.messages) == ("refused", "refused", "compatible")
     assert "main does not support tools" in main.advice[-1]
-
-
-async def test_a_model_without_a_system_role_gets_its_text_in_the_users_message(
-    model_server: ModelServer, api: str
-) -> None:
-    model_server.default = without_system_role
-    main, _ = await _check(model_server, api)
-    assert (main.answers, main.messages) == (True, "user_only")
 
 
 async def test_every_model_is_asked_by_its_name(model_server: ModelServer, api: str) -> None:
@@ -121,20 +85,6 @@ async def test_a_model_that_does_not_answer_is_asked_once(
     assert advice in main.advice[0]
     assert "k-12345678" not in main.advice[0]
     assert len(model_server.requests) == 1
-
-
-async def test_what_a_check_finds_out_holds_for_the_turns_that_follow(model_server: ModelServer, api: str) -> None:
-    settings = load_settings(
-        _env_file=None, llm_model="main", llm_base_url=model_server.base_url, llm_api_key="k", llm_api=api
-    )
-    models, embedder = ChatModels(settings), Embedder.of(settings)
-    model_server.default = strict
-    await check_models(settings, models, embedder)
-    assert not models.takes_tools()
-    model_server.default = capable
-    await check_models(settings, models, embedder)
-    assert models.takes_tools()
-    await models.close()
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from services.context.sources.days import days_text
 from services.llm.offline import OfflineChatModel
-from services.text.language import Language
-from state.prompt import AskedDays, DaySummary, SaidThenLine
 
 pytestmark = pytest.mark.anyio
 
@@ -29,65 +26,19 @@ def ask(*messages: BaseMessage | str) -> AIMessage:
     [
         (["My dog is called Rex. I live in Leeds."], "What is my dog called?", "“My dog is called Rex.”"),
         (["我家的猫叫小花。我住在杭州。"], "我的猫叫什么名字？", "「我家的猫叫小花。」"),
-        (["会议改到星期四下午！别忘了。"], "会议在星期几？", "「会议改到星期四下午！」"),
         (["我的邮箱是abc@example"], "邮箱是多少", "「我的邮箱是abc@example」"),
     ],
 )
 def test_question_is_answered_with_what_the_user_said(history: list[str], question: str, quote: str) -> None:
-    answer = ask(EXPERT, *history, question).text
-
-    assert quote in answer
+    assert quote in ask(EXPERT, *history, question).text
 
 
-@pytest.mark.parametrize(
-    ("language", "question", "days", "said", "quote"),
-    [
-        ("zh", "前天我们聊了什么？", ["我养了一只猫。"], [], "「我养了一只猫。」"),
-        (
-            "en",
-            "How much is the vaccine?",
-            ["Cats."],
-            ["The vaccine is 30 dollars."],
-            "“The vaccine is 30 dollars.”",
-        ),
-    ],
-)
-def test_days_that_are_asked_about_are_told(
-    language: Language, question: str, days: list[str], said: list[str], quote: str
-) -> None:
-    asked = AskedDays(
-        matched_text="x",
-        start="2026-11-20",
-        end="2026-11-20",
-        closest=[],
-        whole_day=False,
-        message_ids=[],
-        known=True,
-        summaries=[DaySummary(date="2026-11-20", text=day) for day in days],
-        said=[SaidThenLine(message_id="1", at="2026-11-20 12:00", speaker="User", text=text) for text in said],
-        to_summarise=[],
-        dropped=[],
-    )
-    answer = ask(SystemMessage("Be kind."), SystemMessage(days_text(asked, language)), question)
-    assert answer.text.endswith(quote)
-
-
-def test_own_answers_are_not_quoted() -> None:
-    earlier = AIMessage("Your bicycle is made of gold.")
-
-    assert "gold" not in ask("Hello.", earlier, "What is my bicycle made of?").text
-
-
-def test_instructions_of_the_expert_are_not_quoted() -> None:
-    assert "nutmeg" not in ask(EXPERT, "Tea, please.", "What is the secret ingredient?").text
-    assert "肉豆蔻" not in ask(EXPERT, "请泡茶。", "秘密配料是什么？").text
-
-
-def test_questions_are_not_quoted() -> None:
+def test_instructions_of_the_expert_and_questions_are_not_quoted() -> None:
     answer = ask("Where is my bicycle?", "My bicycle is in the shed.", "Where is my bicycle?").text
-
     assert "“My bicycle is in the shed.”" in answer
     assert "“Where" not in answer
+    assert "nutmeg" not in ask(EXPERT, "Tea, please.", "What is the secret ingredient?").text
+    assert "肉豆蔻" not in ask(EXPERT, "请泡茶。", "秘密配料是什么？").text
 
 
 def test_the_answer_after_a_tool_quotes_its_result() -> None:
@@ -95,13 +46,6 @@ def test_the_answer_after_a_tool_quotes_its_result() -> None:
     answer = ask("What is the current time?", call, ToolMessage("12:30 in UTC", tool_call_id="c")).text
 
     assert "“12:30 in UTC”" in answer
-
-
-def test_the_result_of_an_earlier_turn_does_not_answer_the_next_question() -> None:
-    call = AIMessage("", tool_calls=[{"name": "current_time", "args": {"zone": "UTC"}, "id": "c"}])
-    result = ToolMessage("12:30", tool_call_id="c")
-
-    assert "12:30" not in ask("What is the time?", call, result, AIMessage("12:30."), "Where is my bicycle?").text
 
 
 @pytest.mark.parametrize(
@@ -120,73 +64,6 @@ def test_what_is_recalled_is_quoted_without_its_date_and_without_own_answers(
 ) -> None:
     answer = ask(EXPERT, SystemMessage(recalled), question).text
     assert answer.endswith(quote)
-
-
-MEMORY = SystemMessage(
-    "<memory>\nThe user:\n- name: Ada\n- allergies: walnuts\n- home: a boat in Utrecht\n- preferences: loves "
-    "ramen\n- last talk: 2026-11-19 Thursday\nYou with this user:\n- tone: dry\n</memory>"
-)
-ZH_MEMORY = SystemMessage(
-    "<memory>\n用户：\n- 称呼：小林\n- 过敏：花生\n- 住处：杭州滨江\n- 偏好：喜欢喝龙井\n</memory>"
-)
-RECALLED = SystemMessage(
-    "From earlier conversations:\n<memory>\n- [2026-11-12] User: My sister runs a bakery in Ghent.\n"
-    "- [2026-11-13] User: Which bread keeps longest?\n  You: Rye keeps longest.\n</memory>\n\nNow: Sunday."
-)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "What do you know about me?",
-        "Tell me everything you know about me, please.",
-        "Who am I?",
-        "What is in your memory?",
-    ],
-)
-def test_what_is_known_of_the_user_is_listed(question: str) -> None:
-    answer = ask(EXPERT, MEMORY, RECALLED, question).text
-    for known in ("- name: Ada", "- allergies: walnuts", "- preferences: loves ramen", "My sister runs a bakery"):
-        assert known in answer
-    for other in ("Which bread", "Rye", "nutmeg", "Now:"):
-        assert other not in answer
-
-
-def test_what_was_said_in_this_conversation_is_known_too() -> None:
-    answer = ask(EXPERT, "I play the oboe.", AIMessage("Nice."), "Hello!", "What do you know about me?").text
-    assert "- I play the oboe." in answer
-    assert "Hello" not in answer
-
-
-@pytest.mark.parametrize(
-    ("memory", "question", "quote"),
-    [
-        (MEMORY, "What's my name?", "name: Ada"),
-        (MEMORY, "What food do I like?", "preferences: loves ramen"),
-        (ZH_MEMORY, "我是谁？", "- 住处：杭州滨江"),
-        (ZH_MEMORY, "你对我了解多少？", "- 过敏：花生"),
-        (ZH_MEMORY, "我爱喝什么？", "偏好：喜欢喝龙井"),
-        (ZH_MEMORY, "我对什么过敏？", "过敏：花生"),
-    ],
-)
-def test_a_plain_question_is_answered_from_the_memory_block(
-    memory: SystemMessage, question: str, quote: str
-) -> None:
-    assert quote in ask(EXPERT, memory, question).text
-
-
-def test_a_question_about_the_user_that_nothing_is_close_to_is_answered_with_what_is_known() -> None:
-    assert "- allergies: walnuts" in ask(EXPERT, MEMORY, "When is my birthday?").text
-    assert "found nothing" in ask(EXPERT, MEMORY, "When is Easter?").text
-
-
-def test_memory_is_read_in_the_compatible_form_too() -> None:
-    first = SystemMessage(f"{EXPERT.text}\n\n{MEMORY.text}")
-    asked = HumanMessage(f"<context>\n{RECALLED.text}\n</context>\n\nWhat do you know about me?")
-    answer = ask(first, asked).text
-    assert "- name: Ada" in answer
-    assert "My sister runs a bakery" in answer
-    assert "nutmeg" not in ask(first, HumanMessage("What is the secret ingredient?")).text
 
 
 @pytest.mark.parametrize(
@@ -209,12 +86,6 @@ def test_each_kind_of_message_has_its_answer(message: str, answer: str) -> None:
     said = ask(EXPERT, message).text
     assert answer in said
     assert "offline model" in said or "内置离线模型" in said
-
-
-def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
-    changed = SystemMessage("<memory_changes>\nRemoved from memory: the dentist.\n</memory_changes>")
-    answer = ask(EXPERT, changed, "Forget the dentist.")
-    assert answer.text == "(Built-in offline model.) Removed from memory: the dentist."
 
 
 def test_memories_that_may_have_been_meant_are_listed_without_their_ids() -> None:

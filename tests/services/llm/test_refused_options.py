@@ -1,18 +1,14 @@
 """Models that refuse tools, a temperature or a schema: asked without, remembered for a while."""
 
-from typing import Any
-
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 from structlog.testing import capture_logs
 
 from services.errors import ModelFailed
-from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.request_form import Refusals
+from services.llm.chat_models import ModelUsage
 from services.llm.token_estimates import count_tokens
-from services.platform.settings import load_settings
-from tests.services.llm.clients import SECRET, Make
+from tests.services.llm.clients import Make
 from tests.services.llm.streams.families import CHAT as FAMILIES
 from tests.services.llm.streams.families import chunk, frames, said
 from tests.support.model_server import ModelServer, Received, Reply
@@ -82,34 +78,6 @@ async def test_a_refusal_is_remembered_for_its_model_alone(
     assert line["model"] == "first"
 
 
-async def test_a_refusal_is_forgotten_after_a_while(model_server: ModelServer) -> None:
-    now = 1000.0
-    refusals = Refusals(keep_s=60, clock=lambda: now)
-    settings = load_settings(
-        _env_file=None, llm_model="first", llm_base_url=model_server.base_url, llm_api_key=SECRET, llm_api="chat"
-    )
-    models = ChatModels(settings, refusals)
-    model_server.script(REFUSALS["Ollama"])
-    await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
-    now += 59
-    assert not models.takes_tools()
-    now += 2
-    await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
-    await models.close()
-    assert [_without_tools(request) for request in model_server.requests] == [False, True, False]
-
-
-async def test_nothing_is_remembered_when_the_model_fails_without_tools_too(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
-    models = make(model_server.base_url, api)
-    model_server.script(REFUSALS["Ollama"], Reply(status=400))
-    with pytest.raises(ModelFailed) as caught:
-        await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
-    assert caught.value.failure == "llm_rejected"
-    assert models.takes_tools()
-
-
 async def test_switched_on_a_refusal_is_an_error_that_names_the_setting(
     make: Make, model_server: ModelServer, api: str
 ) -> None:
@@ -122,6 +90,7 @@ async def test_switched_on_a_refusal_is_an_error_that_names_the_setting(
     assert len(model_server.requests) == 1
 
 
+@pytest.mark.traced
 async def test_results_of_tools_reach_a_model_that_takes_none_as_text(
     make: Make, model_server: ModelServer, api: str
 ) -> None:
@@ -180,25 +149,9 @@ async def test_in_the_native_form_a_template_that_refuses_it_is_an_error_that_na
     assert len(model_server.requests) == 1
 
 
-def _schema_of(request: Received) -> dict[str, Any] | None:
-    if request.path.endswith("completions"):
-        described: dict[str, Any] | None = request.body.get("response_format")
-        return described and described["json_schema"]
-    text: dict[str, Any] | None = request.body.get("text")
-    return text and text["format"]
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Reply(status=400, error_message="Unrecognized request argument supplied: stream_options"),
-        Reply(status=422, error_message="Extra inputs are not permitted"),
-    ],
-)
-async def test_stream_options_are_left_out_once_they_are_refused(
-    make: Make, model_server: ModelServer, refusal: Reply
-) -> None:
+async def test_stream_options_are_left_out_once_they_are_refused(make: Make, model_server: ModelServer) -> None:
     models = make(model_server.base_url, "chat")
+    refusal = Reply(status=422, error_message="Extra inputs are not permitted")
     model_server.default = lambda request: refusal if "stream_options" in request.body else Reply(["Nine."])
 
     answers = [await models.answer(QUESTION, on_text=lambda _: None) for _ in range(2)]

@@ -86,23 +86,6 @@ def _city(text: str) -> City:
     return json_answer(City, text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<think>The user says {something} like {"city": "Oslo"}… no.</think>{"city": "Bergen", "since": 2019}',
-        'Let me see: {"city": maybe}\n</think>\n\n{"city": "Bergen", "since": 2019}',
-    ],
-)
-async def test_what_the_model_thought_is_not_its_answer(
-    models: ChatModels, model_server: ModelServer, text: str
-) -> None:
-    model_server.script(Reply([text[:9], text[9:]]))
-
-    answer = await ask_for(models, ASK, _city)
-
-    assert (answer.city, answer.since) == ("Bergen", 2019)
-
-
 def _format_of(request: Received) -> Any:
     body = request.body
     return body.get("response_format") or (body.get("text") or {}).get("format")

@@ -19,7 +19,7 @@ from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemoryBlock, CoreMemorySections
 from tests.support.ports import free_port
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -56,8 +56,7 @@ def _core(database: Database, client: RedisClient) -> CoreMemory:
 
 
 async def _owner(services: Services) -> Owner:
-    turn = await exchange(services.turns, "Hello", "Hi")
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    return owner_of(await exchange(services.turns, "Hello", "Hi"))
 
 
 def _contents(sections: CoreMemorySections) -> dict[str, Any]:

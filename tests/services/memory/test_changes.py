@@ -21,7 +21,7 @@ from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.platform.settings import Settings
 from state.memory import MemoryChange
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -69,12 +69,12 @@ class Rig:
 
     async def everything(self) -> tuple[list[str], dict[str, Any], list[str]]:
         """Return all that can be remembered."""
-        written = await self.services.memory.episodes.written(self.owner, limit=50)
+        known = await self.services.memory.known.list(DEFAULT_TENANT, self.user, limit=50)
         core = {
             name: sorted(value) if isinstance(value, list) else value
             for name, value in (await self.core()).items()
         }
-        return await self.messages(), core, sorted(each.content for each in written)
+        return await self.messages(), core, sorted(each.text for each in known if each.kind == "written")
 
     async def undo(self, change: MemoryChange) -> None:
         """Undo a change that was made."""
@@ -295,7 +295,7 @@ async def test_a_value_goes_with_the_clause_it_was_filed_from_and_the_answers_wo
         "My dog is called Bruno and I am allergic to peanuts.",
         "Peanuts, I see. Bruno is a fine name.",
     )
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     filed = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id)
     await services.memory.core.update(owner, "human", {"allergies": ["peanuts"], "pets": ["dog Bruno"]}, filed)
     rig = Rig(services, owner)

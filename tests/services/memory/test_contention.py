@@ -11,11 +11,10 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.support.jobs import until, waits_for_a_lock
 from tests.support.retracting import SECRET, WHOLE, forget
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
@@ -48,8 +47,7 @@ def in_a_deadlock(services: Services, postgres: EmbeddedPostgres, database_name:
 async def test_what_is_forgotten_and_brought_back_despite_a_deadlock(
     services: Services, in_a_deadlock: Deadlock
 ) -> None:
-    turn = await exchange(services.turns, WHOLE, "Noted.")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(await exchange(services.turns, WHOLE, "Noted."))
     operations: list[str | None] = []
 
     async def remembered() -> int:

@@ -16,7 +16,7 @@ from services.memory.content import MAX_SECTION_BYTES, check_values
 from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from tests.support.single_changes import change_items
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange, new_turn, owner_of
 
 pytestmark = pytest.mark.anyio
 
@@ -24,8 +24,7 @@ USER, AGENT = Trigger("user"), Trigger("filing")
 
 
 async def _owner(services: Services, user: str = "u-1") -> Owner:
-    turn = await exchange(services.turns, "Hello", "Hi", external_user_id=user)
-    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    return owner_of(await exchange(services.turns, "Hello", "Hi", external_user_id=user))
 
 
 async def _contents(services: Services, owner: Owner) -> dict[str, Any]:
@@ -34,7 +33,7 @@ async def _contents(services: Services, owner: Owner) -> dict[str, Any]:
 
 async def test_every_change_is_kept_with_what_made_it(services: Services) -> None:
     turn = await exchange(services.turns, "I am Wang and like tea.", "Hi")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     by_model = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
     core = services.memory.core
     await core.update(owner, "human", {"name": "Wang", "preferences": ["likes tea"]}, by_model)

@@ -63,13 +63,13 @@ async def test_a_killed_worker_doubles_nothing_and_leaves_nothing_half_done(
         process.kill()
         process.wait(60)
     assert await logged(services) == []
-    assert await written(services, turn) == []
+    assert await written(services) == []
 
     async with hurried_queue(services.database) as jobs:
         filing_for(services, jobs)
         jobs.start_worker()
         await until(lambda: has_ended(services.database, FILE_MEMORY, "succeeded"))
     assert await human(services, turn) == {"home": "lives in Utrecht"}
-    assert [each.content for each in await written(services, turn)] == ["has decided to learn Dutch"]
+    assert await written(services) == ["has decided to learn Dutch"]
     assert len([each for each in await logged(services) if each.type == "memory_filing"]) == 1
     assert len(asked(model_server)) == 2, "once for each worker"

@@ -22,7 +22,6 @@ from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.jobs import until
-from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
@@ -145,25 +144,6 @@ async def test_milvus_starts_answers_and_stops(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         await client.ping()
     await client.close()
-
-
-async def test_milvus_that_is_not_there_is_unavailable() -> None:
-    client = Milvus(f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(Unavailable, match="Milvus does not answer"):
-        await client.ping()
-    await client.close()
-
-
-def test_a_process_that_does_not_end_is_killed(tmp_path: Path) -> None:
-    stubborn = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-        "print('up', flush=True); time.sleep(60)"
-    )
-    log = tmp_path / "log"
-    process = child_process.spawn([sys.executable, "-c", stubborn], log=log, death_signal=signal.SIGTERM)
-    assert child_process.wait_until(lambda: log.read_text() == "up\n", seconds=60)
-    child_process.stop(process, signal.SIGTERM, seconds=0.2)
-    assert process.returncode == -signal.SIGKILL
 
 
 def _alive(process: psutil.Process) -> bool:

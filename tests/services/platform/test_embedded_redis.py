@@ -1,4 +1,4 @@
-"""The Redis that several processes of one machine share: the machine's program, and the stand-in for it."""
+"""The Redis that several processes of one machine share: the machine's program."""
 
 import asyncio
 import os
@@ -6,63 +6,31 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import uuid4
 
 import psutil
 import pytest
 from pydantic import SecretStr
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
-from services.conversations.event_log import EventLog
-from services.errors import ConfigurationError, RateLimited
-from services.identity.rate_limits import RateLimits
+from services.errors import ConfigurationError
 from services.platform import redis
 from services.platform.embedded_redis import open_redis
-from services.platform.patience import CircuitBreaker
-from services.platform.settings import load_settings
-from state.events import TurnEvent
 
 pytestmark = [pytest.mark.process, pytest.mark.anyio]
 
 
-@pytest.fixture(params=["program", "stand-in"])
-async def address(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[SecretStr]:
-    if request.param == "stand-in":
-        monkeypatch.setenv("PATH", "")
-    elif shutil.which("redis-server") is None:
+@pytest.fixture
+async def address(tmp_path: Path) -> AsyncIterator[SecretStr]:
+    if shutil.which("redis-server") is None:
         pytest.skip("no redis-server on this machine; install the system's package")
     async with open_redis(tmp_path, tmp_path / "redis.log") as url:
         yield SecretStr(url)
 
 
-async def test_clients_share_events_scripts_and_limits(address: SecretStr) -> None:
+async def test_clients_share_what_is_kept(address: SecretStr) -> None:
     one, other = redis.connect(address), redis.connect(address)
-    assert await redis.ping(one) < 1000
-
-    turn_id = uuid4()
-    events = [TurnEvent(number, "token", f"第{number}\r\n") for number in (1, 2, 3)]
-    writing, reading = (EventLog(each, CircuitBreaker("Redis"), keep_s=60) for each in (one, other))
-    await writing.append({turn_id: events[:2]})
-    await writing.append({turn_id: events[:2]})  # they are there already
-    await writing.append({turn_id: events[2:]})
-    assert await reading.read(turn_id, 1) == events[1:]
-    assert await reading.delete([turn_id]) == 1
-
-    script = one.register_script("redis.call('SET', KEYS[1], ARGV[1]) return {1, ARGV[1], false}")
-    assert await script(keys=["kept"], args=["值"]) == [1, "值", None]
+    await one.set("kept", "值")
     assert await other.getdel("kept") == "值"
-    assert await other.getdel("kept") is None
-    with pytest.raises(ResponseError, match="unknown command"):
-        await one.execute_command("NONSENSE")
-
-    settings = load_settings(rate_limit_user_per_minute=2, redis_url=address.get_secret_value())
-    limits, tenant = [RateLimits(settings, each, patience_s=30) for each in (one, other)], uuid4()
-    for each in limits:
-        await each.count_turn(tenant, "u-1")
-    with pytest.raises(RateLimited):
-        await limits[0].count_turn(tenant, "u-1")
     await redis.close(one)
     await redis.close(other)
 
@@ -74,7 +42,6 @@ async def _pid(client: redis.RedisClient) -> int | None:
         return None
 
 
-@pytest.mark.parametrize("address", ["program"], indirect=True)
 async def test_the_program_is_started_again_when_it_dies(address: SecretStr) -> None:
     client = redis.connect(address)
     first = await _pid(client)
@@ -97,5 +64,12 @@ async def test_a_program_that_does_not_start_is_named(tmp_path: Path, monkeypatc
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(program.parent))
     with pytest.raises(ConfigurationError, match="redis-server does not start"):
+        async with open_redis(tmp_path, tmp_path / "redis.log"):
+            pass
+
+
+async def test_without_a_program_the_setting_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigurationError, match="set ANAMNESIS_REDIS_URL"):
         async with open_redis(tmp_path, tmp_path / "redis.log"):
             pass

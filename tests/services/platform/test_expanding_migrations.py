@@ -50,23 +50,6 @@ def test_a_migration_expands_the_schema_or_says_from_which_version_on_it_serves(
         assert migration.BASELINE <= declared[1] <= revision
 
 
-@pytest.mark.parametrize(
-    ("statement", "breaks"),
-    [
-        ("ALTER TABLE a ADD COLUMN b text NOT NULL", True),
-        ("ALTER TABLE a ADD COLUMN b text NOT NULL DEFAULT ''", False),
-        ("ALTER TABLE a ADD COLUMN b text DEFAULT 'x', ADD COLUMN c int NOT NULL", True),
-        ("ALTER TABLE a ALTER COLUMN b SET DEFAULT 1; ALTER TABLE a ALTER COLUMN b SET NOT NULL", False),
-        ("ALTER TABLE a ALTER COLUMN b TYPE bigint", True),
-        ("ALTER TABLE a DROP COLUMN b", True),
-        ("ALTER TABLE a ADD CONSTRAINT c CHECK (b > 0) NOT VALID", False),
-        ("DROP INDEX a; CREATE TABLE b (c int NOT NULL)", False),
-    ],
-)
-def test_what_breaks_an_older_version_is_found(statement: str, breaks: bool) -> None:
-    assert bool(contractions(statement)) is breaks
-
-
 @pytest.mark.anyio
 async def test_this_version_starts_on_a_newer_schema_that_serves_it_and_on_no_other(engines: Engines) -> None:
     assert engines.owner_url

@@ -54,28 +54,6 @@ async def _users(database: Database) -> int:
     return int(row[0])
 
 
-async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(database: Database) -> None:
-    insert: LiteralString = """INSERT INTO users (id, tenant_id, external_id)
-        VALUES (gen_random_uuid(), %(tenant)s, %(name)s) RETURNING external_id"""
-    first = Query(insert, {"tenant": DEFAULT_TENANT, "name": "first"}, tuple_row)
-
-    async def fail(connection: Connection, rows: list[Any]) -> None:
-        raise LookupError
-
-    async def add_another(connection: Connection, rows: list[Any]) -> str:
-        await connection.execute(insert, {"tenant": DEFAULT_TENANT, "name": "second"})
-        return str(rows[0][0])
-
-    with pytest.raises(LookupError):
-        await database.transact_after(DEFAULT_TENANT, first, fail)
-    assert await _users(database) == 0
-    assert await database.transact_after(DEFAULT_TENANT, first, add_another) == "first"
-    assert await _users(database) == 2
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await database.transact_after(DEFAULT_TENANT, first, add_another)
-    assert await _users(database) == 2
-
-
 @pytest.mark.traced
 async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_alone(database: Database) -> None:
     moment: LiteralString = "SELECT %(name)s::text, now(), '100%%'"
@@ -91,31 +69,6 @@ async def test_reads_of_one_moment_share_a_transaction_and_one_that_fails_fails_
     found: Any = await asyncio.gather(read("one"), wrong, read("other"), return_exceptions=True)
     assert (found[0][0][0], found[2][0][0]) == ("one", "other")
     assert isinstance(found[1], psycopg.errors.DivisionByZero)
-
-
-async def test_a_cancelled_reader_leaves_the_others_their_rows(database: Database, engines: Engines) -> None:
-    async with _held(engines) as is_wanted:
-        given_up = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
-        goes_on = asyncio.ensure_future(database.read(DEFAULT_TENANT, Query(HELD, {}, tuple_row)))
-        await until(is_wanted)
-        given_up.cancel()
-    assert await goes_on == [(1,)]
-    assert given_up.cancelled()
-
-
-async def test_a_transaction_that_is_cancelled_gives_its_connection_back(database: Database) -> None:
-    async def hang() -> None:
-        async with database.tenant(DEFAULT_TENANT) as connection:
-            await connection.execute("SELECT pg_sleep(30)")
-
-    for _ in range(5):  # with five each time they are more than the pool has
-        tasks = [asyncio.create_task(hang()) for _ in range(5)]
-        await asyncio.sleep(0.05)
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-        assert {type(each) for each in ended} == {asyncio.CancelledError}
-    assert await _users(database) == 0
 
 
 @pytest.mark.traced

@@ -13,15 +13,12 @@ from redis.exceptions import RedisError
 from graph.turns.requests import TurnRequest
 from services.conversations.event_log import EventLog
 from services.engines import Engines
-from services.errors import RateLimited, Unauthenticated, Unavailable
-from services.identity.authentication import Tickets
-from services.identity.rate_limits import RateLimits
+from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.platform import redis
 from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from state.conversation import TurnInput
 from state.events import TurnEvent
 from tests.graph.conftest import process_of
@@ -32,6 +29,7 @@ from tests.support.redis_servers import (
     Watched,
     cluster_servers,
     tls_server,
+    use_everything,
     watched_servers,
 )
 from tests.support.turns import events_of
@@ -42,8 +40,6 @@ pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(PROGRAM is None, reason="no redis-server on this machine; install the system's package"),
 ]
-
-EVENTS = [TurnEvent(1, "turn", {}), TurnEvent(2, "token", "Hello")]
 
 
 @pytest.fixture(scope="module")
@@ -71,41 +67,9 @@ async def _connected(address: str) -> AsyncIterator[RedisClient]:
     await redis.close(client)
 
 
-async def _use_everything(client: RedisClient, address: str) -> None:
-    """All that the service does with Redis."""
-    events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
-    turns = [uuid4() for _ in range(12)]  # of a cluster they are on all nodes
-    await events.append(dict.fromkeys(turns, EVENTS))
-    assert [await events.read(turn, 1) for turn in turns] == [EVENTS[1:]] * len(turns)
-    assert await events.delete(turns) == len(turns)
-
-    cache, user, experts = CoreMemoryCache(client, CircuitBreaker("Redis")), uuid4(), [uuid4() for _ in range(6)]
-    for expert in experts:
-        assert await cache.put(user, expert, StoredCoreMemory(1, {}))
-        assert await cache.get(user, expert) == StoredCoreMemory(1, {})
-    assert await cache.delete(user, experts) == len(experts)
-
-    ticket = await Tickets(client).issue("Bearer key")
-    assert await Tickets(client).redeem(ticket) == "Bearer key"
-    with pytest.raises(Unauthenticated):
-        await Tickets(client).redeem(ticket)
-
-    settings = load_settings(redis_url=address, rate_limit_user_per_minute=2, rate_limit_tenant_per_minute=100)
-    limits = RateLimits(settings, client, patience_s=30)
-    users = [str(uuid4()) for _ in range(6)]
-    for name in (*users, *users):
-        await limits.count_turn(DEFAULT_TENANT, name)
-    elsewhere = RateLimits(settings, client, patience_s=30)  # another process counts on
-    for name in users:
-        with pytest.raises(RateLimited):
-            await elsewhere.count_turn(DEFAULT_TENANT, name)
-    assert [key async for key in client.scan_iter(match="limits*")]
-    assert await redis.ping(client) >= 0
-
-
 async def test_over_tls_everything_works_and_a_strange_certificate_is_refused(tls_address: str) -> None:
     async with _connected(tls_address) as client:
-        await _use_everything(client, tls_address)
+        await use_everything(client, tls_address)
     async with _connected(tls_address.partition("?")[0]) as client:
         with pytest.raises(Unavailable):
             await redis.ping(client)
@@ -116,10 +80,10 @@ async def test_in_a_cluster_everything_works_until_a_node_is_gone(
 ) -> None:
     address, nodes = cluster
     async with _connected(address) as client:
-        await _use_everything(client, address)
+        await use_everything(client, address)
         nodes[2].kill()
         events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
-        turns: dict[UUID, Sequence[TurnEvent]] = {uuid4(): EVENTS for _ in range(30)}
+        turns: dict[UUID, Sequence[TurnEvent]] = {uuid4(): [TurnEvent(1, "turn", {})] for _ in range(30)}
         with pytest.raises(Unavailable):  # and no silent loss of those on that node
             await events.append(turns)
 
@@ -131,7 +95,7 @@ async def test_turns_go_on_when_the_sentinels_name_another_master(
     model_server.default = Reply(["Yes ", "indeed."])
     shared = settings.model_copy(update={"redis_url": SecretStr(watched.address)})
     async with process_of(shared, engines) as (services, here), process_of(shared, engines) as (_, there):
-        await _use_everything(services.redis, watched.address)
+        await use_everything(services.redis, watched.address)
 
         async def talk(session: str) -> str:
             """A turn of one process, followed in the other."""

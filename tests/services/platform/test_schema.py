@@ -63,14 +63,6 @@ def test_the_page_about_the_schema_is_true(connection: psycopg.Connection) -> No
         assert _PAGE.read_text(encoding="utf-8") == schema_page(connection), "run: make schema"
 
 
-def test_what_superseded_a_memory_is_a_memory(connection: psycopg.Connection) -> None:
-    with connection:
-        found = connection.execute(
-            "SELECT conname FROM pg_constraint WHERE conrelid = 'episodes'::regclass AND confrelid = conrelid"
-        ).fetchall()
-    assert found == [("episodes_superseded_by_tenant_id_fkey",)]
-
-
 def test_no_index_holds_what_every_recall_changes(connection: psycopg.Connection) -> None:
     """Otherwise each memory that a prompt shows would get a new entry in every index of its table."""
     with connection:

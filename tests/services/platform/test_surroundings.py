@@ -45,13 +45,6 @@ def test_a_key_that_can_be_none_is_refused_without_being_shown(name: str, key: s
     assert key not in refused.value.message
 
 
-def test_blanks_and_line_ends_around_a_key_are_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", " sk-abc\r\n")
-    key = load_settings().llm_api_key
-    assert key is not None
-    assert key.get_secret_value() == "sk-abc"
-
-
 URL = "postgresql://anna:secret@db.example:5433/memory"
 
 

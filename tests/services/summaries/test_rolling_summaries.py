@@ -174,7 +174,7 @@ STEPS = st.lists(
 )
 
 
-@limits(max_examples=8, suppress_health_check=list(HealthCheck))
+@limits(max_examples=5, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 @example(steps=[("turn", 0, True)] * 6 + [("summarise", 0, True), ("say", -40, True), ("turn", 0, True)] * 3)
 async def test_every_message_is_in_the_summary_or_in_the_history(

@@ -10,7 +10,6 @@ from aiohttp import web
 from langchain_core.messages import ToolCall
 
 from services.platform.outgoing import OutgoingHttp
-from services.tools.builtin.get_weather import OpenMeteo, WeatherUnavailable
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -66,19 +65,6 @@ async def test_the_weather_is_told_in_the_language_of_the_citys_name(
     assert text.startswith("Weather in Paris, Île-de-France, France, local time 2026-11-21 18:15 (Asia/Shanghai).")
     assert "Now: overcast, 3.1°C, feels like -0.4°C, humidity 45%, wind 8.6 km/h." in text
     assert "2026-11-22: slight rain, 0.2 to 5°C, precipitation probability 65%." in text
-
-
-async def test_the_server_is_asked_for_the_place_and_then_for_its_weather(
-    weather: WeatherServer, http: OutgoingHttp
-) -> None:
-    await _ask(http, weather.url, "北京")
-    (search, place), (path, forecast) = weather.asked
-    assert (search, path) == (SEARCH, WEATHER)
-    assert place == {"name": "北京", "count": "1", "language": "zh", "format": "json"}
-    assert (forecast["latitude"], forecast["longitude"]) == ("39.9075", "116.3972")
-    assert (forecast["timezone"], forecast["forecast_days"]) == ("auto", "3")
-    assert "weather_code" in forecast["current"].split(",")
-    assert "precipitation_probability_max" in forecast["daily"].split(",")
 
 
 @pytest.mark.parametrize(
@@ -167,11 +153,3 @@ async def test_a_server_that_is_away_is_said_to_be(http: OutgoingHttp) -> None:
         "The weather service cannot be reached.",
         "error",
     )
-
-
-async def test_a_slow_server_is_not_waited_for(weather: WeatherServer, http: OutgoingHttp) -> None:
-    weather.hold("北京")
-    service = OpenMeteo(http, weather.url, weather.url, within_s=0.05)
-    with pytest.raises(WeatherUnavailable, match="did not answer in time"):
-        await service.weather("北京", "zh")
-    assert (await _ask(http, weather.url, "上海"))[1] == "success"

@@ -1,10 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from services.errors import ConfigurationError
 from services.tools.mcp_config import servers_of
-from services.tools.mcp_connection import tool_name
 
 
 @pytest.mark.parametrize("wrapper", ['{"mcpServers": %s}', '{"servers": %s}', "%s"])
@@ -23,13 +20,6 @@ def test_the_forms_of_editors(wrapper: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert found["web"].headers["Authorization"].get_secret_value() == "Bearer s3cret"
     assert (found["web"].tools, found["web"].experts) == (frozenset({"search"}), frozenset({"default"}))
     assert "s3cret" not in repr(found)
-
-
-def test_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "mcp.json"
-    file.write_text('{"mcpServers": {"a": {"command": "x"}}}')
-    assert set(servers_of(str(file))) == {"a"}
-    assert servers_of(None) == servers_of(" ") == {}
 
 
 @pytest.mark.parametrize(
@@ -51,10 +41,3 @@ def test_what_is_wrong_is_named(setting: str, named: str) -> None:
     with pytest.raises(ConfigurationError, match="ANAMNESIS_MCP_SERVERS") as raised:
         servers_of(setting)
     assert named in raised.value.message
-
-
-def test_names_fit_models() -> None:
-    assert tool_name("web", "search.all") == "web_search_all"
-    long = tool_name("web", "x" * 100)
-    assert len(long) == 64
-    assert long != tool_name("web", "x" * 99 + "y")

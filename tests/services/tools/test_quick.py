@@ -1,17 +1,15 @@
 """Which messages ask for a tool so plainly that it runs by itself, and which only look so."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.tools import StructuredTool
 
 from services.platform.outgoing import OutgoingHttp
 from services.tools.registry import ToolRegistry
-from services.tools.tool import LONGEST_MESSAGE, MOST_CALLS, QuickMatch, RegisteredTool, ToolServices
+from services.tools.tool import LONGEST_MESSAGE, MOST_CALLS, ToolServices
 
 REGISTRY = ToolRegistry.of_builtin_tools(ToolServices(http=OutgoingHttp(), weather_url="http://127.0.0.1:9"))
 
@@ -128,25 +126,3 @@ def test_whatever_is_said_names_at_most_five_calls_and_always_the_same(words: li
     assert calls == REGISTRY.quick_calls(message)
     assert len({(call["name"], str(call["arguments"])) for call in calls}) == len(calls) <= MOST_CALLS
     assert all(len(str(value)) <= LONGEST_MESSAGE for call in calls for value in call["arguments"].values())
-
-
-def _registry(*patterns: str) -> ToolRegistry:
-    def echo(word: str = "") -> str:
-        """Echo."""
-        return word
-
-    def arguments(match: re.Match[str]) -> list[dict[str, Any]]:
-        return [{"word": word} for word in match[1].split("+") if word]
-
-    tool = StructuredTool.from_function(echo)
-    return ToolRegistry([RegisteredTool(tool, quick=QuickMatch(patterns, arguments))])
-
-
-def test_a_tool_reads_the_arguments_of_each_call_or_declines() -> None:
-    registry = _registry(r"echo(?: (.*))", r"repeat (.+)")
-    assert [call["arguments"]["word"] for call in registry.quick_calls("Please echo a+b!")] == ["a", "b"]
-    assert [call["arguments"]["word"] for call in registry.quick_calls("REPEAT c")] == ["c"]
-    assert registry.quick_calls("echo +") == []
-    assert registry.quick_calls("I say echo a") == []
-    assert len(registry.quick_calls("echo " + "+".join("abcde"))) == MOST_CALLS
-    assert registry.quick_calls("echo " + "+".join("abcdef")) == []

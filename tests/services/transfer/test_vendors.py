@@ -47,21 +47,6 @@ def test_conversations_are_read_along_their_active_path_without_tools_and_instru
     assert counted.errors == []
 
 
-def test_what_is_left_out_is_counted_by_kind(tmp_path: Path) -> None:
-    _, counted = read(written(tmp_path, "chatgpt", chatgpt(), zipped=True), "chatgpt")
-    expected = {
-        "system": 1,
-        "instructions": 1,
-        "tool": 2,
-        "other branches": 1,
-        "conversations without messages": 1,
-        "images and files": 1,
-    }
-    assert counted.left_out == expected
-    _, counted = read(written(tmp_path, "claude", claude(), zipped=True), "claude")
-    assert counted.left_out == {"other branches": 2, "tool": 1}
-
-
 def test_marks_in_what_chatgpt_said_are_no_words(tmp_path: Path) -> None:
     conversation, _ = chatgpt()
     cited = '\ue200entity\ue202["city","Berlin"]\ue201 is big\ue200cite\ue202turn0search1\ue201.'
@@ -70,27 +55,10 @@ def test_marks_in_what_chatgpt_said_are_no_words(tmp_path: Path) -> None:
     assert lines[2]["content"] == "Berlin is big."
 
 
-def test_files_of_an_archive_that_hold_no_records_are_named(tmp_path: Path) -> None:
-    path = written(tmp_path, "claude", claude(), zipped=True)
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("memories.json", "[]")
-        archive.writestr("projects.json", "[]")
-    found = VendorExport("claude", path).archive.other_files()
-    assert {"memories.json", "projects.json"} <= set(found)
-    assert "conversations.json" not in found
-
-
 def test_a_tree_reads_as_a_list_does(tmp_path: Path) -> None:
     listed, _ = read(written(tmp_path, "librechat", librechat(), zipped=False), "librechat")
     tree, _ = read(written(tmp_path, "librechat", librechat(recursive=True), zipped=False), "librechat")
     assert tree == listed
-
-
-def test_records_may_follow_one_another_as_lines(tmp_path: Path) -> None:
-    chats = openwebui("u-2") + openwebui("u-3")
-    lines = "\n".join(json.dumps(chat) for chat in chats)  # as Open WebUI's API exports them
-    _, counted = read(written(tmp_path, "openwebui", lines, zipped=False), "openwebui")
-    assert (counted.conversations, counted.unread) == (2, 0)
 
 
 def test_memories_belong_to_the_users_that_the_export_names_unless_one_is_given(tmp_path: Path) -> None:
@@ -135,13 +103,6 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path:
         "has no conversation_id or id",
         "mapping.q1 is no object",
     ]
-
-
-def test_nodes_that_lead_in_a_circle_end(tmp_path: Path) -> None:
-    good, _ = chatgpt()
-    good["mapping"]["root"]["parent"] = "q2"
-    lines, _ = read(written(tmp_path, "chatgpt", [good], zipped=False), "chatgpt")
-    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _found(visits: list[dict[str, Any]]) -> Shape:
     close=st.integers(0, 400),
     seed=st.integers(0, 10_000),
 )
-@limits(max_examples=40)
+@limits(max_examples=20)
 async def test_any_order_and_any_batches_give_the_same_visits(
     services: Services, minutes: list[int], cuts: list[int], close: int, seed: int
 ) -> None:

@@ -57,12 +57,19 @@ def usage(prompt: int, answer: int, **more: Any) -> Event:
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer, **more}
 
 
+def calling(*deltas: Event) -> bytes:
+    """Deltas that make up calls, and the end of them."""
+    return frames(*map(chunk, deltas), chunk({}, "tool_calls"))
+
+
 def said(*texts: str) -> list[Event]:
     return [chunk({"content": text}) for text in texts]
 
 
 _ARGUMENTS = '{"query": "面馆"}'
 _USED = (12, 5, 0)
+_DETAIL = {"type": "reasoning.text", "index": 0}
+_SIGNED = {"type": "thinking", "thinking": "Hm", "signature": "sig"}
 
 CHAT: dict[str, Family] = {
     "OpenAI": Family(
@@ -70,11 +77,7 @@ CHAT: dict[str, Family] = {
             chunk({"role": "assistant", "content": "", "refusal": None}, service_tier="default", usage=None),
             *[{**each, "usage": None, "obfuscation": "x7"} for each in said("你好", "，世界")],
             chunk({}, "stop"),
-            {
-                "id": "c",
-                "choices": [],
-                "usage": usage(12, 5, prompt_tokens_details={"cached_tokens": 8}),
-            },
+            {"choices": [], "usage": usage(12, 5, prompt_tokens_details={"cached_tokens": 8})},
         ),
         "你好，世界",
         usage=(12, 5, 8),
@@ -133,25 +136,16 @@ CHAT: dict[str, Family] = {
         back={"reasoning_content": "想"},
     ),
     "DashScope, a call whose id comes once and is empty later": Family(
-        frames(
-            chunk(call(0, "call_x", "search", "")),
-            chunk(call(0, "", "", '{"query": "')),
-            chunk(call(0, "", None, '面馆"}')),
-            chunk({"content": ""}, "tool_calls"),
-        ),
+        calling(call(0, "call_x", "search", ""), call(0, "", "", '{"query": "'), call(0, "", None, '面馆"}')),
         calls=[SEARCH],
     ),
     "Zhipu GLM, a whole call in one delta": Family(
-        frames(chunk(call(0, "call_9", "search", _ARGUMENTS)), chunk({"content": ""}, "tool_calls")),
-        calls=[SEARCH],
+        calling(call(0, "call_9", "search", _ARGUMENTS)), calls=[SEARCH]
     ),
     "Moonshot, usage in the choice": Family(
         frames(
             *said("好", "的"),
-            {
-                "id": "c",
-                "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage(12, 5)}],
-            },
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage(12, 5)}]},
         ),
         "好的",
         usage=_USED,
@@ -162,14 +156,7 @@ CHAT: dict[str, Family] = {
     "MiniMax, the whole message at the end": Family(
         frames(
             *said("你", "好"),
-            {
-                "choices": [
-                    {"finish_reason": "stop", "message": {"content": "你好", "role": "assistant"}, "index": 0}
-                ],
-                "object": "chat.completion",
-                "usage": usage(12, 5),
-                "base_resp": {"status_code": 0, "status_msg": ""},
-            },
+            {"choices": [{"finish_reason": "stop", "message": {"content": "你好"}}], "usage": usage(12, 5)},
             done=False,
         ),
         "你好",
@@ -219,20 +206,8 @@ CHAT: dict[str, Family] = {
     "OpenRouter": Family(
         frames(
             ": OPENROUTER PROCESSING",
-            chunk(
-                {
-                    "content": "",
-                    "reasoning": "Let",
-                    "reasoning_details": [{"type": "reasoning.text", "text": "Let", "index": 0}],
-                }
-            ),
-            chunk(
-                {
-                    "content": "",
-                    "reasoning": " me",
-                    "reasoning_details": [{"type": "reasoning.text", "text": " me", "signature": "s", "index": 0}],
-                }
-            ),
+            chunk({"reasoning": "Let", "reasoning_details": [{**_DETAIL, "text": "Let"}]}),
+            chunk({"reasoning": " me", "reasoning_details": [{**_DETAIL, "text": " me", "signature": "s"}]}),
             ": OPENROUTER PROCESSING",
             chunk(call(0, "toolu_1", "search", _ARGUMENTS)),
             chunk({"content": ""}, "tool_calls", native_finish_reason="tool_use"),
@@ -241,10 +216,7 @@ CHAT: dict[str, Family] = {
         reasoning="Let me",
         calls=[SEARCH],
         usage=_USED,
-        back={
-            "reasoning": "Let me",
-            "reasoning_details": [{"type": "reasoning.text", "text": "Let me", "signature": "s", "index": 0}],
-        },
+        back={"reasoning": "Let me", "reasoning_details": [{**_DETAIL, "text": "Let me", "signature": "s"}]},
     ),
     "Ollama, index always 0": Family(
         frames(
@@ -268,11 +240,10 @@ CHAT: dict[str, Family] = {
         back={"reasoning_content": "Hm"},
     ),
     "vLLM, another id in each delta": Family(
-        frames(
-            chunk(call(0, "chatcmpl-tool-1", "search")),
-            chunk(call(0, "chatcmpl-tool-2", None, '{"query": ')),
-            chunk(call(0, "chatcmpl-tool-3", None, '"面馆"}')),
-            chunk({}, "tool_calls"),
+        calling(
+            call(0, "chatcmpl-tool-1", "search"),
+            call(0, "chatcmpl-tool-2", None, '{"query": '),
+            call(0, "chatcmpl-tool-3", None, '"面馆"}'),
         ),
         calls=[SEARCH],
     ),
@@ -288,18 +259,8 @@ CHAT: dict[str, Family] = {
         ),
         calls=[SEARCH],
     ),
-    "SGLang, all pieces null but one": Family(
-        frames(
-            chunk({"role": None, "content": None, "reasoning_content": "想", "tool_calls": None}),
-            chunk({"role": None, "content": "好", "reasoning_content": None, "tool_calls": None}),
-            chunk({"role": None, "content": None}, "stop", usage=None),
-        ),
-        "好",
-        "想",
-        back={"reasoning_content": "想"},
-    ),
     "llama.cpp, arguments as an object": Family(
-        frames(chunk(call(0, "x1", "search", {"query": "面馆"})), chunk({}, "tool_calls")), calls=[SEARCH]
+        calling(call(0, "x1", "search", {"query": "面馆"})), calls=[SEARCH]
     ),
     "KoboldCpp, finish reason as the text null": Family(
         frames(chunk({"content": "今天"}, "null"), chunk({"content": "天气不错"}, "null"), chunk({}, "stop")),
@@ -318,29 +279,18 @@ CHAT: dict[str, Family] = {
     ),
     "LiteLLM, Anthropic's signed thoughts": Family(
         frames(
-            chunk(
-                {
-                    "reasoning_content": "Hm",
-                    "thinking_blocks": [{"type": "thinking", "thinking": "Hm", "signature": "sig"}],
-                }
-            ),
+            chunk({"reasoning_content": "Hm", "thinking_blocks": [_SIGNED]}),
             chunk(call(1, "tooluse_1", "search", "")),
             chunk(call(1, None, None, _ARGUMENTS)),
             chunk({}, "tool_calls"),
         ),
         reasoning="Hm",
         calls=[SEARCH],
-        back={
-            "reasoning_content": "Hm",
-            "thinking_blocks": [{"type": "thinking", "thinking": "Hm", "signature": "sig"}],
-        },
+        back={"reasoning_content": "Hm", "thinking_blocks": [_SIGNED]},
     ),
     "LibreChat before Bedrock, arguments under another index": Family(
-        frames(
-            chunk(call(0, "tooluse_1", "search", "")),
-            chunk(call(1, None, None, '{"query": ')),
-            chunk(call(1, None, None, '"面馆"}')),
-            chunk({}, "tool_calls"),
+        calling(
+            call(0, "tooluse_1", "search", ""), call(1, None, None, '{"query": '), call(1, None, None, '"面馆"}')
         ),
         calls=[SEARCH],
     ),
@@ -349,12 +299,8 @@ CHAT: dict[str, Family] = {
             chunk(
                 {
                     "tool_calls": [
-                        {
-                            "function": {"name": "search", "arguments": _ARGUMENTS},
-                            "id": "",
-                            "type": "function",
-                        },
-                        {"function": {"name": "now", "arguments": "{}"}, "id": "", "type": "function"},
+                        {"function": {"name": "search", "arguments": _ARGUMENTS}, "id": ""},
+                        {"function": {"name": "now", "arguments": "{}"}, "id": ""},
                     ]
                 },
                 "stop",
@@ -377,31 +323,16 @@ CHAT: dict[str, Family] = {
         "a",
     ),
     "Chinese gateway, arguments in a fence": Family(
-        frames(chunk(call(0, "1", "search", "```json\n" + _ARGUMENTS + "\n```")), chunk({}, "tool_calls")),
-        calls=[SEARCH],
+        calling(call(0, "1", "search", "```json\n" + _ARGUMENTS + "\n```")), calls=[SEARCH]
     ),
     "Chinese gateway, an empty object before the arguments": Family(
-        frames(
-            chunk(call(0, "1", "search", "{}")), chunk(call(0, None, None, _ARGUMENTS)), chunk({}, "tool_calls")
-        ),
-        calls=[SEARCH],
-    ),
-    "Chinese gateway, arguments encoded twice": Family(
-        frames(chunk(call(0, "1", "search", orjson.dumps(_ARGUMENTS).decode())), chunk({}, "tool_calls")),
-        calls=[SEARCH],
+        calling(call(0, "1", "search", "{}"), call(0, None, None, _ARGUMENTS)), calls=[SEARCH]
     ),
     "a byte order mark, no blank line at the end": Family(
         b"\xef\xbb\xbf" + frames(*said("你", "好")).rstrip(b"\n"), "你好"
     ),
-    "an unknown finish reason amid the text": Family(
-        frames(chunk({"content": "A"}, "eos"), chunk({"content": "B"}), chunk({}, "STOP")), "AB"
-    ),
-    "an index as text": Family(
-        frames(chunk(call("0", "c-1", "search", _ARGUMENTS)), chunk({}, "tool_calls")), calls=[SEARCH]
-    ),
-    "arguments that are empty": Family(
-        frames(chunk(call(0, "c-1", "now", "")), chunk({}, "tool_calls")), calls=[NOW]
-    ),
+    "an index as text": Family(calling(call("0", "c-1", "search", _ARGUMENTS)), calls=[SEARCH]),
+    "arguments that are empty": Family(calling(call(0, "c-1", "now", "")), calls=[NOW]),
     "the function call of old": Family(
         frames(chunk({"function_call": {"name": "search", "arguments": _ARGUMENTS}}), chunk({}, "function_call")),
         calls=[SEARCH],
@@ -441,17 +372,15 @@ def message(*texts: str) -> Event:
 def function(
     call_id: str | None = "call_1", name: str = "search", arguments: str = _ARGUMENTS, **more: Any
 ) -> Event:
-    return {
-        "type": "function_call",
-        "id": "fc_1",
-        "call_id": call_id,
-        "name": name,
-        "arguments": arguments,
-        **more,
-    }
+    item = {"type": "function_call", "id": "fc_1", "call_id": call_id}
+    return {**item, "name": name, "arguments": arguments, **more}
 
 
 _IN_OUT = {"input_tokens": 12, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 3}}
+
+
+def _arguments(text: str, **more: Any) -> Event:
+    return {"type": "response.function_call_arguments.delta", "delta": text, **more}
 
 
 def _delta(text: str, **more: Any) -> Event:
@@ -490,18 +419,8 @@ RESPONSES: dict[str, Family] = {
                 "output_index": 0,
                 "item": function("c1", arguments="", id="a"),
             },
-            {
-                "type": "response.function_call_arguments.delta",
-                "output_index": 0,
-                "item_id": "b",
-                "delta": '{"query": ',
-            },
-            {
-                "type": "response.function_call_arguments.delta",
-                "output_index": 0,
-                "item_id": "c",
-                "delta": '"面馆"}',
-            },
+            _arguments('{"query": ', output_index=0, item_id="b"),
+            _arguments('"面馆"}', output_index=0, item_id="c"),
             {"type": "response.output_item.done", "output_index": 0, "item": function("c1", id="d")},
             {"type": "response.completed", "response": response(output=[function("c1", id="e")])},
         ),
@@ -510,9 +429,9 @@ RESPONSES: dict[str, Family] = {
     "LiteLLM, one output index for two calls": Family(
         frames(
             {"type": "response.output_item.added", "output_index": 1, "item": function("c1", arguments="")},
-            {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": _ARGUMENTS},
+            _arguments(_ARGUMENTS, output_index=1),
             {"type": "response.output_item.added", "output_index": 1, "item": function("c2", "now", "")},
-            {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "{}"},
+            _arguments("{}", output_index=1),
             {"type": "response.completed", "response": response()},
         ),
         calls=[SEARCH, NOW],
@@ -524,11 +443,6 @@ RESPONSES: dict[str, Family] = {
             _delta("i"),
             {"type": "response.completed", "response": response()},
         ),
-        "Hi",
-        "Hm",
-    ),
-    "Ollama, tags in the text": Family(
-        frames(_delta("<think>Hm</think>"), _delta("Hi"), {"type": "response.completed", "response": response()}),
         "Hi",
         "Hm",
     ),

@@ -15,7 +15,6 @@ from services.conversations.turn import NewTurn
 from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode, Scope
 from services.memory.operations import Trigger
 from services.memory.recall.recall import RecallResult, TurnQuery
@@ -23,7 +22,7 @@ from services.memory.recall.working_sets import WorkingSets
 from services.platform.settings import Settings
 from tests.support.jobs import until
 from tests.support.single_changes import supersede
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -85,7 +84,7 @@ async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_remov
 ) -> None:
     here, there = two
     turn = await exchange(here.turns, SAID[0], "Lovely.", session_key="s-0")
-    owner, trigger = Owner(turn.tenant_id, turn.user_id, turn.expert_id), Trigger("user")
+    owner, trigger = owner_of(turn), Trigger("user")
     assert SAID[0] in said(await ask(there))
     await exchange(here.turns, SAID[1], "A fine city.", session_key="s-1")
     assert SAID[1] in said(await ask(there))
@@ -121,7 +120,7 @@ async def test_a_set_ranks_as_one_read_at_once_whatever_any_process_does(
     chance = random.Random(5)
     turn = await exchange(two[0].turns, SAID[0], "Lovely.", session_key="s-0")
     scope = Scope(turn.tenant_id, turn.user_id, turn.expert_id)
-    owner, trigger = Owner(turn.tenant_id, turn.user_id, turn.expert_id), Trigger("user")
+    owner, trigger = owner_of(turn), Trigger("user")
     written: list[UUID] = []
     for step in range(30):
         actor, asker = chance.sample(two, 2)
@@ -189,7 +188,7 @@ async def test_a_moment_that_is_asked_for_again_is_not_read_again_until_memory_c
     assert (await sets.at(scope)).units is first
     assert (await sets.at(replace(scope, as_of=datetime.now(UTC)))).units is not first
     [episode] = (await services.memory.archive.search(scope, QUESTION, top_k=3, now=datetime.now(UTC))).items
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     await services.memory.archive.remove(owner, episode.id, Trigger("user"))
     assert (await services.memory.archive.search(scope, QUESTION, top_k=3, now=datetime.now(UTC))).items == []
     assert (await sets.at(scope)).units is not first

@@ -13,7 +13,7 @@ from services.platform.settings import Settings
 from tests.support.application import running_turns
 from tests.support.jobs import until
 from tests.support.retracting import WHOLE
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
 
@@ -29,7 +29,7 @@ async def test_other_processes_drop_what_they_hold_of_the_user(
     services: Services, settings: Settings, engines: Engines, client: httpx.AsyncClient
 ) -> None:
     turn = await exchange(services.turns, WHOLE, "Noted.")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     await services.memory.indexing.index_waiting()
     async with open_services(settings, engines) as elsewhere, running_turns(elsewhere):
         assert await _recall(elsewhere, owner)

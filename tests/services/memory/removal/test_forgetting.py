@@ -15,7 +15,7 @@ from services.memory.removal.canary import CanarySearch
 from tests.support.derived import NOON, derive_everything, maintain_everything
 from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, SECRET, WHOLE
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
@@ -190,7 +190,7 @@ async def test_an_operation_whose_values_are_gone_is_refused_when_it_is_undone(
     services: Services, client: httpx.AsyncClient
 ) -> None:
     turn = await exchange(services.turns, WHOLE, "Noted.")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     trigger = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
     new = NewEpisode(WHOLE, "context", 0.5, "derived", [turn.user_message_id], turn.conversation_id)
     await services.memory.archive.insert(owner, new, trigger)

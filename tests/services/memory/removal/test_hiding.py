@@ -7,7 +7,6 @@ from uuid import UUID
 
 import httpx
 import pytest
-from langchain_core.messages import ToolCall
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
@@ -19,13 +18,12 @@ from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
 from services.summaries.schedule import SUMMARISE
 from services.visits.visit import SUMMARISE_DAYS
-from state.context import TurnContext
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
 from tests.support.talking import say
 from tests.support.talks import new_expert
-from tests.support.turns import exchange, new_turn, owner_of
+from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import everything, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
@@ -200,51 +198,6 @@ async def test_the_next_prompts_of_all_conversations_show_it_no_more(
         assert SECRET not in body, session
         assert "bad knee" in body, session
     assert SECRET not in str(await _rows(services, epochs))
-
-
-async def test_neither_search_tools_nor_the_export_of_memory_tell_of_it(
-    services: Services, client: httpx.AsyncClient
-) -> None:
-    turn = await exchange(services.turns, PART, f"Noted: {PART}")
-    owner = owner_of(turn)
-    await services.memory.indexing.index_waiting()
-    asks = await services.turns.open(new_turn("question", session_key="asks"))
-    context = TurnContext(
-        tenant_id=str(DEFAULT_TENANT),
-        user_id=str(asks.user_id),
-        conversation_id=str(asks.conversation_id),
-        expert_id=str(asks.expert_id),
-        user_message_id=str(asks.user_message_id),
-        turn_id=str(asks.turn_id),
-    )
-    tools: dict[str, dict[str, Any]] = {
-        "search_memory": {"query": "Hamburg"},
-        "search_chat_history": {"query": "Hamburg", "time_range": "today"},
-        "archival_memory_search": {"query": "Hamburg"},
-    }
-
-    async def told_by_all() -> list[str]:
-        calls = [ToolCall(name=name, args=arguments, id=name) for name, arguments in tools.items()]
-        results = [str(each.content) for each in await services.tool_executor.run(calls, context, lambda *_: None)]
-        found = await client.post(f"{USER}/episodes/search", json={"query": "Hamburg"})
-        listed = await client.get(f"{USER}/episodes")
-        # A session's title is that of the user's own list of conversations.
-        exported = [json.loads(line) for line in (await client.get(f"{USER}/export")).text.splitlines()]
-        seen = [
-            line.get("memory_text") or line
-            for line in exported
-            if not line.get("retracted") and line["kind"] != "session"
-        ]
-        return [*results, found.text, listed.text, str(seen)]
-
-    assert all(SECRET in text for text in await told_by_all()), await told_by_all()
-    change = await forget(services, owner)
-    await services.memory.indexing.index_waiting()
-    assert [text for text in await told_by_all() if SECRET in text] == []
-    undo = await client.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
-    assert undo.status_code == 200, undo.text
-    await services.memory.indexing.index_waiting()
-    assert all(SECRET in text for text in await told_by_all())
 
 
 async def test_nothing_of_another_user_or_another_tenant_is_touched(services: Services) -> None:

@@ -9,7 +9,7 @@ from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.proposal_list import Proposal
 from tests.support.model_server import ModelServer
-from tests.support.turns import exchange
+from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import judging, keep_up, someone, write
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +122,7 @@ async def test_undoing_is_refused_where_it_would_lose_a_later_change(services: S
 
 async def test_one_message_filed_in_both_ways_is_no_duplicate(services: Services) -> None:
     turn = await exchange(services.turns, f"She {SWIMS}.", "Noted.")
-    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    owner = owner_of(turn)
     trigger = Trigger("filing", message_id=turn.user_message_id)
     await services.memory.core.update(owner, "human", {"facts": [SWIMS]}, trigger)
     await write(services, owner, SWIMS, source_message_ids=[turn.user_message_id])
