@@ -1,4 +1,4 @@
-"""Which turns go next, of a conversation and of a process; and what processes tell each other of turns and users."""
+"""Which turns go next, of a conversation and of a process; and what processes tell each other of turns."""
 
 import asyncio
 from base64 import urlsafe_b64decode
@@ -190,8 +190,8 @@ Signal = AccountAgreed | Approval | PlaceFree | StopAsked | UserForgotten
 async def turn_signals(database: Database) -> AsyncIterator[Signal]:
     """Yield notifications without end; after every gap in listening, one that any conversation may be free.
 
-    They only reduce latency: queue positions and stop requests are in the table `turns`, which is checked every few
-    seconds anyway.
+    They only reduce latency: queue positions and stop requests are in the table `turns`, which is checked every
+    few seconds anyway.
     """
     while True:
         try:
