@@ -18,6 +18,11 @@ def _json(done: Result) -> Any:
     return json.loads(done.stdout)
 
 
+def test_the_version_is_one_line() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout.split()[0]) == (0, "anamnesis")
+
+
 def test_config_names_each_value_with_its_source_and_masks_secrets(anamnesis: Anamnesis, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("ANAMNESIS_PORT=8123\nANAMNESIS_CONTEXT_TIME=off\nANAMNESIS_POTR=1\n")
     secrets = {"OPENAI_API_KEY": "sk-secret", "ANAMNESIS_PORT": "8124", "ANAMNESIS_LLM_MODLE": "m"}
