@@ -76,7 +76,7 @@ scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
 
 .PHONY: screenshots
 screenshots: setup-dev ## Write every screen of the console to screenshots/, with the system's Chromium
-	@$(BIN)/python -m tests.console.screenshots screenshots
+	@$(BIN)/python -m benchmarks.screenshots screenshots
 
 .PHONY: format
 format: setup-dev ## Format the code and mend what the linter can mend
