@@ -2,8 +2,8 @@
 
 A phrase is read from left to right, from the wide to the narrow: what begins it (去年, 2023年, 三月, 上周) and the
 steps that follow (十二月, 第一周, 周三, 初). Both are found by one expression each, over simplified characters.
-In it an alternative is a group whose name ends with `_` (a beginning), or that names the step; the groups within it
-say what it needs. The looks to either side keep out what only looks like time: 五月天, 2号楼.
+In it an alternative is a group whose name ends with `_` (a beginning), or that names the step; the groups within
+it say what it needs. The looks to either side keep out what only looks like time: 五月天, 2号楼.
 """
 
 import re
