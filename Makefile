@@ -100,9 +100,8 @@ schema: setup-dev ## Write the page that describes the schema from a database th
 docs: setup-dev ## Build the documentation as a site, which the service serves at /guide
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements-dev.lock --group docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@find build/site -name '*.map' -delete
-	@find build/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
-	@$(BIN)/python -c "import shutil; shutil.make_archive('api/guide/site', 'xztar', 'build/site')"
+	@find api/guide/site -name '*.map' -delete -o -name 404.html -delete
+	@find api/guide/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
 
 .PHONY: versions
 versions: setup-dev ## Check types and wheels for every Python and machine that is named; asks the package index

@@ -74,14 +74,6 @@ def test_what_is_wrong_with_a_request_is_said_in_one_line(
     assert (done.exit_code, done.stdout, says in done.stderr, done.stderr.count("\n")) == (code, "", True, 1)
 
 
-def test_a_written_memory_is_edited(remembered: Anamnesis) -> None:
-    known = _json(remembered("memory", "show", "u-1", "--json"))["episodes"]
-    cello = next(each["id"] for each in known if "cello" in each["content"])
-    edited = remembered("memory", "edit", "u-1", cello, "Plays the viola.", "--importance", "1")
-    assert edited.stdout == f"Changed the memory {cello}.\n"
-    assert "Plays the viola." in remembered("memory", "show", "u-1").stdout
-
-
 def test_a_word_is_searched_in_every_store_and_after_its_user_was_erased(
     remembered: Anamnesis, tmp_path: Path
 ) -> None:

@@ -44,17 +44,6 @@ def test_config_names_each_value_with_its_source_and_masks_secrets(anamnesis: An
     assert "ANAMNESIS_LLM_API_KEY" in shown.stdout
 
 
-def test_any_request_of_the_api_is_sent_and_its_answer_printed(talked: Anamnesis) -> None:
-    (listed,) = _json(talked("api", "GET", "conversations", "user_id=u-1", "--json"))["items"]
-    assert (listed["user_id"], listed["expert"]) == ("u-1", "default")
-    assert listed["session_id"] in talked("api", "GET", "conversations").stdout
-    assert "I live in Lyon." in talked("api", "GET", f"conversations/{listed['id']}/messages").stdout
-    done = talked("api", "DELETE", f"conversations/{listed['id']}")
-    assert (done.exit_code, done.stderr) == (0, ""), done.output
-    gone = talked("api", "GET", f"conversations/{listed['id']}/messages")
-    assert (gone.exit_code, gone.stderr) == (1, f"anamnesis: There is no conversation {listed['id']}.\n")
-
-
 def test_core_memory_is_shown_and_forgotten(talked: Anamnesis) -> None:
     known = {"allergies": ["peanuts"], "home": "Lyon"}
     assert talked("api", "PUT", "users/u-1/core-memory/human", f"content:={json.dumps(known)}").exit_code == 0

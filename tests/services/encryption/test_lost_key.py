@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from services.backup.after_restore import users_without_their_words
+from services.backup.restore import users_without_their_words
 from services.bootstrap import Services
 from services.encryption.data_key import UNREADABLE
 from services.identity.tenants import DEFAULT_TENANT
