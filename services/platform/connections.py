@@ -19,6 +19,7 @@ from psycopg.types.json import set_json_dumps, set_json_loads
 
 from services.encryption.marks import json_bytes, json_value
 from services.errors import BrokenReference, DatabaseContended, DatabaseUnavailable
+from services.platform.prepared_statements import PreparedStatements
 
 Connection = AsyncConnection[TupleRow]
 Returned = TypeVar("Returned")
@@ -111,6 +112,7 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
     """A connection whose round trips have a limit while it is lent."""
 
     round_trip_s: float | None = None
+    prepared: PreparedStatements
 
     async def wait(
         self,
@@ -239,7 +241,7 @@ class Connections:
             await connection.execute("SELECT 1")
         connection.round_trip_s = self._statement_s
 
-    async def _configure(self, connection: Connection) -> None:
+    async def _configure(self, connection: _LimitedConnection) -> None:
         # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
         # argument of the pool: the queue's listener makes its own connection from the same arguments.
         await connection.set_autocommit(True)
@@ -249,6 +251,7 @@ class Connections:
             await connection.execute(_SET_LIMITS)
         if self._adapt is not None:
             self._adapt(connection)
+        connection.prepared = PreparedStatements(connection)
 
     @asynccontextmanager
     async def _direct_connection(self) -> AsyncIterator[Connection]:
@@ -283,7 +286,7 @@ class Connections:
         return connection
 
     @asynccontextmanager
-    async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[Connection]:
+    async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[_LimitedConnection]:
         """Lend a connection. It comes back with no transaction open, or it is given up."""
         async with driver_errors_made_ours():
             connection = await self._lent()

@@ -32,6 +32,7 @@ from services.platform.database_checks import (
     check_schema,
 )
 from services.platform.database_errors import why_away
+from services.platform.prepared_statements import ROWS_AT_ONCE, Command
 from services.platform.shared_reads import Query, SharedReads, positional
 
 Row = TypeVar("Row")
@@ -41,15 +42,14 @@ Result = TypeVar("Result")
 
 UNHURRIED_S = 600.0
 """Seconds for one round trip that may move a lot of data."""
-_ROWS_AT_ONCE = 500
 _SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for name, limit in LIMITS.items())
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
-_SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
+_SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %(tenant_id)s, true)"
 _TENANTS = "SELECT id FROM tenants ORDER BY id"
 # A plan for any values, made once for a connection: planning takes longer than running the statements of a turn.
 _GENERIC = ", set_config('plan_cache_mode', 'force_generic_plan', true)"
-_AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%(lock)s, 0))"
 
 # Statements that belong together see the same state.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -178,7 +178,7 @@ class Database(Connections):
                 cursor = AsyncRawCursor(connection, row_factory=first.row_factory)
                 async with self._at_once(connection):
                     await connection.execute("BEGIN")
-                    await connection.execute(self._set_tenant, [str(tenant_id)])
+                    await connection.execute(self._set_tenant, {"tenant_id": str(tenant_id)})
                     await cursor.execute(*positional(first.statement, values))
                 done = await work(connection, await _all_rows(cursor))
                 await connection.execute("COMMIT")
@@ -206,21 +206,12 @@ class Database(Connections):
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
 
-        values = await self._sealed(tenant_id, values)
+        query = Query(statement, values, row_factory)
 
-        async def fetched() -> list[Row]:
-            async with self._connection() as connection:
-                cursor = AsyncRawCursor(connection, row_factory=row_factory)
-                async with self._transaction_at_once(connection):
-                    begin = self._set_tenant + (_GENERIC if generic else "")
-                    if lock is None:
-                        await connection.execute(begin, [str(tenant_id)])
-                    else:
-                        await connection.execute(begin + _AND_LOCK, [str(tenant_id), lock])
-                    await cursor.execute(*positional(statement, values), prepare=generic or None)
-                return await _all_rows(cursor)
+        async def fetched() -> list[list[Any]]:
+            return await self._run_each(tenant_id, (query,), False, generic=generic, lock=lock)
 
-        return await despite_contention(lambda: self._to_its_end(fetched()))
+        return (await despite_contention(lambda: self._to_its_end(fetched())))[0]
 
     async def fetch_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
@@ -273,31 +264,44 @@ class Database(Connections):
         return await self._run_each(tenant_id, queries, of_one_moment, generic=True)
 
     async def _run_each(
-        self, tenant_id: UUID, queries: Sequence[Query[Any]], of_one_moment: bool, *, generic: bool = False
+        self,
+        tenant_id: UUID,
+        queries: Sequence[Query[Any]],
+        of_one_moment: bool,
+        *,
+        generic: bool = False,
+        lock: str | None = None,
     ) -> list[list[Any]]:
         """Run statements in one transaction and one round trip, and return the rows of each."""
         sealed = [await self._sealed(tenant_id, query.values) for query in queries]
-        async with self._connection() as connection:
-            cursors = [AsyncRawCursor(connection, row_factory=query.row_factory) for query in queries]
-            async with self._transaction_at_once(connection, begin=_BEGIN_READING if of_one_moment else None):
-                await connection.execute(self._set_tenant + (_GENERIC if generic else ""), [str(tenant_id)])
-                for cursor, query, values in zip(cursors, queries, sealed, strict=True):
-                    await cursor.execute(*positional(query.statement, values), prepare=generic or None)
-            return [await _all_rows(cursor) for cursor in cursors]
-
-    @asynccontextmanager
-    async def _transaction_at_once(
-        self, connection: Connection, *, begin: LiteralString | None = None
-    ) -> AsyncIterator[None]:
-        """The same for statements that are to be one transaction, which `begin` may begin in a particular way."""
+        settings = self._set_tenant + (_GENERIC if generic else "") + (_AND_LOCK if lock is not None else "")
+        set_for = {"tenant_id": str(tenant_id), "lock": lock}
         # Everything between two synchronisation points of a pipeline is implicitly one transaction.
-        begin = begin or ("BEGIN" if self._pooled else None)
+        begin = _BEGIN_READING if of_one_moment else "BEGIN" if self._pooled else None
+        commands = [
+            Command(*positional(settings, set_for)),
+            *(
+                Command(*positional(query.statement, values), query.row_factory)
+                for query, values in zip(queries, sealed, strict=True)
+            ),
+        ]
+        if begin:
+            commands = [Command(begin), *commands, Command("COMMIT")]
+        first = 2 if begin else 1
+        async with self._connection() as connection:
+            if generic and not self._pooled:
+                found = await connection.prepared.run(commands)
+            else:
+                found = await self._run_once(connection, commands)
+        return found[first : first + len(queries)]
+
+    async def _run_once(self, connection: Connection, commands: Sequence[Command]) -> list[list[Any]]:
+        """Run commands that are not worth preparing at their first run."""
+        cursors = [AsyncRawCursor(connection, row_factory=command.row_factory) for command in commands]
         async with self._at_once(connection):
-            if begin:
-                await connection.execute(begin)
-            yield
-            if begin:
-                await connection.execute("COMMIT")
+            for cursor, command in zip(cursors, commands, strict=True):
+                await cursor.execute(command.text, command.values)
+        return [await _all_rows(cursor) for cursor in cursors]
 
     async def user_key(self, tenant_id: UUID, **named: UUID | str) -> DataKey | None:
         """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
@@ -362,14 +366,16 @@ async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
     """What a statement returned; others run between parts of it, as each row is made into an object."""
     if cursor.pgresult is None or cursor.pgresult.status != ExecStatus.TUPLES_OK:
         return []
-    rows = await cursor.fetchmany(_ROWS_AT_ONCE)
+    rows = await cursor.fetchmany(ROWS_AT_ONCE)
     while len(rows) < cursor.rowcount:
         await asyncio.sleep(0)
-        rows += await cursor.fetchmany(_ROWS_AT_ONCE)
+        rows += await cursor.fetchmany(ROWS_AT_ONCE)
     return rows
 
 
 @lru_cache(maxsize=10_000)
 def _begin_for(set_tenant: LiteralString, tenant_id: UUID) -> bytes:
     """Return BEGIN and the tenant setting as one text: without parameters it may hold two statements."""
-    return b"BEGIN; " + sql.SQL(set_tenant.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(None)
+    return b"BEGIN; " + sql.SQL(set_tenant.replace("%(tenant_id)s", "{}")).format(
+        sql.Literal(str(tenant_id))
+    ).as_bytes(None)
