@@ -6,8 +6,9 @@ before the first result is awaited.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import AsyncConnection, abc, errors
@@ -46,8 +47,8 @@ class _Call:
     values: Sequence[Any]
     types: tuple[int, ...]
     formats: list[Format]
-    prepares: bytes = b""
-    """The name under which it prepares the statement first."""
+    prepares: bool = False
+    """Its statement is prepared first."""
 
 
 @dataclass(eq=False)
@@ -90,10 +91,10 @@ class PreparedStatements:
         for call in calls:
             self._send(pgconn, call)
         pgconn.pipeline_sync()
-        answers = iter(await self._connection.wait(_answers(pgconn)))
+        answers = await self._connection.wait(_answers(pgconn))
         if pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()
-        results = [_result_of(call, answers) for call in calls]
+        results = _results(calls, answers)
         return [
             await _rows(call.statement.transformer, result, command)
             for call, result, command in zip(calls, results, commands, strict=True)
@@ -112,7 +113,8 @@ class PreparedStatements:
     def _send(self, pgconn: "PGconn", call: _Call) -> None:
         if (name := call.statement.names.get(call.types)) is None:
             self._count += 1
-            name = call.prepares = b"anamnesis_%d" % self._count
+            name = call.statement.names[call.types] = b"anamnesis_%d" % self._count
+            call.prepares = True
             pgconn.send_prepare(name, call.statement.text, call.types)
         pgconn.send_query_prepared(name, call.values, call.formats)
 
@@ -128,19 +130,22 @@ def _answers(pgconn: "PGconn") -> abc.PQGen[list["PGresult"]]:
         answers += found
 
 
-def _result_of(call: _Call, answers: Iterator["PGresult"]) -> "PGresult":
-    if call.prepares:
-        _checked(next(answers, None))
-        call.statement.names[call.types] = call.prepares
-    return _checked(next(answers, None))
-
-
-def _checked(result: "PGresult | None") -> "PGresult":
-    if result is None:
+def _results(calls: Sequence[_Call], answers: Sequence["PGresult"]) -> list["PGresult"]:
+    """Return the result of each call, and forget the names of statements that were not prepared in the end."""
+    following = iter(answers)
+    results: list[PGresult] = []
+    for call in calls:
+        if call.prepares:
+            prepared = next(following, None)
+            if prepared is None or prepared.status != ExecStatus.COMMAND_OK:
+                call.statement.names.pop(call.types, None)
+        results += islice(following, 1)
+    for answer in answers:
+        if answer.status == ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(answer)
+    if len(results) < len(calls):
         raise errors.OperationalError("the connection ended before it answered")
-    if result.status == ExecStatus.FATAL_ERROR:
-        raise errors.error_from_result(result)
-    return result
+    return results
 
 
 async def _rows(transformer: abc.Transformer, result: "PGresult", command: Command) -> list[Any]:
