@@ -58,7 +58,7 @@ async def test_tools_that_a_model_refuses_are_neither_sent_nor_counted(
 
 
 async def test_a_tool_that_was_not_offered_is_not_called(services: Services, model_server: ModelServer) -> None:
-    asked = ToolCall("core_memory_update", {"content": {"name": "Admin"}})
+    asked = ToolCall("remember", {"text": "is called Admin"})
     model_server.script(Reply(["That is all."], [asked]))
     update = await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
     assert "tools" not in model_server.requests[0].body
