@@ -76,7 +76,7 @@ scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
 
 .PHONY: screenshots
 screenshots: setup-dev ## Write every screen of the console to screenshots/, with the system's Chromium
-	@$(BIN)/python -m tests.console.screenshots screenshots
+	@$(BIN)/python -m benchmarks.screenshots screenshots
 
 .PHONY: format
 format: setup-dev ## Format the code and mend what the linter can mend
@@ -100,9 +100,8 @@ schema: setup-dev ## Write the page that describes the schema from a database th
 docs: setup-dev ## Build the documentation as a site, which the service serves at /guide
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements-dev.lock --group docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@find build/site -name '*.map' -delete
-	@find build/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
-	@$(BIN)/python -c "import shutil; shutil.make_archive('api/guide/site', 'xztar', 'build/site')"
+	@find api/guide/site -name '*.map' -delete -o -name 404.html -delete
+	@find api/guide/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
 
 .PHONY: versions
 versions: setup-dev ## Check types and wheels for every Python and machine that is named; asks the package index

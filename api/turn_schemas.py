@@ -38,16 +38,11 @@ class FeedbackRequest(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"rating": "up"}]})
 
-    rating: Rating | Literal[1, -1] = Field(description="up or down; 1 and -1 are the same.")
+    rating: Rating
     comment: Comment | None = Field(None, description=f"1 to {MAX_COMMENT_CHARACTERS} characters.")
     tags: list[Tag] = Field(
         default_factory=list, max_length=MAX_TAGS, description="Words of your own, each of 1 to 64 characters."
     )
-
-    @property
-    def direction(self) -> Rating:
-        """The rating as a word."""
-        return {1: "up", -1: "down", "up": "up", "down": "down"}[self.rating]  # type: ignore[return-value]
 
 
 class _TurnView(Answer):

@@ -132,7 +132,7 @@ async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: Services
     return await services.feedback.put(
         caller.tenant_id,
         turn_id,
-        body.direction,
+        body.rating,
         comment=body.comment,
         tags=body.tags,
         user=caller.user_id,

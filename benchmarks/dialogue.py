@@ -6,10 +6,10 @@ import time
 import zlib
 from random import Random
 
+from benchmarks.prose import PARAGRAPHS
+from benchmarks.stand_in_tokenizers import by_word_pieces
 from services.llm.token_estimates import MESSAGE_OVERHEAD
 from tests.support.model_server import Received, Reply
-from tests.support.prose import PARAGRAPHS
-from tests.support.stand_in_tokenizers import by_word_pieces
 
 CHAT_MODEL = "stand-in"
 SMALL_MODEL = "stand-in-small"

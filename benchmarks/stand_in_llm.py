@@ -2,9 +2,9 @@
 
 It listens on a free loopback port and prints it. `/paced/v1` sends the first token after 200 ms and
 the others 5 ms apart, `/slow/v1` 250 ms apart; `/burst/v1` sends all at once. Each speaks the Responses
-API and Chat Completions, and every token is a separate write. A prompt with the word `slowly` is answered at
-the slow pace everywhere. A prompt with Chinese in it is answered in Chinese. What is to be
-filed gets an answer that files two statements of the user.
+API and Chat Completions, and every token is a separate write. A prompt with `SLOWLY` is answered at the slow
+pace everywhere. A prompt with Chinese in it is answered in Chinese. What is to be filed gets an answer that files
+two statements of the user.
 """
 
 import asyncio
@@ -23,6 +23,8 @@ SLOW_GAP_S = 0.250
 TOKENS = 64
 CHARACTERS = 320
 
+SLOWLY = "[at the slow pace]"
+"""No ordinary message says this."""
 _FOLDERS = (b"/paced", b"/slow", b"/burst")
 ANSWER = (
     "That sounds like a good day, and I am glad that it worked out in the end. If it's dry, you could go "
@@ -191,7 +193,7 @@ class StandIn(asyncio.Protocol):
         elif _FILES in body:
             self._write(script.before + script.tokens[0] + script.after)
         else:
-            self._stream(script, b"/slow" if b"slowly" in body else folder)
+            self._stream(script, b"/slow" if SLOWLY.encode() in body else folder)
 
     def _stream(self, script: Script, folder: bytes) -> None:
         self._write(script.before)

@@ -32,6 +32,7 @@ from websockets.asyncio.client import connect
 from benchmarks.load import allow_files
 from benchmarks.remembering import wait_until_quiet
 from benchmarks.rig import Server, interrupt_once, service, stand_in
+from benchmarks.stand_in_llm import SLOWLY
 
 _MB = 1024 * 1024
 _HALF_BODIES, _MANY_HALF_BODIES, _BODY_BYTES = 30, 300, 10 * _MB
@@ -235,7 +236,7 @@ async def deaf_listeners(rig: Rig) -> int:
     async def send(writer: asyncio.StreamWriter) -> None:
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         number = next(numbers)
-        writer.write(rig.chat(f"deaf-{number}", f"s-{number}", "Tell me slowly."))
+        writer.write(rig.chat(f"deaf-{number}", f"s-{number}", f"Tell me {SLOWLY}."))
 
     return await _hold(rig, _DEAF_READERS, send)
 
@@ -269,7 +270,7 @@ async def cancels(rig: Rig) -> int:
 
     async def one(number: int) -> None:
         reader, writer = await rig.connect()
-        writer.write(rig.chat(f"leaver-{number % 50}", f"s-{number}", "Tell me slowly."))
+        writer.write(rig.chat(f"leaver-{number % 50}", f"s-{number}", f"Tell me {SLOWLY}."))
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             await reader.readuntil(b"event: turn")
         writer.transport.abort()

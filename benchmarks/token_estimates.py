@@ -14,9 +14,9 @@ from random import Random
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.prose import draw_prompts
+from benchmarks.stand_in_tokenizers import TOKENIZERS, Tokenizer
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
-from tests.support.prose import draw_prompts
-from tests.support.stand_in_tokenizers import TOKENIZERS, Tokenizer
 
 _CASES = {"after 0 calls": (0, True), "after 1": (1, True), "after 3": (3, True), "after 3, alike": (3, False)}
 """Calls learned from, and whether their mixtures differ."""

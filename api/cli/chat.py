@@ -1,18 +1,17 @@
 """`anamnesis chat`: talk to the running service in the terminal."""
 
 import getpass
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from anamnesis_client import Anamnesis, ClientError
-from api.cli import chat_views
-from api.cli.chat_views import show_answer
-from api.cli.chat_why import show_why
-from api.cli.memory import forget_text
+from anamnesis_client import Anamnesis, ClientError, ServiceError
+from api.cli.chat_answer import show_answer, show_why
 from api.cli.service import AtUrl, Refused, WithKey, connected, told
 from api.cli.shell import WRONG_USE, InSpace, fail
 from services.validation import RULE, is_id
@@ -21,13 +20,8 @@ from state.budget import WRITTEN, RequestBudget, parse_budget
 _SHOWN_ON_RETURN = 6
 _MOST_EARLIER = 200
 _COMMANDS = {
-    "/new [NAME]": "start a new conversation",
-    "/list": "list your conversations",
-    "/open NAME": "go on with another conversation",
-    "/memory": "show what is remembered of you",
-    "/forget TEXT": "forget what the text describes",
+    "/new [NAME]": "start a new conversation, or go on with the one of that name",
     "/why": "show what the last answer was based on",
-    "/model": "show which expert and model answer",
     "/help": "show these commands",
     "/quit": "leave; so does Ctrl-D",
 }
@@ -81,8 +75,8 @@ def chat(
         fail(f"--budget: {error}", WRONG_USE)
     with connected(url, key) as service:
         talk = _Talk(service, name, session, expert, space, temporary, limits)
-        if resume and (newest := chat_views.conversations(service, name, limit=1)):
-            talk.session = newest[0]["session_id"]
+        if resume and (newest := _conversation(service, user_id=name)):
+            talk.session = newest["session_id"]
         _enter(talk)
         _read_lines(talk)
 
@@ -96,10 +90,10 @@ def _enter(talk: _Talk) -> None:
     if talk.temporary:
         console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
         return
-    found = chat_views.conversation(talk.service, talk.user, talk.session)
+    found = _conversation(talk.service, user_id=talk.user, session_id=talk.session)
     if found is None:
         if talk.expert is not None:
-            chat_views.expert_of(talk.service, talk.expert)
+            _require_expert(talk.service, talk.expert)
         with_expert = f" with {escape(talk.expert)}" if talk.expert else ""
         in_space = f" in the space “{escape(talk.space)}”" if talk.space else ""
         console.print(
@@ -121,10 +115,24 @@ def _enter(talk: _Talk) -> None:
         )
     talk.expert, talk.space = found["expert"], found["space"]
     console.print(f"[dim]Conversation “{escape(talk.session)}” with {escape(found['expert'])}, continued.[/]")
-    for message in chat_views.last_messages(talk.service, found["id"], _SHOWN_ON_RETURN):
+    for message in deque(talk.service.items("conversations", found["id"], "messages"), _SHOWN_ON_RETURN):
         name = "you " if message["role"] == "user" else "anam"
         unfinished = "" if message["completed"] else " [dim](incomplete)[/]"
         console.print(f"[dim]{name} {escape(message['content'])}[/]{unfinished}")
+
+
+def _conversation(service: Anamnesis, **whose: str) -> dict[str, Any] | None:
+    """Return the newest conversation of the user, or the one of a name."""
+    return next(service.items("conversations", params=whose), None)
+
+
+def _require_expert(service: Anamnesis, name: str) -> None:
+    try:
+        service.request("GET", "experts", name)
+    except ServiceError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            raise Refused(f"There is no expert {name}; see: anamnesis api GET experts", wrong_use=True) from None
+        raise
 
 
 def _read_lines(talk: _Talk) -> None:
@@ -140,7 +148,7 @@ def _read_lines(talk: _Talk) -> None:
             _send(talk, line[1:])
         elif line.startswith("/"):
             command, _, rest = line.partition(" ")
-            _obey(talk, command, rest.strip())
+            talk = _obey(talk, command, rest.strip())
         elif line:
             _send(talk, line)
 
@@ -163,36 +171,20 @@ def _send(talk: _Talk, message: str) -> None:
         talk.said += [{"role": "user", "content": message}, {"role": "assistant", "content": shown.text}]
 
 
-def _obey(talk: _Talk, command: str, rest: str) -> None:
-    """Carry out a command; neither it nor its output reaches the model or memory."""
+def _obey(talk: _Talk, command: str, rest: str) -> _Talk:
+    """Carry out a command; neither it nor its output reaches the model or memory.
+
+    Returns:
+        The conversation that goes on.
+    """
     try:
         match command:
             case "/new":
-                _go_to(
-                    talk,
-                    rest or chat_views.unused_name(talk.service, talk.user),
-                    expert=talk.expert,
-                    space=talk.space,
-                )
-            case "/open" if rest:
-                _go_to(talk, rest, expert=None, space=None)
-            case "/list":
-                chat_views.show_conversations(
-                    console, chat_views.conversations(talk.service, talk.user, limit=20), talk.session
-                )
-            case "/memory":
-                chat_views.show_memory(console, talk.service, talk.user, talk.expert or "default", talk.space)
-            case "/forget" if rest:
-                change = forget_text(talk.service, talk.user, talk.expert or "default", talk.space, rest)
-                console.print(f"[dim]{escape(change['summary'])}[/]")
+                return _begin(talk, rest or _unused_name(talk))
             case "/why":
                 _show_why(talk)
-            case "/model":
-                chat_views.show_model(console, talk.service, talk.expert or "default")
             case "/help":
                 _show_help()
-            case "/open" | "/forget":
-                console.print(f"[yellow]{command} needs a text; see /help[/]")
             case _:
                 console.print(f"[yellow]There is no command {escape(command)}; nothing was sent.[/]")
                 _show_help()
@@ -200,15 +192,21 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
         console.print(f"[red]{escape(error.message)}[/]")
     except ClientError as error:
         console.print(f"[red]{escape(told(error))}[/]")
+    return talk
 
 
-def _go_to(talk: _Talk, session: str, *, expert: str | None, space: str | None) -> None:
+def _unused_name(talk: _Talk) -> str:
+    """Return a name that no conversation of the user has yet: `terminal-2` and so on."""
+    names = {each["session_id"] for each in talk.service.items("conversations", params={"user_id": talk.user})}
+    return next(name for number in range(2, len(names) + 3) if (name := f"terminal-{number}") not in names)
+
+
+def _begin(talk: _Talk, session: str) -> _Talk:
     if not is_id(session):
         raise Refused(f"The name of a conversation {RULE}.")
-    there = _Talk(talk.service, talk.user, session, expert, space, budget=talk.budget)
-    _enter(there)
-    talk.session, talk.expert, talk.space, talk.turn_id = there.session, there.expert, there.space, None
-    talk.temporary, talk.said = False, []
+    begun = replace(talk, session=session, temporary=False, turn_id=None, said=[])
+    _enter(begun)
+    return begun
 
 
 def _show_why(talk: _Talk) -> None:

@@ -8,12 +8,9 @@ from typing import Annotated, Any
 
 import httpx
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from api.cli.service import AtUrl, WithKey
-from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, settings_or_exit
+from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, print_table, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
@@ -32,7 +29,17 @@ _ADVICE = {
     "llm": "Ask it: anamnesis doctor --ask",
     "embeddings": "Ask it: anamnesis doctor --ask",
 }
-_COLOURS = {"ok": "green", "degraded": "yellow", "down": "red", "not_asked": "dim"}
+_TRIED = ("streams", "tools", "json_schema", "messages")
+_MODEL_COLUMNS = {
+    "model": "model",
+    "roles": "used as",
+    "answers": "answers",
+    "streams": "streams",
+    "tools": "tools",
+    "json_schema": "JSON schema",
+    "messages": "messages",
+    "time": "time",
+}
 
 Findings = dict[str, Any]
 """`source` (`service` or `shell`), `url`, `dependencies`, and `models` (None = not asked)."""
@@ -136,52 +143,31 @@ def _findings(
 
 
 def _show(findings: Findings) -> None:
-    console = Console()
+    address = findings["url"]
     if findings["source"] == "service":
-        console.print(f"The service that runs at {escape(findings['url'])}:", highlight=False)
+        typer.echo(f"The service that runs at {address}:")
     else:
-        console.print(
-            f"No service answers at {escape(findings['url'])}; this is what the settings of this shell give:",
-            highlight=False,
-        )
-    console.print(_dependency_table(findings["dependencies"]))
+        typer.echo(f"No service answers at {address}; this is what the settings of this shell give:")
+    columns = {"name": "", "state": "state", "latency": "latency", "detail": "what", "advice": "what to do"}
+    print_table(columns, list(map(_dependency, findings["dependencies"])))
     if findings["models"] is not None:
-        console.print()
-        console.print(_model_table(findings["models"]))
+        typer.echo()
+        print_table(_MODEL_COLUMNS, list(map(_model, findings["models"])))
         for model in findings["models"]:
             for line in model["advice"]:
-                console.print(f"[yellow]{escape(model['model'])}[/]: {escape(line)}", highlight=False)
+                typer.echo(f"{model['model']}: {line}")
 
 
-def _dependency_table(dependencies: list[dict[str, Any]]) -> Table:
-    table = _table("", "state", "latency", "what", "what to do")
-    for found in dependencies:
-        latency = "" if found["latency_ms"] is None else f"{found['latency_ms']:.1f} ms"
-        advice = "" if found["state"] == "ok" else _ADVICE.get(found["name"].rpartition(": ")[2], "")
-        state = f"[{_COLOURS[found['state']]}]{found['state'].replace('_', ' ')}[/]"
-        table.add_row(found["name"], state, latency, escape(found["detail"]), advice)
-    return table
+def _dependency(found: dict[str, Any]) -> dict[str, Any]:
+    latency = "" if found["latency_ms"] is None else f"{found['latency_ms']:.1f} ms"
+    advice = "" if found["state"] == "ok" else _ADVICE.get(found["name"].rpartition(": ")[2], "")
+    return {**found, "state": found["state"].replace("_", " "), "latency": latency, "advice": advice}
 
 
-def _model_table(models: list[dict[str, Any]]) -> Table:
-    table = _table("model", "used as", "answers", "streams", "tools", "JSON schema", "messages", "time")
-    for model in models:
-        is_embedding = model["roles"] == ["embedding"]
-        answers = "[green]yes[/]" if model["answers"] else "[red]no[/]"
-        time = "" if model["answer_ms"] is None else f"{model['answer_ms']:.0f} ms"
-        if is_embedding:
-            size = "" if model["dimensions"] is None else f"{model['dimensions']} dimensions"
-            cells = [size, "", "", ""]
-        elif model["answers"]:
-            cells = ["yes" if model["streams"] else "no", model["tools"], model["json_schema"], model["messages"]]
-        else:
-            cells = ["", "", "", ""]
-        table.add_row(escape(model["model"]), ", ".join(model["roles"]), answers, *cells, time)
-    return table
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading)
-    return table
+def _model(model: dict[str, Any]) -> dict[str, Any]:
+    if model["roles"] == ["embedding"]:
+        tried = {"streams": model["dimensions"] and f"{model['dimensions']} dimensions"}
+    else:
+        tried = {name: model[name] for name in _TRIED} if model["answers"] else {}
+    time = "" if model["answer_ms"] is None else f"{model['answer_ms']:.0f} ms"
+    return {**model, **dict.fromkeys(_TRIED), **tried, "time": time}

@@ -6,7 +6,6 @@ from api.cli import (
     backup,
     chat,
     configuration,
-    conversations,
     doctor,
     erase,
     evaluate,
@@ -37,7 +36,6 @@ app.command(name="config")(configuration.config)
 app.command(name="api")(request.api)
 app.add_typer(memory.app, name="memory")
 app.add_typer(audit.lineage_app, name="lineage")
-app.add_typer(conversations.app, name="conversations")
 app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")

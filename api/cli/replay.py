@@ -7,13 +7,10 @@ from itertools import islice
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from anamnesis_client import Anamnesis, ServiceError
 from api.cli.service import over_http, told
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, print_json
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, print_json, print_table
 
 _WIDE = 46
 _DIFFERENT = 0.5
@@ -111,43 +108,26 @@ def _summary(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def _show_one(one: Measured) -> None:
-    console = Console()
     if one["same_prompt"] is not None:
-        console.print("prompt: byte for byte as it was sent" if one["same_prompt"] else "prompt: changed")
-    console.print(f"[bold]message[/]  {escape(one['message'])}")
-    console.print(f"[bold]then[/]     {escape(one['then']['answer'] or '(none)')}")
+        typer.echo("prompt: byte for byte as it was sent" if one["same_prompt"] else "prompt: changed")
+    typer.echo(f"message  {one['message']}\nthen     {one['then']['answer'] or '(none)'}")
     if error := one["now"]["error"]:
         fail(f"{error['code']}: {error['message']}")
     if one["now"]["answer"] is not None:
-        console.print(f"[bold]now[/]      {escape(one['now']['answer'])}")
-        console.print(f"[dim]{one['overlap']:.0%} of the words in common, {_ms(one['now']['ms'])} ms[/]")
+        typer.echo(f"now      {one['now']['answer']}")
+        typer.echo(f"{one['overlap']:.0%} of the words in common, {_ms(one['now']['ms'])} ms")
 
 
 def _show(measured: Sequence[Measured]) -> None:
-    table = Table("message", "then", "now", "in common", "ms then", "ms now")
-    for each in measured:
-        if each["skipped"]:
-            table.add_row(f"[dim]{each['turn_id']}[/]", f"[dim]{escape(each['skipped'])}[/]")
-            continue
-        error = each["now"]["error"]
-        overlap = each["overlap"]
-        table.add_row(
-            _short(each["message"]),
-            _short(each["then"]["answer"]),
-            f"[red]{error['code']}[/]" if error else _short(each["now"]["answer"]),
-            "" if overlap is None else f"{overlap:.0%}",
-            _ms(each["then"]["ms"]),
-            _ms(each["now"]["ms"]),
-        )
-    console = Console()
-    console.print(table)
+    columns = ("message", "then", "now", "in common", "ms then", "ms now")
+    print_table(dict(zip(columns, columns, strict=True)), list(map(_row, measured)))
     summary = _summary(measured)
-    console.print(
+    typer.echo(
         f"{summary['turns']} turns, {summary['skipped']} not replayed, {summary['errors']} failed; "
         f"{summary['same_prompts']} prompts byte for byte as they were sent"
     )
     if summary["answered"]:
-        console.print(
+        typer.echo(
             f"of {summary['answered']} answers {summary['same_answers']} are the same and "
             f"{summary['different_answers']} have less than half of their words in common; "
             f"tokens written {summary['then_output_tokens']} then, {summary['now_output_tokens']} now; "
@@ -155,9 +135,24 @@ def _show(measured: Sequence[Measured]) -> None:
         )
 
 
+def _row(one: Measured) -> dict[str, Any]:
+    if one["skipped"]:
+        nothing = dict.fromkeys(("now", "in common", "ms then", "ms now"))
+        return {"message": one["turn_id"], "then": one["skipped"], **nothing}
+    then, now, overlap = one["then"], one["now"], one["overlap"]
+    return {
+        "message": _short(one["message"]),
+        "then": _short(then["answer"]),
+        "now": now["error"]["code"] if now["error"] else _short(now["answer"]),
+        "in common": None if overlap is None else f"{overlap:.0%}",
+        "ms then": _ms(then["ms"]),
+        "ms now": _ms(now["ms"]),
+    }
+
+
 def _short(text: str | None) -> str:
     line = " ".join((text or "").split())
-    return escape(line if len(line) <= _WIDE else line[: _WIDE - 1] + "…")
+    return line if len(line) <= _WIDE else line[: _WIDE - 1] + "…"
 
 
 def _ms(value: float | None) -> str:

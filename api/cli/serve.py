@@ -3,12 +3,11 @@
 import asyncio
 import gc
 import os
-import shutil
 import socket
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 import uvloop
@@ -26,17 +25,16 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     open_console: Annotated[bool, typer.Option("--open", help="Open the console in a browser.")] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
-    shared_folder: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Start the service.
 
     Example: `anamnesis serve --port 8080`
     """
     settings = settings_or_exit(host=host, port=port)
-    if workers > 1:
-        raise typer.Exit(_supervise(settings, workers, shared_folder, open_console=open_console))
     gc.disable()  # until everything is imported: collections take a fifth of that time and find nothing
     try:
+        if workers > 1:
+            raise typer.Exit(_serve_with(workers, settings, open_console=open_console))
         listening = _listen(settings)
         from api.cli.serving import serve_until_stopped  # noqa: PLC0415 — a second, once the port is taken
 
@@ -51,23 +49,12 @@ def serve(
         raise typer.Exit(0) from None
 
 
-def _supervise(settings: Settings, workers: int, folder: Path | None, *, open_console: bool) -> int:
-    if folder is None:
-        _start_again()
-    try:
-        with _listen(settings) as listening:
-            from api.cli.processes import Supervisor  # noqa: PLC0415 — a second, once the port is taken
+def _serve_with(workers: int, settings: Settings, *, open_console: bool) -> int:
+    with tempfile.TemporaryDirectory(prefix="anamnesis-") as folder, _listen(settings) as listening:
+        os.environ[SHARED_FOLDER] = folder  # which the library of figures looks for at its import
+        from api.cli.processes import serve_with  # noqa: PLC0415 — a second, once the port is taken
 
-            return Supervisor(settings, listening, folder, open_console=open_console).run(workers)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start_again() -> NoReturn:
-    """Start this program again with a folder for shared figures, which their library looks for at its import."""
-    folder = tempfile.mkdtemp(prefix="anamnesis-")
-    arguments = [*sys.orig_argv, "--shared-folder", folder]
-    os.execve(sys.executable, arguments, {**os.environ, SHARED_FOLDER: folder})  # noqa: S606
+        return asyncio.run(serve_with(workers, settings, listening, Path(folder), open_console=open_console))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -1,24 +1,19 @@
-"""The documentation under `/guide`: pages that load nothing from other hosts, served from one archive.
+"""The documentation under `/guide`: pages that load nothing from other hosts.
 
-`make docs` writes the archive; wheels and images that are built afterwards hold it. As one piece it takes a
-quarter of what its pages would.
+`make docs` writes them; wheels and images that are built afterwards hold them.
 """
 
-import asyncio
-import mimetypes
-import re
-import tarfile
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from api.console.pages import HEADERS
 
-ARCHIVE = Path(__file__).parent / "site.tar.xz"
+SITE = Path(__file__).parent / "site"
 
 # The theme has scripts and styles within its pages, and searches in a worker.
 _CONTENT_SECURITY_POLICY = "; ".join(
@@ -35,8 +30,6 @@ _CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 _HEADERS = {**HEADERS, "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
-_FIRST, _NOT_FOUND = "index.html", "404.html"
-_FROM_THE_ROOT = re.compile(rb'((?:=|: |URL\()")/(?!/)')
 
 _MISSING = """<!doctype html>
 <html lang="en">
@@ -58,68 +51,22 @@ shows it without a restart. Wheels and images that are built afterwards hold it.
 """
 
 
-@dataclass(frozen=True)
-class _Site:
-    etag: str
-    files: dict[str, bytes]
-    """By path."""
+class Guide(StaticFiles):
+    """The files of the site, or a page that says how to build it."""
 
-
-class Guide:
-    """ASGI application: the files of the site, or a page that says how to build it."""
-
-    def __init__(self, archive: Path = ARCHIVE) -> None:
-        self._archive = archive
-        self._site: _Site | None = None
-        self._reading = asyncio.Lock()
+    def __init__(self, folder: Path = SITE) -> None:
+        super().__init__(directory=folder, html=True, check_dir=False)
+        self._folder = folder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a file."""
-        await (await self._response(Request(scope)))(scope, receive, send)
+        if self._folder.is_dir():
+            await super().__call__(scope, receive, send)
+        else:
+            await HTMLResponse(_MISSING, HTTPStatus.NOT_FOUND, headers=_HEADERS)(scope, receive, send)
 
-    async def _response(self, request: Request) -> Response:
-        if request.method not in {"GET", "HEAD"}:
-            return Response(status_code=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
-        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-        if not path:
-            return RedirectResponse("guide/")
-        async with self._reading:
-            site = await self._current()
-        if site is None:
-            return HTMLResponse(_MISSING, HTTPStatus.NOT_FOUND, headers=_HEADERS)
-        name = path.removeprefix("/")
-        if not name or name.endswith("/"):
-            name += _FIRST
-        if name not in site.files:
-            return HTMLResponse(_not_found(site, name), HTTPStatus.NOT_FOUND, headers=_HEADERS)
-        headers = {**_HEADERS, "ETag": site.etag}
-        if request.headers.get("if-none-match") == site.etag:
-            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return Response(site.files[name], headers=headers, media_type=kind)
-
-    async def _current(self) -> _Site | None:
-        """Return the site as it is now, read again if it was built again."""
-        try:
-            about = self._archive.stat()
-        except FileNotFoundError:
-            return None
-        etag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
-        if self._site is None or self._site.etag != etag:
-            self._site = _Site(etag, await asyncio.to_thread(_read, self._archive))
-        return self._site
-
-
-def _not_found(site: _Site, name: str) -> bytes:
-    """Return the page for a missing page, its addresses relative: it cannot know below which prefix it is read."""
-    up = b"../" * name.count("/") or b"./"
-    return _FROM_THE_ROOT.sub(lambda found: found[1] + up, site.files.get(_NOT_FOUND, b""))
-
-
-def _read(archive: Path) -> dict[str, bytes]:
-    files = {}
-    with tarfile.open(archive) as opened:
-        for member in opened:
-            if (content := opened.extractfile(member)) is not None:
-                files[member.name.removeprefix("./")] = content.read()
-    return files
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Return a file, or 304 if the browser has it."""
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(_HEADERS)
+        return response

@@ -21,11 +21,19 @@ from graph.turns.lease_keeper import end_from_outside, keep
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
 from graph.turns.requests import TurnRequest, adopted_request, new_turn, with_budget
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import FairGate, Place, TurnQueue
+from graph.turns.turn_queue import (
+    AccountAgreed,
+    Approval,
+    FairGate,
+    Place,
+    PlaceFree,
+    TurnQueue,
+    UserForgotten,
+    turn_signals,
+)
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.resent_history import BranchReason
-from services.conversations.signals import AccountAgreed, Approval, PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn, TurnStatus
 from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.conversations.values import message_digest

@@ -7,14 +7,17 @@ as a statement: it holds rows alone, and constraints are checked when all rows a
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import tuple_row
 from sqlalchemy import create_engine, pool
 
 from services.backup.archive import Archive, StoredTable
 from services.backup.snapshot import Connection, Table, revision_of, set_tenant, tables_of, tenants_of
+from services.encryption.data_key import UNREADABLE
 from services.errors import Conflict, DatabaseUnavailable, InvalidInput
 from services.platform.migrate import (
     BASELINE,
@@ -24,6 +27,11 @@ from services.platform.migrate import (
     require_role,
     upgrade_within,
 )
+from services.platform.postgres import Database
+
+if TYPE_CHECKING:
+    from services.memory.cache import CoreMemoryCache  # which imports Redis
+
 
 # A new installation has the tenant and the expert `default`. Policies let the owner see keys of all tenants.
 _HOLDS: LiteralString = """
@@ -221,3 +229,39 @@ def _fill_table(connection: Connection, table: Table, stored: StoredTable, archi
     if count != stored.rows:
         raise InvalidInput("backup", f"{table.name} got {count} rows, and the manifest names {stored.rows}")
     connection.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(table.identifier))
+
+
+_OWNERS: LiteralString = """
+SELECT user_id, array_agg(expert_id) FROM core_memory_generations WHERE tenant_id = %(tenant_id)s GROUP BY user_id
+"""
+
+
+async def forget_core_memory(database: Database, cache: "CoreMemoryCache") -> None:
+    """Remove what Redis has of the core memory of every user: a newer generation than the restored one, perhaps.
+
+    Raises:
+        Unavailable: Redis does not answer.
+    """
+    for tenant_id in await database.tenants():
+        owners: list[tuple[UUID, list[UUID]]] = await database.fetch(
+            tenant_id, _OWNERS, {"tenant_id": tenant_id}, tuple_row
+        )
+        for user_id, expert_ids in owners:
+            await cache.delete(user_id, expert_ids)
+
+
+# One message of each user tells: a key is renewed for all that was sealed with it.
+_SAID: LiteralString = """
+SELECT DISTINCT ON (u.external_id) u.external_id, m.content
+FROM users u JOIN conversations c ON c.user_id = u.id JOIN messages m ON m.conversation_id = c.id
+WHERE u.tenant_id = %(tenant_id)s AND m.content <> '' ORDER BY u.external_id, m.created_at DESC
+"""
+
+
+async def users_without_their_words(database: Database) -> list[str]:
+    """Return the names of the users of all tenants whose messages cannot be opened; none without encryption."""
+    lost: list[str] = []
+    for tenant_id in await database.tenants() if database.vault is not None else ():
+        said = await database.fetch(tenant_id, _SAID, {"tenant_id": tenant_id}, tuple_row)
+        lost += [user for user, content in said if content == UNREADABLE]
+    return lost

@@ -12,12 +12,12 @@ from uuid import UUID
 
 import orjson
 import structlog
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ClusterError, RedisError, ResponseError, TryAgainError
 
 from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.patience import CircuitBreaker
-from services.platform.redis import RedisClient, is_away
+from services.platform.redis import RedisClient
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
@@ -77,7 +77,7 @@ class EventLog:
         try:
             async with self._breaker.use():
                 results = await pipeline.execute(raise_on_error=False)
-                if away := next(filter(is_away, results), None):
+                if away := next(filter(_is_away, results), None):
                     raise away
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable("Redis does not answer.") from error
@@ -135,3 +135,10 @@ class EventLog:
 
 def _key(turn_id: UUID) -> str:
     return f"turn:{turn_id}:events"
+
+
+def _is_away(result: object) -> bool:
+    """Whether an answer within a pipeline says that a node of a cluster could not be asked."""
+    if isinstance(result, ResponseError):
+        return isinstance(result, ClusterError | TryAgainError)
+    return isinstance(result, RedisError | OSError)

@@ -1,6 +1,5 @@
 """Identifies the caller of a request by an API key or a token, depending on the setting `AUTH`."""
 
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,7 +10,7 @@ from redis.exceptions import RedisError
 from services.errors import Unauthenticated, Unavailable
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import NOBODY_IN_PARTICULAR, Caller, Scope, known_scopes
-from services.identity.signing_keys import ALGORITHMS, KeyAddress, KeyFile, SigningKeys
+from services.identity.signing_keys import ALGORITHMS, SigningKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
@@ -109,9 +108,7 @@ class Authenticator:
         if settings.auth == "api_key":
             self._api_keys = ApiKeys(database)
         elif settings.auth == "jwt":
-            jwks = str(settings.jwt_jwks)
-            is_address = jwks.startswith(("http://", "https://"))
-            self._signing_keys = KeyAddress(jwks) if is_address else KeyFile(Path(jwks))
+            self._signing_keys = SigningKeys(str(settings.jwt_jwks))
             self._tokens = Tokens(settings, self._signing_keys, Tenants(database))
 
     async def check(self) -> None:

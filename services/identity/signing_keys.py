@@ -6,7 +6,6 @@ Only what the operator configured is ever read; a token's hints about its key (`
 import asyncio
 import json
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +44,50 @@ class SigningKey:
     algorithms: frozenset[str]
 
 
-class SigningKeys(ABC):
-    """An issuer's keys by their ids."""
+class SigningKeys:
+    """An issuer's keys by their ids, from a file or an address.
 
-    def __init__(self) -> None:
+    They are read again after a while and for an unknown id: from an address not too often.
+    """
+
+    def __init__(
+        self, source: str, *, fresh_s: float | None = None, again_s: float | None = None, kept_s: float = 3600.0
+    ) -> None:
+        """Read from a path or an address: again after `fresh_s`, for an unknown id after `again_s`, and use what
+        was read for `kept_s` while that fails.
+        """
+        self._source = source
+        self._is_address = source.startswith(("http://", "https://"))
+        self._fresh_s = fresh_s if fresh_s is not None else 300.0 if self._is_address else 1.0
+        self._again_s = again_s if again_s is not None else 10.0 if self._is_address else 0.0
+        self._kept_s = kept_s
         self._keys: dict[str, SigningKey] = {}
-        self._tries = 0
+        self._asked_at = self._answered_at = float("-inf")
         self._failed = False
         self._lock = asyncio.Lock()
+        self._client = httpx.AsyncClient(timeout=_FETCH_TIMEOUT_S, follow_redirects=False)
+
+    async def check(self) -> None:
+        """Check at the start that the keys can be read, if they are in a file.
+
+        Raises:
+            ConfigurationError: they cannot, or there is none that could be used.
+        """
+        if self._is_address:
+            return
+        try:
+            keys = await self._read()
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"ANAMNESIS_JWT_JWKS={self._source} cannot be read: {error}") from error
+        if not keys:
+            raise ConfigurationError(
+                f"ANAMNESIS_JWT_JWKS={self._source} holds no public key with a kid for any of "
+                f"{', '.join(sorted(ALGORITHMS))}"
+            )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
 
     async def find(self, key_id: str) -> SigningKey | None:
         """Return the key with this id, or None if the issuer has none.
@@ -60,142 +95,36 @@ class SigningKeys(ABC):
         Raises:
             Unavailable: the key is unknown, and the issuer's keys cannot be read.
         """
-        if key_id not in self._keys:
-            wanted = self._due() or self._may_ask_again()
-        else:  # while another request reads, use the current key
-            wanted = self._due() and not self._lock.locked()
-        if wanted:
-            await self._read_once()
-        if self._failed and (key_id not in self._keys or self._too_old()):
+        # While another request reads, the current key is used.
+        is_due = time.monotonic() - self._answered_at > self._fresh_s and not self._lock.locked()
+        if is_due or key_id not in self._keys:
+            await self._read_again()
+        if self._failed and (key_id not in self._keys or time.monotonic() - self._answered_at > self._kept_s):
             raise Unavailable("The keys with which tokens are checked cannot be read; try again in a moment.")
         return self._keys.get(key_id)
 
-    async def check(self) -> None:
-        """Check at the start that the keys can be read, if they are in a file.
-
-        Raises:
-            ConfigurationError: they cannot.
-        """
-        return
-
-    async def close(self) -> None:
-        """Close what was opened."""
-        return
-
-    async def _read_once(self) -> None:
-        tries = self._tries
+    async def _read_again(self) -> None:
+        pause_s = min(_AGAIN_AFTER_FAILURE_S, self._again_s) if self._failed else self._again_s
+        called_at = time.monotonic()
         async with self._lock:
-            if self._tries != tries:  # another request has just done it
+            if called_at < self._asked_at + pause_s:  # another request may just have read them
                 return
             try:
                 self._keys = await self._read()
-                self._failed = False
+                self._failed, self._answered_at = False, time.monotonic()
             except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
                 self._failed = True
                 log.error("signing keys not read", reason=f"{type(error).__name__}: {error}")
-            self._tries += 1
-
-    @abstractmethod
-    def _due(self) -> bool: ...
-
-    @abstractmethod
-    def _may_ask_again(self) -> bool: ...
-
-    @abstractmethod
-    def _too_old(self) -> bool: ...
-
-    @abstractmethod
-    async def _read(self) -> dict[str, SigningKey]: ...
-
-
-class KeyFile(SigningKeys):
-    """Keys in a file; read again when it changes, and for an id that it did not hold."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-        self._seen: tuple[int, int, int] | None = None
-
-    async def check(self) -> None:
-        """Read the file.
-
-        Raises:
-            ConfigurationError: it cannot be read, or holds no key that could be used.
-        """
-        try:
-            keys = await self._read()
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(f"ANAMNESIS_JWT_JWKS={self._path} cannot be read: {error}") from error
-        if not keys:
-            raise ConfigurationError(
-                f"ANAMNESIS_JWT_JWKS={self._path} holds no public key with a kid for any of "
-                f"{', '.join(sorted(ALGORITHMS))}"
-            )
-
-    def _due(self) -> bool:
-        return self._stamp() != self._seen
-
-    def _may_ask_again(self) -> bool:
-        return True
-
-    def _too_old(self) -> bool:
-        return False
-
-    async def _read(self) -> dict[str, SigningKey]:
-        seen = self._stamp()
-        document = await asyncio.to_thread(self._path.read_bytes)
-        self._seen = seen
-        return keys_of(document)
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-class KeyAddress(SigningKeys):
-    """Keys at an address; refreshed after a while, and for an unknown id, but not too often."""
-
-    def __init__(self, url: str, *, fresh_s: float = 300.0, again_s: float = 10.0, kept_s: float = 3600.0) -> None:
-        """Keys are fetched again after `fresh_s`, for an unknown id after `again_s`, and used without an
-        answer for `kept_s`.
-        """
-        super().__init__()
-        self._url = url
-        self._fresh_s = fresh_s
-        self._again_s = again_s
-        self._kept_s = kept_s
-        self._asked_at = float("-inf")
-        self._answered_at = float("-inf")
-        self._client = httpx.AsyncClient(timeout=_FETCH_TIMEOUT_S, follow_redirects=False)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-    def _due(self) -> bool:
-        return time.monotonic() - self._answered_at > self._fresh_s and self._may_ask_again()
-
-    def _may_ask_again(self) -> bool:
-        pause = min(_AGAIN_AFTER_FAILURE_S, self._again_s) if self._failed else self._again_s
-        return time.monotonic() - self._asked_at >= pause
-
-    def _too_old(self) -> bool:
-        return time.monotonic() - self._answered_at > self._kept_s
-
-    async def _read(self) -> dict[str, SigningKey]:
-        try:
-            async with asyncio.timeout(_FETCH_TIMEOUT_S):
-                response = await self._client.get(self._url, headers={"Accept": "application/json"})
-            if response.status_code != httpx.codes.OK:
-                raise ValueError(f"status {response.status_code}")
-            keys = keys_of(response.content)
-            self._answered_at = time.monotonic()
-            return keys
-        finally:
             self._asked_at = time.monotonic()
+
+    async def _read(self) -> dict[str, SigningKey]:
+        if not self._is_address:
+            return keys_of(await asyncio.to_thread(Path(self._source).read_bytes))
+        async with asyncio.timeout(_FETCH_TIMEOUT_S):
+            response = await self._client.get(self._source, headers={"Accept": "application/json"})
+        if response.status_code != httpx.codes.OK:
+            raise ValueError(f"status {response.status_code}")
+        return keys_of(response.content)
 
 
 def keys_of(document: bytes) -> dict[str, SigningKey]:

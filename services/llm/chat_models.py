@@ -97,6 +97,8 @@ class ChatModels:
             rest_s: seconds for which a model that keeps failing is not asked.
         """
         self._settings = settings
+        self.offline = settings.offline
+        """Whether only the built-in model answers."""
         self._first_pause_s = first_pause_s
         self._rest_s = rest_s
         self._endpoint = ModelEndpoint(settings)
@@ -113,11 +115,6 @@ class ChatModels:
     def small_model(self) -> str:
         """The name of the model for background work."""
         return OfflineChatModel.NAME if self.offline else self._settings.small_llm_model or self.default_model
-
-    @property
-    def offline(self) -> bool:
-        """Whether only the built-in model answers."""
-        return self._settings.offline
 
     @property
     def failing(self) -> list[str]:
@@ -156,7 +153,7 @@ class ChatModels:
             ModelFailed: no model answered, or the answer broke off.
         """
         names = [model or self.default_model, *self._settings.llm_fallback_models]
-        if self._settings.offline:
+        if self.offline:
             names = [OfflineChatModel.NAME]
         sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
         asked = _Asked(messages, on_text, {"tools": tools}, sampling)

@@ -56,6 +56,7 @@ class ModelEndpoint:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._offline = settings.offline
         self._base_url = settings.llm_base_url
         self._responses_api = settings.llm_api == "responses"
         self._secrets = secrets_of(settings)
@@ -95,7 +96,7 @@ class ModelEndpoint:
             ModelFailed: the model did not answer, or the answer broke off.
         """
         heard = Heard(on_text)
-        provider = names.OFFLINE if self._settings.offline else names.OPENAI
+        provider = names.OFFLINE if self._offline else names.OPENAI
         with observed_call(model, provider, heard) as call:
             given = {"temperature": temperature, "response_format": response_format}
             options = {name: value for name, value in given.items() if value is not None}
@@ -152,7 +153,7 @@ class ModelEndpoint:
         form: MessageForm | None,
     ) -> AIMessage:
         runnable = await self._runnable(model, tools)
-        prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
+        prompt = in_form(messages, form or ("native" if self._offline else self._settings.llm_messages))
         heard.prompt = prompt
         sent: set[str] = {*options, *self.own_options(prompt)}
         sent -= {option for option, argument in _LEFT_OUT.items() if options.get(argument) is False}
@@ -199,7 +200,7 @@ class ModelEndpoint:
         """Return the model with the tools bound; cached, because describing tools costs more than a call."""
         key = (model, tuple(tool.name for tool in tools))
         if key not in self._runnables:
-            if self._settings.offline:
+            if self._offline:
                 made: BaseChatModel = OfflineChatModel()
             else:
                 async with self._making:

@@ -11,8 +11,15 @@ from uuid import UUID
 
 from services.errors import BrokenReference, NotFound
 from services.memory.blocks import Owner
-from services.memory.episodes.episode import EpisodeType, NewEpisode, Scope, Source, StoredUnit
-from services.memory.episodes.store import EpisodeStore, checked_content
+from services.memory.episodes.episode import (
+    EpisodeStore,
+    EpisodeType,
+    NewEpisode,
+    Scope,
+    Source,
+    StoredUnit,
+    checked_content,
+)
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
 from services.memory.removal.tables import Rows

@@ -13,8 +13,15 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
-from services.memory.episodes.episode import TEXT_OF_TURN, EpisodeType, Origin, Source, WrittenType, sources_of
-from services.memory.episodes.store import checked_content
+from services.memory.episodes.episode import (
+    TEXT_OF_TURN,
+    EpisodeType,
+    Origin,
+    Source,
+    WrittenType,
+    checked_content,
+    sources_of,
+)
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database

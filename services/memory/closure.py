@@ -13,8 +13,7 @@ from services.memory.core_values import CoreValue, CoreValues
 from services.memory.finding import MemoryFinder
 from services.memory.items import removed_value
 from services.memory.model import ChangeRequest, Memory
-from services.memory.remainders import Remainder, sentences_without, without
-from services.memory.words import Words
+from services.memory.remainders import Remainder, Words, sentences_without, without
 from state.memory import PlannedItem
 
 _TELLS_OF = 0.5

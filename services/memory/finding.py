@@ -27,8 +27,7 @@ from services.memory.core_values import digest_of_value
 from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
 from services.memory.quotes import folded
-from services.memory.remainders import clauses
-from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
+from services.memory.remainders import Words, clauses, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query

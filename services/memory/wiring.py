@@ -10,9 +10,9 @@ from services.memory.catalog import EpisodeCatalog
 from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
+from services.memory.episodes.episode import EpisodeStore
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
-from services.memory.episodes.store import EpisodeStore
 from services.memory.finding import MemoryFinder
 from services.memory.known import KnownMemories
 from services.memory.open_questions import OpenQuestions

@@ -125,12 +125,17 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
-    """Return what a new process must call to get `death_signal` when its parent dies; Linux only."""
+def die_with_parent(death_signal: signal.Signals, parent: int | None = None) -> Callable[[], None] | None:
+    """Return what a new process must call to get `death_signal` when its parent dies; Linux only.
+
+    Args:
+        death_signal: for the new process.
+        parent: its parent's id; None = this process.
+    """
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
+    parent = parent or os.getpid()
 
     def between_fork_and_exec() -> None:
         prctl(_PR_SET_PDEATHSIG, int(death_signal))

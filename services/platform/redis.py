@@ -10,7 +10,7 @@ from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import AuthenticationError, ClusterError, RedisError, ResponseError, TryAgainError
+from redis.exceptions import AuthenticationError, RedisError
 
 from services.errors import Unavailable
 from services.platform.redis_address import RedisAddress
@@ -56,13 +56,6 @@ async def close(client: RedisClient) -> None:
     if isinstance(client, Redis) and isinstance(client.connection_pool, SentinelConnectionPool):
         for sentinel in client.connection_pool.sentinel_manager.sentinels:
             await sentinel.aclose()
-
-
-def is_away(result: object) -> bool:
-    """Whether an answer within a pipeline says that a node of a cluster could not be asked."""
-    if isinstance(result, ResponseError):
-        return isinstance(result, ClusterError | TryAgainError)
-    return isinstance(result, RedisError | OSError)
 
 
 async def ping(client: RedisClient) -> float:

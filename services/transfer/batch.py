@@ -12,7 +12,6 @@ from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
-from services.transfer.forgotten import Forgotten, ForgottenWords, digest_of_line
 from services.transfer.lines import (
     CoreMemoryLine,
     EpisodeLine,
@@ -29,6 +28,8 @@ from services.transfer.message_store import ImportedMessages
 from services.transfer.messages import ImportedMessage, exchanges_of
 from services.transfer.owners import (
     DEFAULT_EXPERT,
+    Forgotten,
+    ForgottenWords,
     KnownConversation,
     KnownUser,
     NewConversation,
@@ -36,6 +37,7 @@ from services.transfer.owners import (
     Owners,
     Session,
     Space,
+    digest_of_line,
 )
 from services.transfer.report import ImportReport
 

@@ -19,8 +19,7 @@ from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line
 from services.transfer.message_store import ImportedMessages
 from services.transfer.report import ImportReport
-from services.visits.grouping import VisitGrouping
-from services.visits.visit import visit_schedule
+from services.visits.visit import VisitGrouping, visit_schedule
 
 LONGEST_LINE = 72 * 1024 * 1024
 """Bytes. A message may carry images of 70 MiB, and the line some text beside them."""

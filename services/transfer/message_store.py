@@ -9,9 +9,8 @@ from services.conversations.turn import TURN_IMPORTANCE
 from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
 from services.platform.patience import beside_the_loop
 from services.text.secrets import without_secrets
-from services.transfer.forgotten import digest_of_line
 from services.transfer.messages import Exchange, ImportedMessage, stored_key
-from services.transfer.owners import BatchStatements
+from services.transfer.owners import BatchStatements, digest_of_line
 
 _IN_A_STEP = 100_000
 """Characters whose digests are made in one step of the event loop."""

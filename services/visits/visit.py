@@ -1,10 +1,13 @@
-"""Visits: stretches of activity in a conversation, and their end."""
+"""Visits: when one begins and ends, and the messages of a conversation grouped into them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
+
+from psycopg.rows import class_row
+from uuid_utils.compat import uuid7
 
 from services.jobs.queue import JobQueue
 from services.platform.connections import Connection
@@ -76,4 +79,178 @@ async def defer_days(jobs: JobQueue, connection: Connection, tenant_id: UUID, vi
         tenant_id=tenant_id,
         queueing_lock=f"{SUMMARISE_DAYS}:{visit_ids[0]}:{len(visit_ids)}",
         visit_ids=list(visit_ids),
+    )
+
+
+# Visits that the messages can touch: from the one before or around the first to the one behind the last of them.
+# For a visit that ended before the first of them its end suffices: an import in order reads no message twice.
+_REGION: LiteralString = """
+WITH before AS (
+    SELECT v.started_at, v.last_active_at, v.last_active_at < %(first)s AS is_over FROM visits v
+    WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
+    ORDER BY v.started_at DESC LIMIT 1
+)
+SELECT (SELECT started_at FROM before WHERE is_over),
+       coalesce((SELECT CASE WHEN is_over THEN last_active_at ELSE started_at END FROM before), %(first)s),
+       greatest(%(last)s, (
+           SELECT v.last_active_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(last)s
+           ORDER BY v.started_at DESC LIMIT 1
+       ), (
+           SELECT v.last_active_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at > %(last)s
+           ORDER BY v.started_at LIMIT 1
+       ))
+"""
+
+# Messages of a running turn join a visit when the turn ends.
+_GROUPS: LiteralString = """
+WITH said AS (
+    SELECT m.created_at, m.id, m.completed AND m.branch_id IS NULL AS completed, m.retracted_at,
+           lag(m.created_at) OVER (ORDER BY m.created_at, m.id) AS before
+    FROM messages m
+    WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
+      AND m.created_at >= %(lower)s AND m.created_at <= %(upper)s
+      AND NOT EXISTS (SELECT FROM turns t WHERE t.id = m.turn_id AND t.finished_at IS NULL)
+), numbered AS (
+    SELECT created_at, completed, retracted_at,
+        sum(CASE WHEN before IS NULL OR created_at - before > %(idle)s OR EXISTS (
+        SELECT FROM visits v WHERE v.conversation_id = %(conversation_id)s AND v.end_reason = 'closed'
+          AND v.ended_at >= before AND v.ended_at < created_at
+    ) THEN 1 ELSE 0 END) OVER (ORDER BY created_at, id) AS number
+    FROM said
+)
+SELECT min(created_at) AS started_at, max(created_at) AS last_active_at,
+       count(*) FILTER (
+           WHERE completed AND retracted_at IS NULL AND created_at > %(counted)s::timestamptz
+       ) AS message_count
+FROM numbered GROUP BY number ORDER BY 1
+"""
+
+_VISITS: LiteralString = """
+SELECT id, started_at, last_active_at, ended_at, end_reason, message_count FROM visits
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND started_at >= %(begun)s AND started_at <= %(upper)s
+ORDER BY started_at FOR UPDATE
+"""
+
+_NEWEST: LiteralString = """
+SELECT max(started_at) FROM visits WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+"""
+
+_REMOVE: LiteralString = "DELETE FROM visits WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s"
+
+_WRITE: LiteralString = """
+INSERT INTO visits AS v (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
+    ended_at, end_reason, message_count, daily_due_at)
+SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, c.space_id, %(started_at)s, %(last_active_at)s,
+    %(ended_at)s, %(end_reason)s, %(message_count)s, %(due_at)s
+FROM conversations c WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+ON CONFLICT (id, tenant_id) DO UPDATE SET
+    started_at = EXCLUDED.started_at, last_active_at = EXCLUDED.last_active_at, ended_at = EXCLUDED.ended_at,
+    end_reason = EXCLUDED.end_reason, message_count = EXCLUDED.message_count,
+    daily_due_at = coalesce(EXCLUDED.daily_due_at, v.daily_due_at)
+"""
+
+_NOW: LiteralString = "SELECT now()"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Messages of one visit."""
+
+    started_at: datetime
+    last_active_at: datetime
+    message_count: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """An existing visit."""
+
+    id: UUID
+    started_at: datetime
+    last_active_at: datetime
+    ended_at: datetime | None
+    end_reason: str | None
+    message_count: int
+
+
+class VisitGrouping:
+    """Corrects visits in the transaction that stores messages."""
+
+    def __init__(self, connection: Connection, tenant_id: UUID, schedule: VisitSchedule) -> None:
+        self._connection = connection
+        self._tenant_id = tenant_id
+        self._idle = schedule.idle
+        self._recent = schedule.recent
+
+    async def group(self, conversation_id: UUID, first: datetime, last: datetime) -> int:
+        """Correct the visits after messages from `first` to `last` were added; return how many changed."""
+        values: dict[str, Any] = {
+            "tenant_id": self._tenant_id,
+            "conversation_id": conversation_id,
+            "idle": self._idle,
+            "first": first,
+            "last": last,
+        }
+        begun, values["lower"], values["upper"] = await self._one(_REGION, values)
+        values |= {"begun": begun or values["lower"], "counted": values["lower"] if begun else "-infinity"}
+        async with self._connection.cursor(row_factory=class_row(Group)) as cursor:
+            groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
+        async with self._connection.cursor(row_factory=class_row(Span)) as cursor:
+            spans = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
+        if begun and groups and groups[0].started_at == values["lower"]:
+            # Its end is in the first group, its other messages are counted.
+            end, visit = groups[0], spans[0]
+            groups[0] = Group(begun, end.last_active_at, visit.message_count + end.message_count)
+        (now,) = await self._one(_NOW, {})
+        (newest,) = await self._one(_NEWEST, values)
+        # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
+        pairs = [
+            (group, [span for span in spans if group.started_at <= span.started_at <= group.last_active_at])
+            for group in groups
+        ]
+        gone = [span.id for _, inside in pairs for span in inside[1:]]
+        if gone:
+            await self._connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)
+        changed = len(gone)
+        for group, inside in pairs:
+            is_newest = group is groups[-1] and (newest is None or group.last_active_at >= newest)
+            written = self._written(group, inside, now, is_newest=is_newest)
+            if len(inside) == 1 and _is_as(inside[0], written):
+                continue
+            await self._connection.execute(_WRITE, {**values, **written}, prepare=False)
+            changed += 1
+        return changed
+
+    def _written(self, group: Group, inside: Sequence[Span], now: datetime, *, is_newest: bool) -> dict[str, Any]:
+        ended_at: datetime | None = group.last_active_at + self._idle
+        reason = "idle"
+        closed = [span.ended_at for span in inside if span.end_reason == "closed" and span.ended_at]
+        if closed:
+            ended_at, reason = max(closed), "closed"
+        elif is_newest and group.last_active_at + self._idle > now:
+            ended_at = None
+        return {
+            "id": inside[0].id if inside else uuid7(),
+            "started_at": group.started_at,
+            "last_active_at": group.last_active_at,
+            "ended_at": ended_at,
+            "end_reason": reason if ended_at else None,
+            "message_count": group.message_count,
+            "due_at": now if ended_at and group.started_at > now - self._recent else None,
+        }
+
+    async def _one(self, statement: LiteralString, values: dict[str, Any]) -> Any:
+        cursor = await self._connection.execute(statement, values, prepare=False)
+        return await cursor.fetchone()
+
+
+def _is_as(span: Span, written: dict[str, Any]) -> bool:
+    return (span.started_at, span.last_active_at, span.ended_at, span.message_count) == (
+        written["started_at"],
+        written["last_active_at"],
+        written["ended_at"],
+        written["message_count"],
     )

@@ -15,8 +15,7 @@ from services.jobs.queue import JobQueue
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
-from services.visits.grouping import VisitGrouping
-from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule
+from services.visits.visit import SUMMARISE_VISIT, Visit, VisitGrouping, VisitSchedule
 
 END_IDLE_VISITS = "end_idle_visits"
 

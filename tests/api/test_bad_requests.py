@@ -85,6 +85,7 @@ async def test_without_its_database_the_service_says_when_to_come_again(
     assert (ready.status_code, ready.json()["state"]) == (503, "down")
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize(
     "headers",
     [b"X-Long: " + b"x" * 100_000, b"".join(b"X-%d: a\r\n" % number for number in range(20_000))],

@@ -36,16 +36,12 @@ async def _said(client: httpx.AsyncClient, message: str, session: str = "termina
 async def test_commands_reach_neither_the_model_nor_memory(
     chat: Chat, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    done = await chat("/help", "/memory", "/why", "/model", "/list", "/forget", "/nonsense", "/quit")
+    done = await chat("/help", "/why", "/nonsense", "/quit")
     assert done.returncode == 0, done.stderr
     assert "New conversation “terminal”" in done.stdout
-    for command in ("/new", "/list", "/open", "/memory", "/forget", "/why", "/model", "/help", "/quit"):
+    for command in ("/new", "/why", "/help", "/quit"):
         assert command in done.stdout
-    assert "Nothing is remembered of you" in done.stdout
     assert "There is no answer yet; ask something first." in done.stdout
-    assert "The expert default answers with: scripted" in done.stdout
-    assert "There are no conversations yet." in done.stdout
-    assert "/forget needs a text" in done.stdout
     assert "There is no command /nonsense; nothing was sent." in done.stdout
     assert model_server.requests == []
     assert (await client.get("/api/v1/conversations")).json()["items"] == []
@@ -60,26 +56,9 @@ async def test_what_an_answer_was_based_on_is_shown(chat: Chat, client: httpx.As
     assert "My violin teacher is called Odile." in done.stdout
 
 
-async def test_memory_is_shown_and_forgotten(chat: Chat, client: httpx.AsyncClient) -> None:
-    await _said(client, "I have a cat called Miso.")
-    known = {"content": {"pets": ["a cat called Miso"], "home": "Lyon"}}
-    assert (await client.put("/api/v1/users/ada/core-memory/human", json=known)).status_code == 200
-    memory = {"content": "Plays the cello on Mondays.", "episode_type": "context"}
-    assert (await client.post("/api/v1/users/ada/episodes", json=memory)).status_code == 201
-    shown = await chat("/memory", "/forget my cat Miso", "/memory")
-    before, after = shown.stdout.split("/forget")[0], shown.stdout.rsplit("you", 2)[1]
-    assert "pets: a cat called Miso" in before
-    assert "Plays the cello on Mondays." in before
-    assert ("home: Lyon" in after, "Miso" in after) == (True, False)
-    found = await client.post("/api/v1/users/ada/episodes/search", json={"query": "cat Miso"})
-    assert "Miso" not in found.text
-
-
-async def test_conversations_are_listed_begun_and_continued(chat: Chat, client: httpx.AsyncClient) -> None:
+async def test_conversations_are_begun_and_continued(chat: Chat, client: httpx.AsyncClient) -> None:
     await _said(client, "Hello.")
-    done = await chat(
-        "/new", "Hello in the second.", "/list", "/open terminal", "/new 北京 2026", "Sun!", "/new ."
-    )
+    done = await chat("/new", "Hello in the second.", "/new terminal", "/new 北京 2026", "Sun!", "/new .")
     assert "The name of a conversation must be 1 to 128 printable characters" in done.stdout
     assert "New conversation “terminal-2”" in done.stdout
     assert "Conversation “terminal” with default, continued." in done.stdout

@@ -62,6 +62,9 @@ def test_bad_files_are_named_and_the_others_taken_in(beside: dict[str, str], fol
     (listed,) = json.loads(_anamnesis(beside, "list", "--json").stdout)
     assert (listed["prefix"], listed["keywords"], listed["documents"]) == ("handbook", ["leave", "年假"], 1)
     assert "handbook" in _anamnesis(beside, "list").stdout
+    (found,) = json.loads(_anamnesis(beside, "search", "handbook", "days of holidays", "--json").stdout)["items"]
+    assert found["document"] == "leave.md"
+    assert "Twenty days of holidays a year." in _anamnesis(beside, "search", "handbook", "days of holidays").stdout
     (document,) = json.loads(_anamnesis(beside, "list", "handbook", "--json").stdout)
     assert (document["source"], document["media_type"]) == ("leave.md", "text/markdown")
     assert "leave.md" in _anamnesis(beside, "list", "handbook").stdout

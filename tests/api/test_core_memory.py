@@ -1,4 +1,4 @@
-"""Core memory over HTTP, and through conversations: what was remembered in one is known in the next."""
+"""Core memory over HTTP: put, read, rolled back, forgotten, and what is refused."""
 
 from functools import partial
 from typing import Any

@@ -31,7 +31,7 @@ async def test_feedback_is_kept_shown_changed_and_withdrawn(client: httpx.AsyncC
     assert (await client.get(f"{path}/feedback")).status_code == 404
     ups, downs = _counted("up"), _counted("down")
     given = await client.post(
-        f"{path}/feedback", json={"rating": -1, "comment": "不对", "tags": ["wrong", "wrong"]}
+        f"{path}/feedback", json={"rating": "down", "comment": "不对", "tags": ["wrong", "wrong"]}
     )
     assert given.status_code == 200, given.text
     assert given.json() | {"updated_at": ""} == {

@@ -1,4 +1,4 @@
-"""Imports that are disturbed: by turns, by clients that go away, and by a database that does."""
+"""Imports that are disturbed: by clients that go away, and by a database that does."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -144,3 +144,19 @@ async def test_an_answer_tells_its_sources_also_later(
     assert '"heading":"Leave > Holidays"' in replayed.text
     without = (await client.post("/api/v1/chat", json={**ASK, "kb_prefix": None, "message": "Hello"})).json()
     assert without["sources"] == []
+
+
+async def test_a_message_finds_its_base_and_a_question_that_goes_on_is_searched_for_with_the_one_before(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    base = await a_base(services, "handbook", description="员工手册", keywords=("年假",))
+    await put(
+        services,
+        base,
+        "leave.md",
+        "# 考勤与休假\n\n## 年假\n\n入职满一年有五天年假。\n\n## 病假\n\n病假要交医院证明。",
+    )
+    await services.knowledge.indexing.index_waiting()
+    for message in ("入职满一年年假有几天？", "那它怎么休？"):
+        answer = (await client.post("/api/v1/chat", json={**ASK, "kb_prefix": None, "message": message})).json()
+        assert answer["sources"][0]["heading"] == "考勤与休假 > 年假"

@@ -1,4 +1,4 @@
-"""Tools of MCP servers in whole turns: offered, called, bounded, foreign, asked about; and servers that end."""
+"""Tools of MCP servers in whole turns: offered, called, bounded, asked about; and servers that end."""
 
 import asyncio
 import json

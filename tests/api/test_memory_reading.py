@@ -1,4 +1,4 @@
-"""What is made of a conversation, as it is read: its rolling summary and its topics."""
+"""What is made of a conversation, as it is read: its topics."""
 
 from typing import Any
 from uuid import UUID

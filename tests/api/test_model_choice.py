@@ -1,4 +1,4 @@
-"""The model that an admin chooses in the console: listed, tried, kept, masked, and below the environment."""
+"""The model that an admin chooses in the console: listed, tried, kept and masked."""
 
 import stat
 

@@ -1,4 +1,4 @@
-"""Bodies that do not end, are too many, or come too slowly; headers that do not end; clients that do not read."""
+"""Bodies that do not end or are too many; headers that do not end; clients that do not read."""
 
 import asyncio
 import socket

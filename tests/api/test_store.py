@@ -1,4 +1,4 @@
-"""The store over HTTP: exact values, search, time to live, the log, isolation, export and erasure."""
+"""The store over HTTP: exact values, the log, isolation, export and erasure."""
 
 import json
 from datetime import datetime

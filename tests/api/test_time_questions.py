@@ -1,4 +1,4 @@
-"""Questions about days: answered from what was prepared, in the user's own zone; every prompt read."""
+"""Questions about days: answered from what is stored, in the user's own zone."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""A burst of requests is let in one by one, and somebody else with a single request is not the last of it."""
+"""A burst of requests is let in one by one, and somebody else is not the last of it."""
 
 import asyncio
 from typing import Any

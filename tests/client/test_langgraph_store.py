@@ -187,6 +187,7 @@ FRUIT = {
 }
 
 
+@pytest.mark.traced
 async def test_filters(store: Used) -> None:
     await store.put_each(FRUIT)
     wanted: list[tuple[dict[str, Any], set[str]]] = [
@@ -213,6 +214,7 @@ async def test_filters(store: Used) -> None:
         await store.search(("test",), filter={"score": {"$near": 1}})
 
 
+@pytest.mark.traced
 async def test_a_query_finds_what_an_item_says_now(store: Used) -> None:
     texts = {"doc1": "My dog is called Bruno.", "doc2": "I work as a nurse.", "doc3": "The tax return is due."}
     await store.put_each({key: {"deep": {"text": text}} for key, text in texts.items()})

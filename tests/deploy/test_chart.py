@@ -177,27 +177,6 @@ class TestRendered:
                 assert ("valueFrom" in each) is ("SecretStr" in str(SETTINGS[setting].annotation))
             assert ("ANAMNESIS_MIGRATION_DATABASE_URL" in environment) is (name == "migrate")
 
-    def test_files_of_secrets_are_where_their_settings_look(self, tmp_path: Path) -> None:
-        """In API and worker, and none in the migration."""
-        files = {
-            "master": "/etc/anamnesis/master-key/master.key",
-            "receipts": "/etc/anamnesis/receipt-key/receipt_key.pem",
-        }
-        expected = {"api": files, "worker": files, "migrate": {}}
-        for name, pod in pods_of(render(tmp_path, EVERYTHING)).items():
-            container = pod["containers"][0]
-            folders = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-            found = {
-                each["secret"]["secretName"]: f"{folders[each['name']]}/{item['path']}"
-                for each in pod["volumes"]
-                if "secret" in each
-                for item in each["secret"]["items"]
-            }
-            assert found == expected[name]
-            assert set(found.values()) <= {each.get("value") for each in container["env"]}
-            claims = [each["persistentVolumeClaim"] for each in pod["volumes"] if "persistentVolumeClaim" in each]
-            assert claims == ([{"claimName": "user-keys"}] if name != "migrate" else [])
-
     @pytest.mark.parametrize("store", sorted(NEEDED))
     def test_without_the_address_of_a_store_nothing_is_rendered(self, tmp_path: Path, store: str) -> None:
         given = tmp_path / "values.yaml"

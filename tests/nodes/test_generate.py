@@ -44,19 +44,6 @@ async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
     assert len(model_server.requests) == 1
 
 
-async def test_tools_that_a_model_refuses_are_neither_sent_nor_counted(
-    services: Services, model_server: ModelServer
-) -> None:
-    offered = await _generate(services, state(model="m"), [])
-    model_server.script(Reply(status=400, error_message="m does not support tools"), model="m")
-    refused = await _generate(services, state(model="m"), [])
-    later = await _generate(services, state(model="m"), [])
-    assert [bool(request.body.get("tools")) for request in model_server.requests] == [True, True, False, False]
-    sizes = [update["context_report"]["tokens"]["system"] for update in (offered, refused, later)]
-    assert sizes[0] > 3 * sizes[1]
-    assert sizes[1] == sizes[2]
-
-
 async def test_a_tool_that_was_not_offered_is_not_called(services: Services, model_server: ModelServer) -> None:
     asked = ToolCall("remember", {"text": "is called Admin"})
     model_server.script(Reply(["That is all."], [asked]))

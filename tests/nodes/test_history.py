@@ -1,4 +1,4 @@
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ from services.context.sources.days import DaysSource, days_text
 from services.context.sources.instructions import rules_text
 from services.context.sources.time import UserActivitySource
 from services.conversations.turn import OpenTurn, TurnOutcome
-from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
@@ -23,11 +22,8 @@ from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.schedule import ARCHIVE
 from services.summaries.writer import DayWriter, SummaryWriter
-from services.time_reference.local_days import local_day
 from services.visits.visit import VisitSchedule
-from state.context import TurnContext
 from state.conversation import ConversationState, section_named
 from state.prompt import TimeReference
 from tests.support.core_memory import know
@@ -183,18 +179,6 @@ async def test_a_full_prompt_has_its_topics_archived_before_the_answer_or_the_tu
     assert "degraded" not in update
 
 
-async def test_near_the_threshold_topics_are_archived_behind_the_answer(
-    services: Services, model_server: ModelServer
-) -> None:
-    await _exchanges(services, 10, length=400)
-    turn = await services.turns.open(new_turn("And now?"))
-    near = policy(strategy="topics", window=_window(services, 3147), threshold=0.7, min_archive_messages=10)
-    assert (await _history(services, turn, context_policy=near))["after_turn"] == [ARCHIVE]
-    far = policy(strategy="topics", window=8000, threshold=0.7, min_archive_messages=10)
-    assert (await _history(services, turn, context_policy=far))["after_turn"] == []
-    assert model_server.requests == []
-
-
 AGENT = Trigger("filing")
 
 
@@ -245,14 +229,6 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
 
 
 @pytest.mark.traced
-async def test_a_database_that_is_away_is_raised_as_itself(services: Services) -> None:
-    turn = await services.turns.open(new_turn("Hello"))
-    await services.database.close()
-    with pytest.raises(DatabaseUnavailable):
-        await _history(services, turn, core_memory_generation=1)
-
-
-@pytest.mark.traced
 async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Services) -> None:
     turn = await services.turns.open(new_turn("昨天我们聊了什么？"))
     day = date(2026, 5, 2)
@@ -271,23 +247,6 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
     assert "现在读不到" in days_text(update["asked_days"], "zh")
     update = await _history(services, turn, time_reference=asked)
     assert update["told_without_model"]
-
-
-async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services: Services) -> None:
-    await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
-    for number in range(25):
-        await exchange(services.turns, f"I sorted box {number}.", "Well done.")
-    question = "What exactly is my dog called?"
-    turn = await services.turns.open(new_turn(question, session_key="s-2"))
-    today = local_day(datetime.now(UTC), TurnContext().timezone)
-    asked = TimeReference(
-        kind="days", start_date=today, end_date=today, hours=None, matched_text="today", detail=True, plain=True
-    )
-    update = await _history(services, turn, message=question, time_reference=asked, remembers=False)
-    assert update["asked_days"] is not None
-    told = update["asked_days"]["said"]
-    assert len(told) == 20
-    assert "Bruno" in told[0]["text"]
 
 
 async def test_where_visits_cannot_be_read_no_absence_is_told(services: Services) -> None:

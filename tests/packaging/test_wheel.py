@@ -7,13 +7,9 @@ import sys
 import zipfile
 from pathlib import Path
 
-import httpx
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.metadata import Metadata
-
-from tests.support.ports import free_port
-from tests.support.service_process import ServiceProcess, answer_of, chat
 
 ROOT = Path(__file__).parents[2]
 SERVICE = ("anamnesis_client", "api", "graph", "nodes", "services", "state")
@@ -58,26 +54,6 @@ def test_the_command_ignores_packages_with_the_same_names(wheel: Path, tmp_path:
     )
     assert ran.returncode == 0, ran.stderr
     assert "ANAMNESIS_PORT" in ran.stdout
-
-
-@pytest.mark.soak
-@pytest.mark.process
-def test_it_installs_into_an_empty_environment_and_serves(wheel: Path, tmp_path: Path) -> None:
-    environment = tmp_path / "env"
-    uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, environment], check=True)
-    python = environment / "bin" / "python"
-    constraints = ROOT / "requirements.lock"
-    subprocess.run([uv, "pip", "install", "-q", "--python", python, "-c", constraints, wheel], check=True)
-    (site,) = environment.glob("lib/python3*/site-packages")
-    _add_decoys(site)
-    service = ServiceProcess(tmp_path / "data", free_port(), program=(str(environment / "bin" / "anamnesis"),))
-    service.start()
-    try:
-        assert httpx.get(f"{service.url}/readyz", timeout=60).raise_for_status().json()["state"] == "ok"
-        assert answer_of(chat(service.url, "My dog is called Bruno."))
-    finally:
-        assert service.stop() == 0
 
 
 @pytest.mark.parametrize(

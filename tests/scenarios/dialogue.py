@@ -7,8 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tests.support.model_server import Ending
-
 
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
@@ -39,16 +37,10 @@ class Answer(Strict):
     text: str | None = None
     data: dict[str, Any] | None = None
     """Said as JSON."""
-    refusal: str | None = None
-    raw: str | None = None
-    """The whole body, byte for byte."""
     tools: list[ToolAsked] = []
     status: int = 200
     error: str | None = None
     """The message of an error; None = it says nothing in particular."""
-    ending: Ending = "complete"
-    delay_s: float = 0.0
-    gap_s: float = 0.0
 
 
 class Rule(Answer):
@@ -92,7 +84,6 @@ class Expected(Strict):
     answer_has: Texts = []
     answer_lacks: Texts = []
     events: list[str] | None = None
-    events_have: list[str] = []
     events_lack: list[str] = []
     event: list[EventExpected] = []
     body: Any = None
@@ -112,8 +103,6 @@ class Expected(Strict):
     model_calls: int | None = None
     small_calls: int | None = None
     small_has: Texts = []
-    small_lacks: Texts = []
-    weather_asked: list[str] | None = None
 
 
 class Step(Strict):
@@ -136,31 +125,8 @@ class Say(Step):
     user: str = "user"
     session: str = "main"
     times: int = 1
-    as_json: bool = False
-    key: str | None = None
-    hold: str | None = None
-    until: str = "token"
     fields: dict[str, Any] = {}
     model: Answers = []
-
-
-class Read(Step):
-    """Read a stream that was held, to its end."""
-
-    read: str
-
-
-class HangUp(Step):
-    """Go away from a stream that was held."""
-
-    hang_up: str
-
-
-class Resume(Step):
-    """Come back to a turn, behind an event."""
-
-    resume: str
-    after: int = 0
 
 
 class Call(Step):
@@ -198,10 +164,9 @@ class Settle(Step):
 
 
 class Run(Step):
-    """A background job, by the name of its task; without ids it is one of those that run by the clock."""
+    """A background job that runs by the clock, by the name of its task."""
 
     run: str
-    ids: dict[str, Any] = {}
 
 
 class Sql(Step):
@@ -211,30 +176,14 @@ class Sql(Step):
     repeatable: ClassVar[bool] = True
 
 
-class World(Step):
-    """Other servers behave differently from now on."""
-
-    embeddings: dict[str, Any] | None = None
-    weather_holds: str | None = None
-    weather_releases: str | None = None
-    weather_status: int | None = None
-
-
 KINDS: dict[str, type[Step]] = {
     "say": Say,
-    "read": Read,
-    "hang_up": HangUp,
-    "resume": Resume,
     "call": Call,
     "past": Past,
     "wait": Wait,
     "settle": Settle,
     "run": Run,
     "sql": Sql,
-    "embeddings": World,
-    "weather_holds": World,
-    "weather_releases": World,
-    "weather_status": World,
 }
 
 

@@ -30,7 +30,6 @@ class Outcome:
     """Those to the large model, in this step."""
     small_requests: Sequence[Received] = ()
     """Those to the small model, since the dialogue began."""
-    weather_asked: Sequence[str] = ()
     asked_from: int | None = None
     """Where the requests of this step begin, if not with the step: of what is said several times, the last."""
     answered: bool = False

@@ -10,13 +10,12 @@ from uuid import UUID
 
 import httpx
 
-from tests.scenarios.dialogue import KINDS, Answer, Dialogue, Expected, Past, Read, Resume, Say, Step
+from tests.scenarios.dialogue import KINDS, Answer, Dialogue, Expected, Past, Say, Step
 from tests.scenarios.expectations import unmet
 from tests.scenarios.outcome import Outcome, at_path
 from tests.scenarios.script import Director
 from tests.scenarios.stage import LARGE, SMALL, House, Stage
 from tests.scenarios.steps import STEPS
-from tests.scenarios.streams import Heard
 from tests.scenarios.variables import Variables
 from tests.support.model_server import Received
 
@@ -35,7 +34,6 @@ class Player:
         self.stage = stage
         self.house = house
         self.names = Variables(dialogue.timezone)
-        self.held: dict[str, Heard] = {}
         self._name = name
         self._tenants: dict[str, tuple[UUID, httpx.AsyncClient]] = {}
         self._stack = AsyncExitStack()
@@ -55,8 +53,6 @@ class Player:
             for number, step in enumerate(self.dialogue.step, 1):
                 await self._play(number, step)
         finally:
-            for heard in self.held.values():
-                await heard.leave()
             await self._stack.aclose()
             self.stage.model.reset()
             self.stage.model.default = Director(self.dialogue)  # for jobs that have yet to end
@@ -90,14 +86,14 @@ class Player:
 
     async def _play(self, number: int, step: Step) -> None:
         await self.tenant(step.tenant)
-        asked, weather = len(self.stage.model.requests), len(self.stage.weather.asked)
+        asked = len(self.stage.model.requests)
         end = time.monotonic() + step.within_s
         while True:
             try:
                 outcome = await STEPS[type(step)](self, step)
             except Exception as error:
                 raise DialogueFailed(f"{self._where(number, step)}\n  {type(error).__name__}: {error}") from error
-            await self._look(outcome, step, asked, weather)
+            await self._look(outcome, step, asked)
             wrong = self._wrong(step, outcome)
             if not wrong or time.monotonic() > end:
                 break
@@ -106,17 +102,14 @@ class Player:
             raise DialogueFailed("\n  ".join([self._where(number, step), *wrong]))
         self._keep(step, outcome)
 
-    async def _look(self, outcome: Outcome, step: Step, asked: int, weather: int) -> None:
+    async def _look(self, outcome: Outcome, step: Step, asked: int) -> None:
         """Note what the models were asked, and how the turn is stored."""
         requests = self.stage.model.requests
         begun = asked if outcome.asked_from is None else outcome.asked_from
         outcome.requests = [each for each in requests[begun:] if each.body.get("model") == LARGE]
         outcome.small_requests = [each for each in requests if each.body.get("model") == SMALL]
-        outcome.weather_asked = [
-            query["name"] for path, query in self.stage.weather.asked[weather:] if path == "/v1/search"
-        ]
         turn = outcome.body.get("turn_id") if isinstance(outcome.body, dict) else None
-        if turn and isinstance(step, Say | Read | Resume):
+        if turn and isinstance(step, Say):
             answer = await self.client(step.tenant).get(_TURN.format(turn=turn))
             outcome.turn = answer.json() if answer.status_code == httpx.codes.OK else None
 
@@ -131,7 +124,7 @@ class Player:
                 wrong.append(f"it ended with {outcome.error}")
         if isinstance(step, Past) and (errors := at_path(outcome.body, "errors")):
             wrong.append(f"lines were refused: {errors}")
-        if isinstance(step, Say) and not step.hold and (left := self.stage.model.unasked(LARGE)):
+        if isinstance(step, Say) and (left := self.stage.model.unasked(LARGE)):
             wrong.append(f"the model was not asked for {left} of its answers")
         return wrong
 

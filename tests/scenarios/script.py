@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.scenarios.dialogue import Answer, Dialogue, Rule
 from tests.scenarios.stage import SMALL
-from tests.support.model_server import Received, Reply, ToolCall, sse
+from tests.support.model_server import Received, Reply, ToolCall
 
 _PIECE = re.compile(r"\s*\S{1,12}\s*|\s+")
 _DONE = {"zh": "好的。", "en": "All right."}
@@ -16,7 +16,6 @@ _DONE = {"zh": "好的。", "en": "All right."}
 def reply_of(answer: Answer) -> Reply:
     """The answer as the scripted server gives it."""
     text = json.dumps(answer.data, ensure_ascii=False) if answer.data is not None else answer.text
-    raw = answer.raw.encode() if answer.raw is not None else None
     return Reply(
         pieces=_PIECE.findall(text) if text else (),
         tool_calls=[
@@ -25,10 +24,6 @@ def reply_of(answer: Answer) -> Reply:
         ],
         status=answer.status,
         error_message=answer.error,
-        ending=answer.ending,
-        delay_s=answer.delay_s,
-        gap_s=answer.gap_s,
-        raw=_refused(answer.refusal) if answer.refusal else raw,
     )
 
 
@@ -82,32 +77,3 @@ def _background(text: str) -> Answer:
     if '"topics"' in text:
         return Answer(data={"topics": []})
     return Answer(text="(automatic summary)")
-
-
-def _refused(words: str) -> bytes:
-    """A stream of the Responses API in which the model declines."""
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    part = {"type": "refusal", "refusal": words}
-    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
-    usage = {
-        "input_tokens": 100,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 3,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 103,
-    }
-    response = {"id": "resp_1", "object": "response", "created_at": 1, "model": "large", "status": "in_progress"}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**response, "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.content_part.added", "part": {**part, "refusal": ""}, **place},
-        {"type": "response.refusal.delta", "delta": words, **place},
-        {"type": "response.refusal.done", "refusal": words, **place},
-        {"type": "response.content_part.done", "part": part, **place},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {
-            "type": "response.completed",
-            "response": {**response, "status": "completed", "output": [item], "usage": usage},
-        },
-    ]
-    return b"".join(sse({**event, "sequence_number": number}) for number, event in enumerate(events))

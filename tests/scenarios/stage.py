@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,14 +16,12 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import Tenants
-from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE
 from services.platform.settings import load_settings
 from tests.conftest import UNHURRIED_MS
 from tests.scenarios.dialogue import Dialogue
 from tests.support.application import running_turns, served
 from tests.support.databases import Databases
-from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.weather_server import WeatherServer
 
@@ -64,8 +61,8 @@ class House:
             while await self._count(_WAITING, {"tenant": str(tenant_id)}):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
-    async def run(self, tenant_id: UUID, task: str, ids: dict[str, str]) -> str:
-        """Run a job now; how it ended.
+    async def run(self, task: str) -> str:
+        """Run a job of those by the clock now; how it ended.
 
         Raises:
             KeyError: there is no such task.
@@ -74,7 +71,7 @@ class House:
         queue = self.services.jobs.app
         if task not in queue.tasks:
             raise KeyError(f"no task {task}; there are {sorted(queue.tasks)}")
-        arguments = {"tenant_id": str(tenant_id), **ids} if ids else {"timestamp": int(time.time())}
+        arguments = {"timestamp": int(time.time())}
         async with asyncio.timeout(60):
             while (job_id := await _deferred(queue, task, arguments)) is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
@@ -157,28 +154,13 @@ class Stage:
         settings = load_settings(**wanted)
         async with AsyncExitStack() as stack:
             name = stack.enter_context(self.databases.taken())
-            milvus_uri = settings.milvus_uri or self.milvus_uri
-            if settings.embedding_model:  # an index is of one embedding
-                milvus_uri = await stack.enter_async_context(_own_milvus())
             engines = Engines(
                 database_url=self.databases.postgres.url(SERVICE_ROLE, name),
                 owner_url=self.databases.postgres.url(OWNER_ROLE, name),
-                milvus_uri=milvus_uri,
+                milvus_uri=settings.milvus_uri or self.milvus_uri,
             )
             services = await stack.enter_async_context(open_services(settings, engines))
             runner = await stack.enter_async_context(running_turns(services))
             url = await stack.enter_async_context(served(services, runner))
             services.jobs.start_worker()
             yield House(services, url, self.databases.postgres.url("postgres", name))
-
-
-@asynccontextmanager
-async def _own_milvus() -> AsyncIterator[str]:
-    with new_folder() as folder:
-        server = EmbeddedMilvus(Path(folder))
-        await asyncio.to_thread(server.launch)
-        try:
-            await server.wait()
-            yield server.uri
-        finally:
-            await server.stop()

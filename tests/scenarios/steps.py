@@ -4,22 +4,20 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from psycopg.rows import tuple_row
 
-from tests.scenarios.dialogue import Call, HangUp, Past, Read, Resume, Run, Say, Settle, Sql, Wait, World
+from tests.scenarios.dialogue import Call, Past, Run, Say, Settle, Sql, Wait
 from tests.scenarios.outcome import Outcome
 from tests.scenarios.passing import let_pass
 from tests.scenarios.script import reply_of
 from tests.scenarios.stage import LARGE
-from tests.scenarios.streams import Heard, hear
 from tests.scenarios.variables import duration
-from tests.support.model_server import EmbeddingsScript
+from tests.support.service_process import events_of
 from tests.support.transfer import LINES, ndjson
 
 if TYPE_CHECKING:
     from tests.scenarios.player import Player
-
-CHAT = "/api/v1/chat"
 
 
 async def say(player: "Player", step: Say) -> Outcome:
@@ -45,39 +43,19 @@ async def _say_once(player: "Player", step: Say) -> Outcome:
     }
     # Not every string is valid UTF-8; JSON can say them all the same.
     content = json.dumps(player.names.fill(body)).encode()
-    headers = {"Content-Type": "application/json", **({"Idempotency-Key": step.key} if step.key else {})}
-    client = player.client(step.tenant)
-    if step.as_json:
-        return _told(await client.post(CHAT, content=content, headers=headers))
-    heard = await hear(client, "POST", f"{CHAT}/stream", content=content, headers=headers)
-    if step.hold:
-        await heard.until(step.until)
-        player.held[step.hold] = heard
-    else:
-        await heard.to_the_end()
-    return _heard(heard)
-
-
-async def read(player: "Player", step: Read) -> Outcome:
-    """Hear a held stream to its end."""
-    heard = player.held.pop(step.read)
-    await heard.to_the_end()
-    return _heard(heard)
-
-
-async def hang_up(player: "Player", step: HangUp) -> Outcome:
-    """Leave a held stream."""
-    heard = player.held.pop(step.hang_up)
-    await heard.leave()
-    return Outcome()
-
-
-async def resume(player: "Player", step: Resume) -> Outcome:
-    """Come back to a turn."""
-    path = f"/api/v1/turns/{player.names.fill(step.resume)}/stream"
-    heard = await hear(player.client(step.tenant), "GET", path, headers={"Last-Event-ID": str(step.after)})
-    await heard.to_the_end()
-    return _heard(heard)
+    headers = {"Content-Type": "application/json"}
+    request = player.client(step.tenant).stream("POST", "/api/v1/chat/stream", content=content, headers=headers)
+    async with request as response:
+        if response.status_code != httpx.codes.OK:
+            await response.aread()
+            return _told(response)
+        lines = [line async for line in response.aiter_lines()]
+    events = list(events_of(iter(lines)))
+    told: dict[str, Any] = {}
+    for _, kind, body in events:
+        if kind in {"turn", "done", "error"}:
+            told |= body
+    return Outcome(status=response.status_code, body=told, events=events, answered=True)
 
 
 async def call(player: "Player", step: Call) -> Outcome:
@@ -139,7 +117,7 @@ async def settle(player: "Player", step: Settle) -> Outcome:
 async def run(player: "Player", step: Run) -> Outcome:
     """Run a background job."""
     tenant_id, _ = await player.tenant(step.tenant)
-    status = await player.house.run(tenant_id, step.run, player.names.fill(step.ids))
+    status = await player.house.run(step.run)
     await player.house.settled(tenant_id)
     return Outcome(body={"job": status})
 
@@ -157,46 +135,18 @@ async def sql(player: "Player", step: Sql) -> Outcome:
     return Outcome(rows=rows)
 
 
-async def world(player: "Player", step: World) -> Outcome:
-    """Let other servers behave differently."""
-    weather = player.stage.weather
-    if step.embeddings is not None:
-        player.stage.model.embeddings = EmbeddingsScript(**step.embeddings)
-    if step.weather_holds is not None:
-        weather.hold(step.weather_holds)
-    if step.weather_releases is not None:
-        weather.release(step.weather_releases)
-    if step.weather_status is not None:
-        weather.answer_with(step.weather_status)
-    return Outcome()
-
-
-def _told(answer: Any) -> Outcome:
+def _told(answer: httpx.Response) -> Outcome:
     is_json = "json" in answer.headers.get("content-type", "") and "ndjson" not in answer.headers["content-type"]
     body = answer.json() if is_json and answer.content else None
     return Outcome(status=answer.status_code, text=answer.text, body=body, answered=True)
 
 
-def _heard(heard: Heard) -> Outcome:
-    if heard.problem:
-        return Outcome(status=heard.status, text=heard.problem, body=json.loads(heard.problem), answered=True)
-    body: dict[str, Any] = {}
-    for _, kind, content in heard.events:
-        if kind in {"turn", "done", "error"}:
-            body |= content
-    return Outcome(status=heard.status, text="", body=body, events=list(heard.events), answered=True)
-
-
 STEPS: dict[type, Any] = {
     Say: say,
-    Read: read,
-    HangUp: hang_up,
-    Resume: resume,
     Call: call,
     Past: past,
     Wait: wait,
     Settle: settle,
     Run: run,
     Sql: sql,
-    World: world,
 }

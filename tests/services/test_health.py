@@ -1,36 +1,10 @@
-from dataclasses import replace
-
 import pytest
 
 from services.bootstrap import Services
-from services.health import Dependency, check_dependencies, overall
+from services.health import Dependency, check_dependencies
 from services.platform.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
-
-
-async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> None:
-    found = await check_dependencies(services)
-    states = {dependency.name: dependency.state for dependency in found}
-    assert states == {
-        "postgres": "ok",
-        "milvus": "degraded",
-        "redis": "ok",
-        "worker": "ok",
-        "llm": "not_asked",
-        "embeddings": "ok",
-    }
-    assert overall(found) == "degraded"
-    milvus = next(dependency for dependency in found if dependency.name == "milvus")
-    assert "does not answer" in milvus.detail
-
-
-@pytest.mark.traced
-async def test_without_its_database_the_service_is_down(services: Services) -> None:
-    await services.database.close()
-    found = await check_dependencies(services)
-    assert overall(found) == "down"
-    assert overall([replace(dependency, state="ok") for dependency in found]) == "ok"
 
 
 async def _worker(services: Services, settings: Settings | None = None) -> Dependency:

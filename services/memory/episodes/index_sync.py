@@ -20,10 +20,9 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import UnitToIndex
+from services.memory.episodes.episode import FORGET, UnitToIndex
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow
-from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS, indexed_terms

@@ -6,9 +6,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from services.errors import Unavailable
-from services.memory.episodes.episode import Scope, StoredUnit
+from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.unit_arrays import KeptUnit
 from services.memory.recall.unit_loading import Found, content_of
 from services.memory.recall.working_set import WorkingSet

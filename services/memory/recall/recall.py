@@ -17,9 +17,8 @@ from opentelemetry.trace import Span
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
-from services.memory.episodes.episode import Scope, StoredUnit
+from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.index_search import IndexSearch
 from services.memory.recall.working_set_search import SearchRequest, find_in_set
 from services.memory.recall.working_sets import Loaded, WorkingSets

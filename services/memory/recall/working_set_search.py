@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.episodes.episode import Scope, StoredUnit
-from services.memory.episodes.store import EpisodeStore
+from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.recall.working_set import WorkingSet
 from services.search.hits import Ranked, Ranking, Unit
 from services.search.queries import Heads, MessageKind, Query

@@ -17,8 +17,7 @@ from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
-from services.memory.episodes.episode import IMPORTANCE, NewEpisode
-from services.memory.episodes.store import EpisodeStore
+from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
 from services.memory.filing_store import defer_filing
 from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger

@@ -10,10 +10,10 @@ from services.encryption.marks import WordsDigest, WordsJson, all_words
 from services.memory.blocks import Change
 from services.memory.items import item_text, values_of
 from services.memory.model import Memory
+from services.memory.remainders import Words, words_of
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.tables import Rows
 from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic
-from services.memory.words import Words, words_of
 from services.platform.connections import Connection
 
 Gone = frozenset[tuple[str, str]]

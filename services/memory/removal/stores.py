@@ -15,8 +15,8 @@ from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.cache import CoreMemoryCache
+from services.memory.episodes.episode import FORGET
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.store import FORGET
 from services.memory.operations import OperationLog
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database

@@ -14,8 +14,7 @@ from services.memory.core_sql import OWNER
 from services.memory.core_values import CoreValues
 from services.memory.items import removed_value
 from services.memory.plans import new_plan
-from services.memory.remainders import without
-from services.memory.words import Words
+from services.memory.remainders import Words, without
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
 from state.memory import PlannedChange, PlannedItem

@@ -75,17 +75,6 @@ class Archive:
                 with archive.open(name) as member:
                     yield from self._of(f"{self._path.name}/{name}", _Counted(member, read), written_at)
 
-    def count(self, field: str) -> int:
-        """Number of entries of another list beside the records, in an export that is one JSON object."""
-        with ExitStack() as stack:
-            if self._zip(stack) is not None:
-                return 0
-            source = stack.enter_context(self._path.open("rb"))
-            if source.read(_CHUNK).removeprefix(_BOM).lstrip(_SPACE).startswith(b"["):
-                return 0
-            source.seek(0)
-            return sum(1 for _ in ijson.items(source, f"{field}.item"))
-
     def other_files(self) -> list[str]:
         """Names of the files of an archive that hold no records."""
         with ExitStack() as stack:

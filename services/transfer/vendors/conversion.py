@@ -19,20 +19,9 @@ from typing import Any, Literal, get_args
 
 from services.errors import InvalidInput
 from services.transfer.report import MOST_ERRORS
-from services.transfer.vendors import chatgpt, claude, librechat, openwebui, records
+from services.transfer.vendors import chatgpt, readers, records
 from services.transfer.vendors.archive import Archive
 from services.validation import is_id
-
-
-def mem0_memory(record: Mapping[str, Any], exported_at: datetime) -> records.VendorMemory:
-    """Read a memory of Mem0, as `get_all` and its exports list it; one without a time is as old as its export."""
-    created_at = records.moment(record.get("updated_at"), "updated_at") or records.moment(
-        record.get("created_at"), "created_at"
-    )
-    created_at = created_at or exported_at
-    text = records.named(record, "memory", "text", "data").strip()
-    return records.VendorMemory(records.named(record, "id"), text, created_at, records.optional(record, "user_id"))
-
 
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
@@ -47,10 +36,10 @@ _LONGEST_ID = 128
 
 _READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], records.Record]] = {
     "chatgpt": chatgpt.conversation,
-    "claude": claude.conversation,
-    "openwebui": openwebui.conversation,
-    "librechat": librechat.conversation,
-    "mem0": mem0_memory,
+    "claude": readers.claude,
+    "openwebui": readers.openwebui,
+    "librechat": readers.librechat,
+    "mem0": readers.mem0,
 }
 _MEMBERS: Mapping[Vendor, str] = {
     "chatgpt": r"(^|/)conversations(-\d+)?\.json$",
@@ -124,8 +113,6 @@ class VendorExport:
             into._lines += len(made)
             _count(into, record)
             yield b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in made)
-        if self._vendor == "mem0" and (relations := self.archive.count("relations")):
-            into.left_out["relations"] += relations
 
     def _conversation(self, found: records.VendorConversation) -> list[dict[str, Any]]:
         if not found.messages:
@@ -156,9 +143,8 @@ class VendorExport:
             "importance": _IMPORTANCE,
             "origin": "derived",
             "created_at": found.created_at.isoformat(),
-            **self._expert,
         }
-        return [line]
+        return [line | self._expert]
 
     def _user_of(self, told: str | None) -> str:
         user = self._user or told or USUAL_USER

@@ -164,6 +164,12 @@ class Talk:
         """The first time that a message names."""
         return next((message.at for message in self.messages if message.at), None)
 
+    def conversation(
+        self, id: str, title: str | None, created_at: datetime, user: str | None = None
+    ) -> VendorConversation:
+        """Return the conversation that was collected."""
+        return VendorConversation(id, title or "", created_at, self.messages, +self.left_out, user)
+
     def add(
         self,
         record: Mapping[str, Any],

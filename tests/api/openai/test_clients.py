@@ -81,6 +81,7 @@ async def test_without_a_key_the_refusal_has_the_same_form(sdk: Any) -> None:
     assert refused.value.type == "authentication_error"
 
 
+@pytest.mark.traced
 async def test_two_models_in_one_chat_have_a_conversation_each(sdk: Any, services: Services, client: Any) -> None:
     _, admin = await ApiKeys(services.database).create(DEFAULT_TENANT, "admin", ["admin"])
     made = await client.post(

@@ -1,5 +1,6 @@
 """Responses and conversations, as OpenAI's SDK asks for them and reads them."""
 
+import asyncio
 from typing import Any
 
 import openai
@@ -158,3 +159,20 @@ async def test_a_deleted_response_is_nowhere_any_more(sdk: Any, services: Servic
     stored: list[Any] = await services.database.fetch(DEFAULT_TENANT, "SELECT t::text FROM turns t", {}, tuple_row)
     assert len(stored) == 2
     assert not any("7741" in row[0] for row in stored)
+
+
+async def test_requests_that_follow_one_response_at_once_are_all_answered(
+    sdk: Any, model_server: ModelServer
+) -> None:
+    first = await sdk.responses.create(model="default", input="First", user="u-1")
+    model_server.default = Reply(["One ", "answer."], gap_s=0.2)
+
+    async def follow(number: int) -> str:
+        await asyncio.sleep(number * 0.1)
+        asked = {"input": f"Question {number}", "previous_response_id": first.id}
+        answer = await sdk.responses.create(model="default", **asked)
+        return str(answer.output_text)
+
+    assert await asyncio.gather(*map(follow, range(3))) == ["One answer."] * 3
+    items = await sdk.conversations.items.list(first.conversation.id)
+    assert len(items.data) == 8

@@ -136,25 +136,6 @@ async def test_a_model_that_fails_leaves_the_message_and_a_usable_conversation(
     assert model_server.requests[0].said == ["Where is my dog?", "And now?"]
 
 
-async def test_fifty_conversations_at_once_each_get_their_own_answer(
-    runner: TurnRunner, services: Services
-) -> None:
-    turns = await asyncio.gather(
-        *(runner.start(_request(f"I am {n}", session_id=f"s-{n}", user_id=f"u-{n % 7}")) for n in range(50))
-    )
-    every = await asyncio.gather(*(events_of(runner, turn) for turn in turns))
-    assert {events[-1].status for events in every} == {"done"}
-    assert len({events[0].content["conversation_id"] for events in every}) == 50
-    for number, events in enumerate(every):
-        messages = await services.transcript.messages(
-            DEFAULT_TENANT, events[0].content["conversation_id"], after=None, limit=9
-        )
-        assert [message.content for message in messages] == [
-            f"I am {number}",
-            "Certainly, here is the answer.",
-        ]
-
-
 async def test_a_turn_survives_a_restart_of_the_database(
     postgres: EmbeddedPostgres, model_server: ModelServer, settings: Any, tmp_path: Any
 ) -> None:

@@ -24,7 +24,6 @@ from services.memory.removal.key_renewal import KeyRenewal
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.settings import Settings
-from tests.support.application import running_turns, served
 from tests.support.derived import derive_everything, maintain_everything
 from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer
@@ -66,17 +65,6 @@ def settings(settings: Settings, redis_server: str, tmp_path: Path) -> Settings:
             "redis_url": SecretStr(redis_server),
         }
     )
-
-
-@pytest.fixture
-async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the application over these services."""
-    async with (
-        running_turns(services) as runner,
-        served(services, runner) as url,
-        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
-    ):
-        yield opened
 
 
 def _copy_of(server: EmbeddedPostgres) -> str:

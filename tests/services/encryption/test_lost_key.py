@@ -1,17 +1,15 @@
 """A user whose words cannot be opened any more, as after a backup from before their key was renewed, goes on."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from services.backup.after_restore import users_without_their_words
+from services.backup.restore import users_without_their_words
 from services.bootstrap import Services
 from services.encryption.data_key import UNREADABLE
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
-from tests.support.application import running_turns, served
 from tests.support.derived import derive_everything, maintain_everything
 from tests.support.model_server import ModelServer, Reply
 
@@ -42,17 +40,6 @@ READS = (
 def settings(settings: Settings, tmp_path: Path) -> Settings:
     """With encryption."""
     return settings.model_copy(update={"encryption": True, "encryption_keys_dir": tmp_path / "keys"})
-
-
-@pytest.fixture
-async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the application over these services."""
-    async with (
-        running_turns(services) as runner,
-        served(services, runner) as url,
-        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
-    ):
-        yield opened
 
 
 async def test_everything_is_shown_and_said_as_of_nothing_that_cannot_be_read(

@@ -33,21 +33,6 @@ def folder(path: Path, messages: list[Any], questions: list[Any]) -> Path:
     return path
 
 
-def test_messages_become_lines_of_an_import(tmp_path: Path) -> None:
-    dataset = load(folder(tmp_path, [MESSAGE, {**MESSAGE, "turn_id": "m2"}], [QUESTION]))
-    one, other = dataset.lines
-    assert one == {
-        "user_id": "c-1",
-        "session_id": "c-1-S1",
-        "role": "user",
-        "content": "My dog is called Bruno.",
-        "created_at": "2026-05-02T10:00:00+00:00",
-        "external_id": "m1",
-        "speaker": "Nora",
-    }
-    assert other["created_at"] == "2026-05-02T10:00:20+00:00", "of one time, they stay in their order"
-
-
 def test_a_question_is_asked_when_it_says_or_behind_the_last_message(tmp_path: Path) -> None:
     asked = {**QUESTION, "question_time": "2026-06-01T00:00:00"}
     first, second = load(folder(tmp_path, [MESSAGE], [asked, QUESTION])).questions
@@ -63,11 +48,6 @@ def test_what_was_said_before_is_split_from_who_said_it_and_the_question_itself_
         Utterance("assistant", "Hi: how are you?", "Assistant"),
     )
     assert question.speaker == "Nora"
-
-
-def test_a_question_without_evidence_is_skipped(tmp_path: Path) -> None:
-    dataset = load(folder(tmp_path, [MESSAGE], [QUESTION, {**QUESTION, "evidence_turn_ids": []}]))
-    assert (len(dataset.questions), dataset.skipped) == (1, 1)
 
 
 @pytest.mark.parametrize(

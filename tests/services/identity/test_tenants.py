@@ -23,15 +23,6 @@ async def test_a_new_tenant_can_be_talked_to_like_the_first(database: Database) 
     assert [tenant.name for tenant in await tenants.list()] == ["default", "shop"]
 
 
-async def test_a_tenant_is_found_by_its_name_and_its_id(database: Database) -> None:
-    tenants = Tenants(database)
-    assert await tenants.by_name_or_id("shop") is None
-    shop = await tenants.create("shop")
-    for text in ("shop", str(shop.id), shop.id.hex, "shop"):
-        assert await tenants.by_name_or_id(text) == shop
-    assert await tenants.by_name_or_id("0190a000-0000-7000-8000-0000000000aa") is None
-
-
 async def test_a_name_is_given_once_and_never_looks_like_an_id(database: Database) -> None:
     tenants = Tenants(database)
     for wrong in ("", "two words", "x" * 129, str(UUID(int=7)), UUID(int=7).hex):

@@ -12,7 +12,7 @@ import pytest
 from services.errors import Unauthenticated
 from services.identity.authentication import Tokens
 from services.identity.caller import Caller
-from services.identity.signing_keys import KeyFile
+from services.identity.signing_keys import SigningKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
@@ -25,7 +25,7 @@ def _tokens(folder: Path, *, database: Database | None = None, **changes: Any) -
     given = {"jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, **changes}
     settings = load_settings().model_copy(update=given)
     tenants = Tenants(database or Database("postgresql://nowhere"))
-    return Tokens(settings, KeyFile(key_file(folder)), tenants)
+    return Tokens(settings, SigningKeys(str(key_file(folder))), tenants)
 
 
 def _unsigned(header: dict[str, Any], secret: bytes | None = None, **changes: Any) -> str:

@@ -1,17 +1,10 @@
-import asyncio
-from uuid import UUID
-
 import pytest
 
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.jobs.queue import JobQueue
-from services.jobs.tasks import RunningJob
 from services.platform.postgres import Database
-from services.platform.tracing import TRACING, span
-from tests.support.trace_collector import trace_collector
 from tests.support.turns import exchange, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -66,42 +59,3 @@ async def test_a_job_of_another_version_is_left_to_a_worker_of_that_version(serv
     async with services.database.pool.connection() as connection:
         later = "SELECT status::text, scheduled_at > now() FROM procrastinate_jobs WHERE task_name LIKE 'of_the%'"
         assert await (await connection.execute(later)).fetchone() == ("todo", True)
-
-
-async def test_a_job_names_every_trace_that_asked_for_it_and_passes_them_on(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs = JobQueue(services.database)
-    turn = await services.turns.open(new_turn())
-
-    async def defer(name: str) -> bool:
-        async with services.database.tenant(DEFAULT_TENANT) as connection:
-            return await jobs.defer(
-                connection, name, tenant_id=DEFAULT_TENANT, queueing_lock=name, turn_id=turn.turn_id
-            )
-
-    @jobs.task("look_at_turn")
-    async def look_at_turn(job: RunningJob, *, turn_id: UUID) -> None:
-        await defer("look_again")
-
-    @jobs.task("look_again")
-    async def look_again(job: RunningJob, *, turn_id: UUID) -> None:
-        pass
-
-    await jobs.open()
-    with trace_collector() as collector:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
-        TRACING.start()
-        new = []
-        for number in range(40):
-            with span(f"turn {number}"):
-                new.append(await defer("look_at_turn"))
-        (waiting,) = await jobs.records.page(DEFAULT_TENANT, status="waiting", after=None, limit=9)
-        await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
-        await asyncio.to_thread(TRACING.stop)
-    assert new == [True] + [False] * 39
-    assert waiting.ids == {"turn_id": str(turn.turn_id)}
-    turns = [collector.one(f"turn {number}").trace_id for number in range(40)]
-    first, second = collector.one("job look_at_turn"), collector.one("job look_again")
-    assert first.linked == turns[:32]
-    assert second.linked == [*turns[1:32], first.trace_id]

@@ -4,7 +4,6 @@ import asyncio
 import signal
 from datetime import UTC, datetime, timedelta
 
-import procrastinate
 import psycopg
 import pytest
 
@@ -82,26 +81,6 @@ async def test_under_pressure_a_job_that_can_wait_makes_room_and_others_run(data
         await until(lambda: has_ended(database, "compress", "succeeded"))
         [job] = await jobs_of(jobs, DEFAULT_TENANT, "compress")
         assert job.failures == 0
-
-
-async def test_while_turns_run_a_periodic_task_that_can_wait_is_left_out(database: Database) -> None:
-    turns_run, ran = True, 0
-    async with hurried_queue(database) as jobs:
-        jobs.turns_run = lambda: turns_run
-
-        @jobs.periodic("index", "17 4 * * *", can_wait=True)
-        async def index(context: procrastinate.JobContext) -> None:
-            nonlocal ran
-            ran += 1
-
-        jobs.start_worker()
-        await defer(database, jobs, "index")
-        await until(lambda: has_ended(database, "index", "succeeded"))
-        assert ran == 0
-        turns_run = False
-        await defer(database, jobs, "index")
-        await until(lambda: has_ended(database, "index", "succeeded"))
-        assert ran == 1
 
 
 async def test_a_job_whose_worker_was_killed_runs_again_elsewhere(database: Database, engines: Engines) -> None:

@@ -1,7 +1,6 @@
 """The clients under test, and the stock one beside which they are put."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,28 +19,12 @@ Make = Callable[..., ChatModels]
 SECRET = "sk-very-secret"
 
 
-@dataclass(frozen=True)
-class Facts:
+def facts_of(message: AIMessage | AIMessageChunk) -> tuple[object, ...]:
     """What of a message must be equal."""
-
-    text: str
-    tool_calls: Any
-    invalid_tool_calls: Any
-    usage: Any
-    finish: str
-
-    @classmethod
-    def of(cls, message: Any) -> "Facts":
-        if isinstance(message, AIMessageChunk):
-            message = message_chunk_to_message(message)
-        assert isinstance(message, AIMessage)
-        return cls(
-            message.text,
-            [(call["name"], call["args"], call["id"]) for call in message.tool_calls],
-            [(call["name"], call["args"], call["id"]) for call in message.invalid_tool_calls],
-            ModelUsage.of(message),
-            finish_of(message),
-        )
+    whole = message_chunk_to_message(message) if isinstance(message, AIMessageChunk) else message
+    assert isinstance(whole, AIMessage)
+    calls = [(call["name"], call["args"], call["id"]) for call in whole.tool_calls]
+    return whole.text, calls, whole.invalid_tool_calls, ModelUsage.of(whole), finish_of(whole)
 
 
 def lean(server: ModelServer, http: httpx2.AsyncClient, api: str, **more: Any) -> LeanChatOpenAI:

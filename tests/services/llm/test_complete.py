@@ -27,14 +27,6 @@ async def test_the_small_model_is_asked(models: ChatModels, model_server: ModelS
     assert not request.body.get("tools")
 
 
-async def test_fallback_models_are_not_asked(make: Make, model_server: ModelServer, api: str) -> None:
-    models = make(model_server.base_url, api, llm_fallback_models=("second",))
-    model_server.script(Reply(status=500))
-    with pytest.raises(ModelFailed):
-        await models.complete(ASK)
-    assert [request.body["model"] for request in model_server.requests] == ["first"]
-
-
 async def test_its_failures_cost_turns_nothing(make: Make, model_server: ModelServer, api: str) -> None:
     models = make(model_server.base_url, api, small_llm_model="first")
     model_server.script(*[Reply(status=500)] * 5)

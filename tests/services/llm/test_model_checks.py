@@ -48,15 +48,6 @@ def strict(received: Received) -> Reply:
     return Reply(["January, February, March."])
 
 
-async def test_a_model_that_can_everything(model_server: ModelServer, api: str) -> None:
-    model_server.default = capable
-    main, embedding = await _check(model_server, api)
-    assert (main.roles, main.model, main.answers, main.streams) == (["main", "small"], "main", True, True)
-    assert (main.tools, main.json_schema, main.messages, main.advice) == ("accepted", "accepted", "native", [])
-    assert main.answer_ms is not None
-    assert (embedding.roles, embedding.answers) == (["embedding"], True)
-
-
 async def test_a_model_that_accepts_little(model_server: ModelServer, api: str) -> None:
     model_server.default = strict
     main, _ = await _check(model_server, api)

@@ -66,60 +66,6 @@ def test_what_is_recalled_is_quoted_without_its_date_and_without_own_answers(
     assert answer.endswith(quote)
 
 
-MEMORY = SystemMessage(
-    "<memory>\nThe user:\n- name: Ada\n- allergies: walnuts\n- home: a boat in Utrecht\n- preferences: loves "
-    "ramen\n- last talk: 2026-11-19 Thursday\nYou with this user:\n- tone: dry\n</memory>"
-)
-ZH_MEMORY = SystemMessage(
-    "<memory>\n用户：\n- 称呼：小林\n- 过敏：花生\n- 住处：杭州滨江\n- 偏好：喜欢喝龙井\n</memory>"
-)
-RECALLED = SystemMessage(
-    "From earlier conversations:\n<memory>\n- [2026-11-12] User: My sister runs a bakery in Ghent.\n"
-    "- [2026-11-13] User: Which bread keeps longest?\n  You: Rye keeps longest.\n</memory>\n\nNow: Sunday."
-)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "What do you know about me?",
-        "Who am I?",
-        "What is in your memory?",
-    ],
-)
-def test_what_is_known_of_the_user_is_listed(question: str) -> None:
-    answer = ask(EXPERT, MEMORY, RECALLED, question).text
-    for known in ("- name: Ada", "- allergies: walnuts", "- preferences: loves ramen", "My sister runs a bakery"):
-        assert known in answer
-    for other in ("Which bread", "Rye", "nutmeg", "Now:"):
-        assert other not in answer
-
-
-@pytest.mark.parametrize(
-    ("memory", "question", "quote"),
-    [
-        (MEMORY, "What's my name?", "name: Ada"),
-        (MEMORY, "What food do I like?", "preferences: loves ramen"),
-        (ZH_MEMORY, "我是谁？", "- 住处：杭州滨江"),
-        (ZH_MEMORY, "你对我了解多少？", "- 过敏：花生"),
-        (ZH_MEMORY, "我爱喝什么？", "偏好：喜欢喝龙井"),
-    ],
-)
-def test_a_plain_question_is_answered_from_the_memory_block(
-    memory: SystemMessage, question: str, quote: str
-) -> None:
-    assert quote in ask(EXPERT, memory, question).text
-
-
-def test_memory_is_read_in_the_compatible_form_too() -> None:
-    first = SystemMessage(f"{EXPERT.text}\n\n{MEMORY.text}")
-    asked = HumanMessage(f"<context>\n{RECALLED.text}\n</context>\n\nWhat do you know about me?")
-    answer = ask(first, asked).text
-    assert "- name: Ada" in answer
-    assert "My sister runs a bakery" in answer
-    assert "nutmeg" not in ask(first, HumanMessage("What is the secret ingredient?")).text
-
-
 @pytest.mark.parametrize(
     ("message", "answer"),
     [
@@ -140,12 +86,6 @@ def test_each_kind_of_message_has_its_answer(message: str, answer: str) -> None:
     said = ask(EXPERT, message).text
     assert answer in said
     assert "offline model" in said or "内置离线模型" in said
-
-
-def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
-    changed = SystemMessage("<memory_changes>\nRemoved from memory: the dentist.\n</memory_changes>")
-    answer = ask(EXPERT, changed, "Forget the dentist.")
-    assert answer.text == "(Built-in offline model.) Removed from memory: the dentist."
 
 
 def test_memories_that_may_have_been_meant_are_listed_without_their_ids() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.prose import CHINESE, ENGLISH, MIXED, PARAGRAPHS
+from benchmarks.stand_in_tokenizers import Tokenizer, by_rates
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator, TokenEstimators, count_tokens
-from tests.support.prose import CHINESE, ENGLISH, MIXED, PARAGRAPHS
-from tests.support.stand_in_tokenizers import Tokenizer, by_rates
 
 pytestmark = pytest.mark.untraced
 

@@ -146,18 +146,6 @@ async def test_milvus_starts_answers_and_stops(tmp_path: Path) -> None:
     await client.close()
 
 
-def test_a_process_that_does_not_end_is_killed(tmp_path: Path) -> None:
-    stubborn = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-        "print('up', flush=True); time.sleep(60)"
-    )
-    log = tmp_path / "log"
-    process = child_process.spawn([sys.executable, "-c", stubborn], log=log, death_signal=signal.SIGTERM)
-    assert child_process.wait_until(lambda: log.read_text() == "up\n", seconds=60)
-    child_process.stop(process, signal.SIGTERM, seconds=0.2)
-    assert process.returncode == -signal.SIGKILL
-
-
 def _alive(process: psutil.Process) -> bool:
     try:
         return process.status() != psutil.STATUS_ZOMBIE

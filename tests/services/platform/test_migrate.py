@@ -1,38 +1,8 @@
-from uuid import uuid4
-
-import psycopg
 import pytest
-from psycopg import sql
 
 from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
-from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import current_revision, migrate, newest_revision, role_of
-
-
-def test_from_empty_every_migration_is_applied(postgres: EmbeddedPostgres) -> None:
-    name = f"empty_{uuid4().hex}"
-    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(OWNER_ROLE))
-        )
-        url = postgres.url(OWNER_ROLE, name)
-        assert migrate(url, SERVICE_ROLE) == (None, newest_revision())
-        with psycopg.connect(url) as owner:
-            assert current_revision(owner) == newest_revision()
-            found = {
-                row[0] for row in owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-            }
-        assert {
-            "tenants",
-            "users",
-            "experts",
-            "conversations",
-            "messages",
-            "turns",
-            "procrastinate_jobs",
-        } <= found
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+from services.platform.migrate import migrate, role_of
 
 
 def test_a_missing_service_role_is_named(engines: Engines) -> None:

@@ -1,10 +1,9 @@
 import asyncio
-import threading
 from typing import Any
 
 import pytest
 from langchain_core.messages import ToolCall
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
 
 from services.tools.executor import ToolExecutor
@@ -101,28 +100,3 @@ async def test_a_failure_is_a_result_that_the_model_can_read(call: ToolCall, say
 async def test_identity_is_the_runs_and_not_the_models() -> None:
     messages, _ = await _run(_call("whoami", runtime={"context": {"user_id": "somebody else"}}))
     assert messages[0].text == "the user"
-
-
-def _of(*tools: BaseTool, timeout_s: float = 10.0) -> ToolExecutor:
-    return ToolExecutor(ToolRegistry([RegisteredTool(each, timeout_s=timeout_s) for each in tools]))
-
-
-async def test_a_tool_that_blocks_its_thread_does_not_block_the_others() -> None:
-    released = threading.Event()
-
-    @tool
-    def blocks() -> str:
-        """Block."""
-        assert released.wait(10)
-        return "done"
-
-    @tool
-    async def releases() -> str:
-        """Let the other go."""
-        released.set()
-        return "released"
-
-    messages = await _of(blocks, releases).run(
-        [_call("blocks"), _call("releases")], TurnContext(), lambda *_: None
-    )
-    assert [message.text for message in messages] == ["done", "released"]

@@ -61,13 +61,6 @@ def test_a_tree_reads_as_a_list_does(tmp_path: Path) -> None:
     assert tree == listed
 
 
-def test_records_may_follow_one_another_as_lines(tmp_path: Path) -> None:
-    chats = openwebui("u-2") + openwebui("u-3")
-    lines = "\n".join(json.dumps(chat) for chat in chats)  # as Open WebUI's API exports them
-    _, counted = read(written(tmp_path, "openwebui", lines, zipped=False), "openwebui")
-    assert (counted.conversations, counted.unread) == (2, 0)
-
-
 def test_memories_belong_to_the_users_that_the_export_names_unless_one_is_given(tmp_path: Path) -> None:
     path = written(tmp_path, "mem0", EXPORTS["mem0"], zipped=False)
     lines, counted = read(path, "mem0")

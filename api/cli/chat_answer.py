@@ -1,22 +1,41 @@
-"""What `anamnesis chat` shows: an answer as it streams, conversations, memory and the model."""
+"""What `anamnesis chat` shows: an answer as it streams, and with `/why` what it was based on."""
 
 import contextlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from anamnesis_client import Anamnesis, ClientError, ServiceError, TurnFailed
-from api.cli.chat_why import one_line
-from api.cli.memory import core_memory, written_memories
-from api.cli.service import Refused, told
+from anamnesis_client import Anamnesis, ClientError, TurnFailed
+from api.cli.service import told
 from api.cli.shell import as_text
+
+_LEFT_OUT = 8
+"""Number of those that are shown; the rest is counted."""
+_LONGEST_LINE = 160
+
+_SECTIONS = {
+    "system": "instructions and tools",
+    "instructions": "instructions of the application",
+    "attached": "attached by the application",
+    "core_memory_changes": "core memory, added since",
+    "summary": "summary of the conversation",
+    "topics": "archived topics",
+    "history": "messages of the conversation",
+    "days": "records of days",
+    "recall": "recalled from earlier",
+    "knowledge": "knowledge base",
+    "memory_changes": "changes of memory",
+    "open_question": "a change that waits for you",
+    "time": "date and time",
+    "message": "your message",
+}
 
 
 @dataclass(frozen=True)
@@ -128,92 +147,59 @@ class _Answer:
             self._console.print(f"[yellow]answered without: {escape(names)}[/]")
 
 
-Record = dict[str, Any]
-
-
-def conversations(service: Anamnesis, user: str, *, limit: int | None = None) -> list[Record]:
-    """Return the user's conversations, newest first."""
-    return list(service.items("conversations", params={"user_id": user}, limit=limit))
-
-
-def conversation(service: Anamnesis, user: str, session: str) -> Record | None:
-    """Return the user's conversation of this name."""
-    return next(service.items("conversations", params={"user_id": user, "session_id": session}), None)
-
-
-def unused_name(service: Anamnesis, user: str) -> str:
-    """Return a name that no conversation of the user has yet: `terminal-2` and so on."""
-    names = {each["session_id"] for each in conversations(service, user)}
-    return next(name for number in range(2, len(names) + 3) if (name := f"terminal-{number}") not in names)
-
-
-def last_messages(service: Anamnesis, conversation_id: str, count: int) -> list[Record]:
-    """Return the last messages of a conversation, oldest first."""
-    last: list[Record] = []
-    for message in service.items("conversations", conversation_id, "messages"):
-        last = [*last, message][-count:]
-    return last
-
-
-def expert_of(service: Anamnesis, name: str) -> Record:
-    """Return an expert."""
-    try:
-        found: Record = service.request("GET", "experts", name)
-    except ServiceError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            raise Refused(f"There is no expert {name}; see: anamnesis api GET experts", wrong_use=True) from None
-        raise
-    return found
-
-
-def memory(
-    service: Anamnesis, user: str, expert: str, space: str | None, *, limit: int
-) -> tuple[list[Record], list[Record]]:
-    """Return the sections of core memory and the newest written memories; none for an unknown user."""
-    try:
-        sections = core_memory(service, user, expert, space)
-        return sections, written_memories(service, user, expert, space, limit)
-    except ServiceError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return [], []
-        raise
-
-
-_MEMORIES = 10
-_OFFLINE = "the built-in offline model"
-
-
-def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: str) -> None:
-    """List conversations, newest first; the current one is marked."""
-    if not found:
-        console.print("[dim]There are no conversations yet.[/]")
+def show_why(console: Console, why: Mapping[str, Any]) -> None:
+    """Show what an answer was based on; *Why?* in the console also shows where each part of it comes from."""
+    if not why["sections"]:
+        console.print("[dim]There is no report: the answer did not come from a model.[/]")
         return
+    if route := why["route"]:
+        base = f" with the knowledge base {route['kb_prefix']}" if route.get("kb_prefix") else ""
+        reason = route.get("reason") or "as usual"
+        console.print(f"Answered by {escape(why['expert'])}{escape(base)}: {escape(reason)}")
+    used = sum(each["tokens"] for each in why["sections"] if each["name"] != "message")
+    console.print(f"The prompt had about {used} of {why['budget']} tokens, the message not counted:")
     table = Table(box=None, pad_edge=False, show_header=False)
-    for each in found:
-        mark = "*" if each["session_id"] == here else ""
-        table.add_row(
-            mark,
-            escape(each["session_id"]),
-            each["expert"],
-            as_text(each["created_at"], "at"),
-            escape(each["title"]),
-        )
+    table.add_column(justify="right")
+    for each in why["sections"]:
+        table.add_row(str(each["tokens"]), _section(each["name"]))
     console.print(table)
+    shown = [each for each in why["recall"]["items"] if each["shown"]]
+    console.print(f"Recalled, of {why['recall']['found']} that were found:" if shown else "Nothing was recalled.")
+    for each in shown:
+        console.print(f"  {each['likelihood']:.2f} {escape(_recalled(each))}")
+    for each in why["sources"]:
+        place = f", {each['heading']}" if each["heading"] else ""
+        console.print(f"From the knowledge base: {escape(each['document'])}{escape(place)}")
+    if lines := list(_left_out(why)):
+        console.print("Left out:")
+        for line in lines[:_LEFT_OUT]:
+            console.print(f"  [dim]{escape(line)}[/]")
+        if len(lines) > _LEFT_OUT:
+            console.print(f"    [dim]and {len(lines) - _LEFT_OUT} more[/]")
 
 
-def show_memory(console: Console, service: Anamnesis, user: str, expert: str, space: str | None) -> None:
-    """Show core memory and the newest written memories, or those of a space."""
-    sections, memories = memory(service, user, expert, space, limit=_MEMORIES)
-    if not any(section["content"] for section in sections) and not memories:
-        console.print("[dim]Nothing is remembered of you beside what was said in your conversations.[/]")
-    for section in sections:
-        for name, value in section["content"].items():
-            console.print(f"  [bold]{escape(name)}[/]: {escape(as_text(value))}")
-    for each in memories:
-        console.print(f"  [dim]{as_text(each['created_at'], 'at')[:10]}[/] {escape(one_line(each['content']))}")
+def _left_out(why: Mapping[str, Any]) -> Iterator[str]:
+    for each in why["dropped"]:
+        yield f"{each['items']} of {_section(each['section'])}: {each['reason']}"
+    for name in dict.fromkeys(why["degraded"]):
+        yield f"{_section(name)}: it could not be read in time"
+    for each in why["recall"]["items"]:
+        if not each["shown"]:
+            yield f"{each['likelihood']:.2f} {_recalled(each)}: {each['reason'] or 'over the budget'}"
 
 
-def show_model(console: Console, service: Anamnesis, expert: str) -> None:
-    """Show which expert and which model answer."""
-    model = expert_of(service, expert)["model"] or service.request("GET", "service")["model"] or _OFFLINE
-    console.print(f"[dim]The expert {escape(expert)} answers with: {escape(model)}[/]")
+def _recalled(item: Mapping[str, Any]) -> str:
+    if not item["text"]:
+        return "(not there any more)"
+    day = as_text(datetime.fromisoformat(item["created_at"]))[:10]
+    return f"[{day}] {_one_line(item['text'])}"
+
+
+def _section(name: str) -> str:
+    return _SECTIONS.get(name, name.replace("_", " "))
+
+
+def _one_line(text: str) -> str:
+    """Return a text in one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"

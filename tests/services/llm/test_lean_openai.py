@@ -1,21 +1,85 @@
-"""What the lean client does with streams as they arrive, and with those that end too early."""
+"""What the lean client sends and returns, streams as they arrive, and those that end too early."""
 
 from itertools import accumulate
 
 import httpx2
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
 
 from services.llm.lean_openai import StreamBroken
-from tests.services.llm.clients import lean, streamed
+from tests.services.llm.clients import facts_of, lean, stock, streamed
 from tests.services.llm.streams.families import DONE, chunk, frames, said
 from tests.support.model_server import Ending, ModelServer, Reply, ToolCall, chat_events, responses_events, sse
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
+
 TEXT = ["你好", "，世", "界", " – ", "naïve ", "👩‍🚀", "🇨🇳", "！\n", "“好”"]
 CHAT = b"".join(map(sse, chat_events(Reply(TEXT), "m-1"))) + DONE
 RESPONSES = b"".join(map(sse, responses_events(Reply(TEXT), "m-1")))
 CALL = ToolCall("weather", {"place": "北京", "days": 3})
+
+
+@tool
+def weather(place: str, days: int = 1) -> str:
+    """The weather at a place."""
+    return f"{place}: {days} days of rain"
+
+
+async def test_request_is_the_stock_request(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    messages = [
+        SystemMessage("Be brief."),
+        HumanMessage("你好"),
+        AIMessage("你好！"),
+        HumanMessage(
+            [
+                {"type": "text", "text": "Where is this?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+            ]
+        ),
+        AIMessage("", tool_calls=[{"name": "weather", "args": {"place": "北京"}, "id": "call_1"}]),
+        ToolMessage("rain", tool_call_id="call_1"),
+    ]
+    options = {"temperature": 0.3, "max_completion_tokens": 50}
+    bound = [make(model_server, http, api, **options).bind_tools([weather]) for make in (stock, lean)]
+    for model in bound:
+        async for _ in model.astream(messages, stop=["END"] if api == "chat" else None):
+            pass
+
+    await bound[1].ainvoke(messages, on_text=lambda _: None, stop=["END"] if api == "chat" else None)
+
+    expected, streaming, answering = (request.body for request in model_server.requests)
+    assert streaming == expected
+    assert answering == expected
+
+
+@pytest.mark.traced
+async def test_usage_can_be_left_out_for_one_call(model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    for model in (stock(model_server, http, "chat"), lean(model_server, http, "chat")):
+        await streamed(model, stream_usage=False)
+
+    expected, request = model_server.requests
+    assert request.body == expected.body
+    assert "stream_options" not in request.body
+
+
+async def test_message_is_the_stock_message(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    calls = [ToolCall("current_time", {"zone": "UTC"}), ToolCall("weather", {"place": "北京"}, "call_2")]
+    model_server.script(*[Reply(TEXT, calls)] * 3)
+    expected = facts_of(await streamed(stock(model_server, http, api)))
+
+    assert facts_of(await streamed(lean(model_server, http, api))) == expected
+    assert facts_of(await lean(model_server, http, api).ainvoke("Hello", on_text=lambda _: None)) == expected
+
+
+async def test_connection_is_used_again(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
+    model = lean(model_server, http, api)
+
+    for _ in range(3):
+        await model.ainvoke("Hello", on_text=lambda _: None)
+
+    assert len({request.peer for request in model_server.requests}) == 1
 
 
 async def test_text_arrives_in_order_as_the_pieces_come(
