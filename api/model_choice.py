@@ -12,7 +12,7 @@ from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, StrictModel, answered
 from services.errors import Conflict
-from services.llm.model_choice import PROVIDERS, Offered, Provider, Tried, models_of, try_model
+from services.llm.model_checks import PROVIDERS, Offered, Provider, Tried, models_of, try_model
 from services.platform.chosen_model import ChosenModel, choose_model, chosen_model
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings_reference import effective_settings

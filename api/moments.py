@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import AfterValidator, AwareDatetime, Field
 
-from services.time_reference.validity import timed
+from services.time_reference.parse import timed
 
 
 def _in_calendar(moment: datetime) -> datetime:

@@ -10,8 +10,7 @@ from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
 from api.paging import Limit, PathId, json_router
 from api.problems import documented
 from api.schemas import ErasureView, Page, StrictModel, answered
-from services.conversations.spaces import ListedSpace
-from services.conversations.users import ListedUser, User
+from services.conversations.users import ListedSpace, ListedUser, User
 from services.conversations.values import Id, Locale, SpaceName, TimeZone, no_nul
 from services.errors import Forbidden
 

@@ -17,10 +17,9 @@ from services.conversations.feedback import TurnFeedback
 from services.conversations.known_conversations import KnownConversations
 from services.conversations.leases import TurnLeases
 from services.conversations.naming import ConversationNames
-from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
-from services.conversations.users import Users
+from services.conversations.users import Spaces, Users
 from services.engines import Engines, make_database
 from services.experiments.experiments import Experiments
 from services.identity.api_keys import ApiKeys

@@ -16,9 +16,8 @@ from uuid import UUID
 
 import structlog
 
-from graph.turns.follower import follow_anywhere
-from graph.turns.lease_keeper import end_from_outside, keep
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
+from graph.turns.other_processes import end_from_outside, follow_anywhere, keep
 from graph.turns.requests import TurnRequest, adopted_request, new_turn, with_budget
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.turn_queue import (

@@ -1,17 +1,156 @@
-"""References to time in Chinese, simplified or traditional.
+"""References to time in Chinese, simplified or traditional, and the expressions by which they are found.
 
 A phrase is read from left to right, from the wide to the narrow: what begins it (去年, 2023年, 三月, 上周) and the
-steps that follow (十二月, 第一周, 周三, 初). Both are found by one expression each, whose groups say what it is.
+steps that follow (十二月, 第一周, 周三, 初). Both are found by one expression each, over simplified characters.
+In it an alternative is a group whose name ends with `_` (a beginning), or that names the step; the groups within
+it say what it needs. The looks to either side keep out what only looks like time: 五月天, 2号楼.
 """
 
+import re
 from datetime import date
 
 from services.time_reference.chinese_readers import READERS, steps_of
-from services.time_reference.chinese_words import BEGINNINGS, CLOCK, JOINS, STEPS, TRIGGERS, folded
-from services.time_reference.numerals import chinese_number
+from services.time_reference.numerals import CHINESE_NUMERAL, chinese_number
 from services.time_reference.numeric import dated
 from services.time_reference.phrases import ONE_DAY, Found, Phrase, Span, Unit, joined, known, one_of, period
 from services.time_reference.steps import day_of_month
+
+_FOLDED = str.maketrans(
+    "週禮號個兩後這當聽尋舊點時間從過來內農節氣頭條樓線機車館隊電門廳幾數紀學為與種類會級齡輕饋單雙歲國產選運裝題員開課錶無國兒"
+    "０１２３４５６７８９／－：，（）～　．",
+    "周礼号个两后这当听寻旧点时间从过来内农节气头条楼线机车馆队电门厅几数纪学为与种类会级龄轻馈单双岁国产选运装题员开课表无国儿"
+    "0123456789/-:,()~ .",
+)
+
+
+def folded(text: str) -> str:
+    """The text with simplified characters and plain figures, each in its place."""
+    return text.translate(_FOLDED)
+
+
+_N = CHINESE_NUMERAL
+_NUMBER = rf"{_N}{{1,8}}"
+_HAN = "一二三四五六七八九十"
+_WEEK = r"(?:周|星期|礼拜)"
+_MONTH_NUMBER = r"(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])"
+_DAY_NUMBER = (
+    r"(?:[12]\d|3[01]|0?[1-9]|[二廿]十?[一二三四五六七八九]|[三卅]十?一|[二三]?十|十?[一二三四五六七八九]|廿|卅)"
+)
+_ANY_DAY_NUMBER = rf"(?:\d{{1,2}}|{_DAY_NUMBER})"
+_COUNTED = r"(?:天|日|周|星期|礼拜|季度|年(?!级|代|轻|龄|纪)|(?<=[个半多来])月|(?<=个)季)"
+_NOT_BEFORE_MONTH = r"(?!亮|球|饼|光|经|台|子|薪|季|嫂|老|票|租|结|刊|天(?!气)|嫌)"
+_NOT_AFTER_YEAR = r"(?![轻龄级纪薪味代画货糕夜])"
+_NOT_BEFORE_FRONT = r"(?<![目当之以提先眼年月周日天时会课饭赛战事生最然随午])"
+_NOT_BEFORE_UP = r"(?<!基本)(?<![早晚马网线路街身地楼手以加赶])"
+_NOT_BEFORE_DOWN = r"(?<![楼乡地手线底以当私])"
+_NOT_OF_A_NAME = (
+    r"(?![楼线店机位桌房厅院电码门车床馆字选队球坑公井台仓库柜座员站口人种文染色称召令角卖贴牌标型病铁航火飞船舰教宿"
+    r"出通信钢墨油汽技包箱服题主男女嘉作产样地路街弄巷宅别塔坝矿洞桥闸炉泵管端键区室层元码])"
+)
+_NOT_A_SPELL = r"(?![游元本语子常益报志行程记夜均租化食照光])"
+_ONE_AS_SUCH = r"(?!起|直|样|些|定|般|共|次|边|同|个|下|种|家|块|段|句|名|本|条|位)"
+_WEEKDAY = rf"(?:一{_ONE_AS_SUCH}|[二三四五六](?!{_N}|百|千|万|个|年|月|次|岁)|日(?![程常本记])|天(?![天气]))"
+_MIDDLE = r"中(?![秋国午文学间旬等期级型心介药餐央外])"
+
+
+_DAY_WORD = (
+    rf"(?:(?P<big>大{{1,4}})(?=[前后][天日晚儿])|(?<!如)(?=今)|(?=[昨寻听])|(?<![说证声表聪文发透])(?=明)|(?<![钢口提])(?=琴)|(?<![日根基记书剧课])(?=本)|{_NOT_BEFORE_FRONT}(?=[前后]))"
+    r"(?P<day_word>[今昨前后明](?=[天日儿晚])|[今昨明](?=[早晨夜]|个儿)|[本寻琴听](?=日))"
+    r"(?:(?<=[前后])天(?![气性使赋生然津])|(?<=[前后])日(?!本)|(?<![前后])天|(?<![前后])日(?!头条)|儿个?|个儿|早上?|晨|晚上?|夜里?)"
+)
+_YEAR_WORD = (
+    rf"(?:(?P<big_year>大{{1,4}})(?=[前后])|(?<!如)(?=今)|(?=[去旧来])|(?<![说证声表聪文发透])(?=明)|(?<![日根基记书剧课])(?=本)|{_NOT_BEFORE_FRONT}(?=[前后]))"
+    rf"(?P<year_word>[今本去旧明来前后])年{_NOT_AFTER_YEAR}度?"
+)
+_NOT_A_SPELL_OF_YEARS = r"(?![前后内里间多来半的了]|以[前后来]|之|历史|时间|级|期|没)"
+_YEAR = (
+    rf"(?:(?P<era>民国)(?:\d{{1,3}}|{_N}{{1,3}})"
+    r"|(?<!\d)(?:1[5-9]|20|21)\d\d(?=\s*年(?![级代]))|(?<!\d)(?:1[5-9]|20|21)\d\d(?=\s*[-–—~到至]\s*(?:1[5-9]|20)\d\d\s*(?!\d|[-/.]))"
+    rf"|(?<!{_N})[一二][零〇○一二三四五六七八九]{{3}}(?=\s*年)|[一两二]千[零〇]?{_N}{{1,4}}(?=\s*年)"
+    rf"|(?<![\d了过有近约满整共个已快超])(?:\d\d(?=\s*年\s*(?:{_MONTH_NUMBER}\s*月|第|初|底|末|[春夏秋冬]|[上下]半年|[一二三四]季|的?时候|那年))"
+    r"|0\d(?=\s*年)|[6-9]\d(?=\s*年(?:以[前后]|之[前后]))"
+    rf"|(?:(?<=[在从到自于至])|(?<![^\s,。；;、]))\d\d(?=年{_NOT_A_SPELL_OF_YEARS}))"
+    rf"|(?<!{_N})(?:[零〇○][一-九]|[七八九][零〇○一二三四五六七八九])(?=\s*年\s*(?:{_N}|初|底|末|[春夏秋冬]|[上下]半年))"
+    r")\s*(?:年度?)?"
+)
+_YEAR = _YEAR.replace("[一-九]", "[一二三四五六七八九]")
+
+
+_LUNAR = r"(?:农历|阴历|旧历)"
+
+
+BEGINNINGS = re.compile(
+    rf"(?P<lunar_>(?:{_LUNAR}(?:{_N}{{2,4}}年)?(?:[正冬腊]|闰?{_N}{{1,2}})|[正腊])月(?:初?{_N}{{1,3}})?[日号]?)"
+    rf"|(?P<decade_>(?:(?P<century>上个?|本|\d\d|{_N}{{1,3}})世纪(?:(?P<decade>\d0|[一二三四五六七八九]?十)年代)?"
+    r"|(?<!\d)(?P<decade2>(?:19|20)?[0-9]0|[二三四五六七八九]十)年代))"
+    rf"|(?P<day_>{_DAY_WORD})"
+    rf"|(?P<year_word_>{_YEAR_WORD})"
+    rf"|(?P<ago_>(?!(?:1[5-9]|20|21)\d\d年|[一二][零〇○一二三四五六七八九]{{3}}年|0)(?P<ago_count>(?<!{_N})(?<![第每])(?:[二三四五六七八九]?十)[几多来]|{_NUMBER}|(?<!十)好?几|数|半)个?[多来]?(?P<ago_half>半)?"
+    rf"(?P<ago_unit>{_COUNTED})(?P<ago_half2>半)?多?(?P<ago_way>[之以]?前(?![后面方往者边进台锋途景])|[之以过]?后(?![面来者边果悔台背续])))"
+    rf"|(?P<year_>(?P<year>{_YEAR}))"
+    rf"|(?P<half_>(?:{_NOT_BEFORE_FRONT}(?=[前后])|{_NOT_BEFORE_UP}(?=[上下]))(?P<half_which>[上下前后])半(?P<half_unit>年|月|周))"
+    rf"|(?P<roll_>(?P<roll_way>最近|过去|(?<![最附将接靠临亲远])近|这(?![一1])|未来|今后|接下来|往后|{_NOT_BEFORE_FRONT}后|{_NOT_BEFORE_DOWN}下(?![一1半]))的?这?"
+    rf"(?P<roll_count>{_NUMBER}|[几数些半])个?(?P<roll_unit>{_COUNTED})(?:以来|[之以]?内|里|来)?)"
+    rf"|(?P<within_>(?<!{_N})(?P<within_count>{_NUMBER}|半)个?(?P<within_unit>{_COUNTED})(?P<within_way>[之以]?内(?![容心部存向在外涵])|以来))"
+    rf"|(?P<this_>(?P<way>{_NOT_BEFORE_UP}上{{1,4}}|{_NOT_BEFORE_DOWN}下{{1,4}}|这|(?<![日根基记书剧课])本|今)(?:[一1](?!{_N}))?个?"
+    rf"(?P<way_unit>周末|星期|礼拜|周(?![年岁期围边折转旋刊身密而])|月{_NOT_BEFORE_MONTH}|季度|半年|年{_NOT_AFTER_YEAR}度?|世纪))"
+    rf"|(?P<before_>(?:{_NOT_BEFORE_FRONT}前|{_NOT_BEFORE_UP}上)的?(?P<before_count>{_NUMBER}|[几些数])个?(?P<before_unit>{_COUNTED}))"
+    rf"|(?P<season_>[这上]个(?P<only_season>[春夏秋冬])[天季])"
+    rf"|(?P<part_>(?<![\d个这那每本今去明上下半来前多几数当{_HAN}])(?P<part_unit>[月年])(?P<part_word>[初底末]|{_MIDDLE})"
+    r"|(?P<part_word2>[上中下]旬))"
+    rf"|(?P<quarter_>(?<!{_N})(?<![几前每])(?:第(?P<only_quarter>[一二三四1-4])个?|(?P<only_quarter2>[一二三四1-4]))季度)"
+    rf"|(?P<month_>(?<!{_N})(?<![几数每第.:/])(?<!每个)(?P<only_month>{_MONTH_NUMBER})(?:\s*月(?:份)?{_NOT_BEFORE_MONTH}"
+    rf"|(?=\s*[-–—~到至]\s*{_MONTH_NUMBER}月(?:份)?{_NOT_BEFORE_MONTH})))"
+    rf"|(?P<date_>(?<!{_N})(?<![第.:/A-Za-z#-])(?P<only_day>{_ANY_DAY_NUMBER})(?:\s*号{_NOT_OF_A_NAME}"
+    rf"|(?:(?<=\d)|(?<={_N}{_N}))日(?![前后内]){_NOT_A_SPELL}"
+    rf"|(?=\s*[-–—~到至]\s*{_ANY_DAY_NUMBER}(?:号{_NOT_OF_A_NAME}|日(?![前后内]){_NOT_A_SPELL}))))"
+    rf"|(?P<weekend_>(?<![每{_HAN}\d两几])(?:周末|双休日|{_WEEK}六日))"
+    rf"|(?P<weekday_>(?<![每{_HAN}\d两几数多半整隔逢各])(?<!每个){_WEEK}(?P<only_weekday>{_WEEKDAY}))"
+)
+
+
+STEPS = re.compile(
+    r"\s{0,3}[的,(]?\s{0,3}(?:"
+    rf"(?P<lunar>(?:{_LUNAR}(?:[正冬腊]|闰?{_N}{{1,2}})|[正腊])月(?:初?{_N}{{1,3}})?|初[{_HAN}]{{1,2}}|廿[{_HAN}]?(?!{_N}|[号日]))|"
+    rf"(?P<month>{_MONTH_NUMBER})\s{{0,3}}月(?:份)?{_NOT_BEFORE_MONTH}"
+    rf"|第?(?P<quarter>[一二三四1-4])个?季度"
+    rf"|(?P<nth>(?:第(?P<nth_which>{_NUMBER})|(?P<nth_way>最后|[前头后末首])\s{{0,3}}(?P<nth_count>{_NUMBER}))\s{{0,3}}个?"
+    rf"(?:{_WEEK}(?P<nth_weekday>{_WEEKDAY})|(?P<nth_weekend>周末)|(?P<nth_unit>天|日|周|星期|礼拜|月|季度|年)))"
+    rf"|{_WEEK}(?P<weekday>{_WEEKDAY})\)?"
+    rf"|(?:月份?|年|季度?)?(?P<part>[上中下]旬|[前中后早初末]期|[初底末]|{_MIDDLE})"
+    r"|(?P<season>[春夏秋冬])[天季]?(?![节运晚游装令奥分])"
+    r"|(?P<half>[上下前后])半(?:年|个?月|周)"
+    r"|(?P<same>本月|这个月|今天|今日|同月|同一天|这个?时候|同期)"
+    rf"|(?P<day>{_ANY_DAY_NUMBER})\s{{0,3}}(?:日{_NOT_A_SPELL}|号{_NOT_OF_A_NAME})"
+    rf"|(?P<bare_day>\d{{1,2}}|(?:{_N}{{2,3}}))(?!{_N}|[几多个天点时分%万块元人次倍.:折度岁年月/周])(?!-\d{{1,2}}(?!\d*[日号]))"
+    rf"|(?<=[周期拜])(?P<weekday2>{_WEEKDAY})(?![号日])"
+    r")"
+)
+
+
+CLOCK = re.compile(
+    r"(?:的?(?:大?清早|凌晨|清晨|黎明|早晨|早上|上午|中午|午间|正午|下午|午后|傍晚|晚上|晚间|夜里|夜晚|夜间|半夜|深夜|午夜|白天))?"
+    rf"(?:\s{{0,3}}{_N}{{1,3}}(?:点|时|:\d\d)(?:钟|半|整|过|一刻|{_N}{{1,3}}分?|左右|许)*)?"
+)
+
+
+JOINS = {
+    "open": re.compile(r"(?:从|自从?|由)\s{0,3}"),
+    "to": re.compile(r"\s{0,3}(?:起|开始)?\s{0,3}(?:一?直)?(?:[到至~–—-]{1,2})\s{0,3}"),
+    "and": re.compile(r"\s{0,3}[和与跟及]\s{0,3}"),
+    "list": re.compile(r"\s{0,3}[和与跟及、,，]\s{0,3}"),
+    "close": re.compile(r"\s{0,3}(?:为?止|之间|期间|间)"),
+    "since": re.compile(
+        r"\s{0,3}(?:以来|起(?=[\s,，。！？]|$)|起?(?:一?直)?(?:到(?:现在|目前|如今)|至今(?![年天日晚早])))"
+    ),
+    "bare_day": re.compile(rf"(?:\d{{1,2}}(?!\d|[:.%点个])|{_DAY_NUMBER}(?=[号日]))[号日]?"),
+    "bare_year": re.compile(r"(?:1[5-9]|20|21)\d\d(?!\d|[-/.])"),
+}
+
+
+TRIGGERS = re.compile(
+    rf"(?:{_N}|[今本昨寻琴明听前后去旧来上下这最近过未接往第周星礼月年双半几数好从自由大民中农阴正腊])"
+)
 
 
 def found_in(text: str, today: date) -> list[Found]:

@@ -1,6 +1,6 @@
 import pytest
 
-from graph.turns.lease_keeper import recover
+from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.identity.tenants import DEFAULT_TENANT

@@ -4,7 +4,7 @@ from datetime import date, datetime
 
 import pytest
 
-from services.time_reference.validity import Validity, timed
+from services.time_reference.parse import Validity, timed
 
 NOW = datetime(2026, 11, 22, 12)
 
