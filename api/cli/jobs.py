@@ -1,4 +1,4 @@
-"""`anamnesis jobs`: list background jobs, and retry failed ones."""
+"""`anamnesis jobs`: retry failed background jobs."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -6,36 +6,12 @@ from typing import Annotated
 import typer
 
 from anamnesis_client import Anamnesis, ServiceError
-from api.cli.service import first_items, over_http
-from api.cli.shell import AsJson, Limit, command_group, print_json, print_page
-from services.jobs.records import JobStatus
+from api.cli.service import over_http
+from api.cli.shell import AsJson, command_group, print_json
 
-app = command_group("List background jobs and retry failed ones.")
+app = command_group("Retry failed background jobs.")
 
-_COLUMNS = {
-    "id": "id",
-    "task": "task",
-    "status": "status",
-    "failures": "failures",
-    "created_at": "created",
-    "reason": "last failure",
-}
 _MOST_RETRIED = 1000
-
-
-@app.command(name="list")
-@over_http
-def list_(
-    service: Anamnesis,
-    status: Annotated[JobStatus | None, typer.Option(help="Only jobs with this status.")] = None,
-    limit: Limit = 50,
-    as_json: AsJson = False,
-) -> None:
-    """List background jobs, newest first. Jobs without a tenant are listed with the default one.
-
-    Example: `anamnesis jobs list --status failed`
-    """
-    print_page(_COLUMNS, first_items(service, limit, "jobs", status=status), limit=limit, as_json=as_json)
 
 
 @app.command()
@@ -43,7 +19,8 @@ def list_(
 def retry(
     service: Anamnesis,
     job_id: Annotated[
-        int | None, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="The id that `jobs list` shows.")
+        int | None,
+        typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="As `anamnesis api GET jobs` shows it."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Retry every failed job.")] = False,
     as_json: AsJson = False,

@@ -88,42 +88,6 @@ def ingest(
         raise typer.Exit(shell.FAILED)
 
 
-@app.command(name="list")
-@over_http
-def list_(
-    service: Anamnesis,
-    prefix: Annotated[
-        str | None, typer.Argument(metavar="PREFIX", help="List the documents of this base instead.")
-    ] = None,
-    as_json: shell.AsJson = False,
-) -> None:
-    """List the knowledge bases, or the documents of one.
-
-    Example: `anamnesis kb list handbook --json`
-    """
-    path = ("knowledge-bases",) if prefix is None else ("knowledge-bases", prefix, "documents")
-    rows = list(service.items(*path))
-    if as_json:
-        shell.print_json(rows)
-        return
-    columns = {
-        "prefix": "base",
-        "documents": "documents",
-        "chunks": "passages",
-        "waiting": "not yet indexed",
-        "description": "description",
-    }
-    if prefix is not None:
-        columns = {
-            "source": "document",
-            "title": "title",
-            "chunk_count": "passages",
-            "waiting": "not yet indexed",
-            "media_type": "type",
-        }
-    shell.print_table(columns, rows)
-
-
 @app.command()
 @over_http
 def search(

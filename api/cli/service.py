@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from inspect import Parameter, signature
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import Annotated, Concatenate, ParamSpec
 
 import httpx
 import typer
@@ -112,8 +112,3 @@ def told(error: ClientError) -> str:
     if error.code == NOT_OURS:
         return f"{error.status} {error.detail}; is that the address of Anamnesis?"
     return error.detail
-
-
-def first_items(service: Anamnesis, limit: int, *path: object, **query: Any) -> list[dict[str, Any]]:
-    """Return the first items of a list, and one more where there are more."""
-    return list(service.items(*path, params=query, limit=limit + 1))

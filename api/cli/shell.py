@@ -214,17 +214,6 @@ def print_one(value: Mapping[str, Any], *, as_json: bool) -> None:
     Console().print(table)
 
 
-def print_page(columns: Mapping[str, str], rows: Sequence[Any], *, limit: int, as_json: bool) -> None:
-    """Print the first `limit` rows, as a table or as JSON, and say on standard error if there are more."""
-    shown = rows[:limit]
-    if as_json:
-        print_json(shown)
-    else:
-        print_table(columns, shown)
-    if len(rows) > limit:
-        typer.echo(f"Only the first {limit} are shown; see --limit.", err=True)
-
-
 def as_text(value: Any, name: str = "") -> str:
     """Format a value for people: times to the minute, lists separated by commas, nothing for None.
 

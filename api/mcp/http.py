@@ -91,7 +91,7 @@ class McpOverHttp:
 
 
 def _make_manager(services: Services) -> "StreamableHTTPSessionManager":
-    from api.mcp.manager import make_manager  # noqa: PLC0415 — a third of a second and 15 MB, for those who use it
+    from api.mcp.server import make_manager  # noqa: PLC0415 — a third of a second and 15 MB, for those who use it
 
     return make_manager(services)
 

@@ -1,4 +1,4 @@
-"""The MCP server: tools, resources and the prompt, over whatever says for whom a request acts; or over stdio."""
+"""The MCP server: tools, resources and the prompt, over whatever says for whom a request acts."""
 
 import json
 from dataclasses import replace
@@ -12,9 +12,13 @@ from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.request_state import RequestStateSecurity
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
 
+from api.addresses import LOOPBACK_NAMES
 from api.mcp.acting import Acting
+from api.mcp.http import MOST_BYTES
 from api.mcp.tools import ActingOf, MemoryTools, happened, profile_of
 from services.bootstrap import Services
 from services.errors import AnamnesisError
@@ -118,3 +122,34 @@ async def serve_stdio(services: Services, tenant_id: UUID, user: str) -> None:
         return Acting(services, caller, user)
 
     await make_server(services.settings, acting_of).run_stdio_async()
+
+
+def make_manager(services: Services) -> StreamableHTTPSessionManager:
+    """Make the manager of a server over open services."""
+
+    def acting_of(ctx: Context[Any, Any]) -> Acting:
+        request: Any = ctx.request_context.request
+        return Acting(services, *request.state.acting)
+
+    names = [f"[{name}]" if ":" in name else name for name in LOOPBACK_NAMES | {services.settings.host}]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=not services.authenticator.is_needed,
+        allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
+        allowed_origins=[
+            *(
+                f"{scheme}://{host}"
+                for name in names
+                for host in (name, f"{name}:*")
+                for scheme in ("http", "https")
+            ),
+            *services.settings.trusted_origins,
+        ],
+    )
+    server = make_server(services.settings, acting_of)
+    server.streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MOST_BYTES,
+        transport_security=security,
+    )
+    return server.session_manager

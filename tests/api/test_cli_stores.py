@@ -54,7 +54,7 @@ def test_core_memory_is_shown_and_forgotten(talked: Anamnesis) -> None:
 
 
 def test_failed_jobs_are_listed_and_retried(talked: Anamnesis) -> None:
-    assert _json(talked("jobs", "list", "--status", "failed", "--json")) == []
+    assert _json(talked("api", "GET", "jobs", "status=failed", "--json"))["items"] == []
     assert talked("jobs", "retry", "--all").stdout == "0 jobs wait for a worker.\n"
     missing = talked("jobs", "retry", "999999")
     assert (missing.exit_code, missing.stderr) == (1, "anamnesis: There is no job 999999.\n")
@@ -93,11 +93,11 @@ def test_a_service_that_asks_for_a_key_is_told_one_by_option_or_variable(anamnes
         scopes: _json(anamnesis("keys", "create", "--name", scopes, "--scope", scopes, "--json"))["key"]
         for scopes in ("admin", "memory:read")
     }
-    for wrong in (["kb", "list"], ["kb", "list", "--key", "ank_wrong"]):
+    for wrong in (["api", "GET", "jobs"], ["api", "GET", "jobs", "--key", "ank_wrong"]):
         refused = anamnesis(*wrong)
         said = "anamnesis: The service refuses the key; set ANAMNESIS_KEY, or use --key.\n"
         assert (refused.exit_code, refused.stderr) == (1, said)
-    assert _json(anamnesis("kb", "list", "--json", "--key", made["admin"])) == []
+    assert anamnesis("api", "GET", "jobs", "--key", made["admin"]).exit_code == 0
     read = anamnesis("api", "GET", "conversations", "--json", ANAMNESIS_KEY=made["memory:read"])
     assert _json(read)["items"] == []
     weak = anamnesis("api", "GET", "retention", ANAMNESIS_KEY=made["memory:read"])
@@ -114,7 +114,7 @@ def test_without_a_service_one_line_names_its_address_and_how_to_start_it(argume
 
 
 def test_an_address_of_something_else_is_said_to_be_one(model_server: ModelServer) -> None:
-    done = CliRunner().invoke(app, ["kb", "list", "--url", model_server.base_url])
+    done = CliRunner().invoke(app, ["api", "GET", "jobs", "--url", model_server.base_url])
     assert (done.exit_code, "is that the address of Anamnesis?" in done.stderr) == (1, True), done.stderr
-    wrong = CliRunner().invoke(app, ["kb", "list", "--url", "localhost:8000"])
+    wrong = CliRunner().invoke(app, ["api", "GET", "jobs", "--url", "localhost:8000"])
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)

@@ -232,26 +232,6 @@ async def test_a_query_finds_what_an_item_says_now(store: Used) -> None:
     assert all(each.score is None for each in plain)
 
 
-async def test_each_field_counts_by_itself(opened: Opened) -> None:
-    store = opened(fields=["key0", "key1", "parts[*].text"])
-    one = {"key1": "garden shed", "key2": "violin", "parts": [{"text": "tax return"}]}
-    await store.put(("test",), "doc1", one)
-    await store.put(
-        ("test",), "doc2", {"key0": "red van", "key1": "my sister", "parts": [{"text": "garden shed"}]}
-    )
-    both = await store.search(("test",), query="garden shed")
-    assert both[0].score == pytest.approx(both[1].score, abs=1e-3)
-    for query, key in (("red van", "doc2"), ("tax return", "doc1")):
-        first, second = await store.search(("test",), query=query)
-        assert first.key == key
-        assert first.score == pytest.approx(both[0].score, abs=1e-3)
-        assert first.score > second.score
-    assert all(each.score < both[0].score - 0.1 for each in await store.search(("test",), query="violin"))
-    await store.put_each({"doc3": one}, ("own",), index=["key2"])
-    [own] = await store.search(("own",), query="violin")
-    assert own.score == pytest.approx(both[0].score, abs=1e-3)
-
-
 class Clock:
     """Moves the moment at which items expire, in place of waiting."""
 

@@ -84,7 +84,7 @@ async def test_hostile_text_stays_text(browser: Browser, url: str, model_server:
 async def test_an_answer_goes_on_after_a_reload_in_its_middle(
     browser: Browser, url: str, model_server: ModelServer
 ) -> None:
-    model_server.default = Reply([f"word{n} " for n in range(40)], gap_s=0.1)
+    model_server.default = Reply([f"word{n} " for n in range(40)], gap_s=0.05)
     async with watched(browser, url) as seen:
         page = seen.page
         await seen.open()

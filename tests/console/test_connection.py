@@ -12,7 +12,7 @@ from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
 
-SLOW = Reply([f"word{n} " for n in range(30)], gap_s=0.1)
+SLOW = Reply([f"word{n} " for n in range(30)], gap_s=0.05)
 WHOLE = re.compile(r"^" + " ".join(f"word{n}" for n in range(30)) + r"\s*$")
 
 
@@ -58,6 +58,7 @@ async def test_an_answer_is_complete_and_not_doubled_after_the_connection_was_lo
             await page.locator(".why-button").wait_for()
             await expect(page.locator(".prose")).to_have_text(WHOLE)
 
+            model_server.default = Reply(["Yes."])
             proxy.is_away = True
             await seen.say("Is anybody there?")
             await expect(page.locator(".toast.bad")).to_contain_text("cannot be reached")

@@ -5,7 +5,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
@@ -16,11 +18,13 @@ from graph.turns.turn_queue import TurnQueue
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT
-from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.embedded_postgres import EmbeddedPostgres
 from state.conversation import TurnInput
 from state.events import TurnEvent
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import events_of, first_token, new_turn
+
+_DISCONNECT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -64,21 +68,6 @@ async def test_a_turn_goes_through_the_graph_and_is_stored(
     assert stored.timings["total_ms"] == done["timings"]["total_ms"]
     assert stored.context_report["tokens"]["message"] > 0
     assert stored.route_decision["worker_name"] == "general"
-
-
-async def test_the_job_queue_knows_whether_turns_run(
-    runner: TurnRunner, services: Services, model_server: ModelServer
-) -> None:
-    goes_on = threading.Event()
-    model_server.script(Reply(["It ", "is ", "late."], held=goes_on))
-    assert not services.jobs.turns_run()
-    turn_id = await runner.start(_request())
-    assert services.jobs.turns_run()
-    goes_on.set()
-    await events_of(runner, turn_id)
-    async with asyncio.timeout(60):
-        while services.jobs.turns_run():  # noqa: ASYNC110 — its task ends just after its last event
-            await asyncio.sleep(0)
 
 
 async def test_a_tool_is_called_and_its_result_answered(runner: TurnRunner, model_server: ModelServer) -> None:
@@ -136,29 +125,32 @@ async def test_a_model_that_fails_leaves_the_message_and_a_usable_conversation(
     assert model_server.requests[0].said == ["Where is my dog?", "And now?"]
 
 
-async def test_a_turn_survives_a_restart_of_the_database(
-    postgres: EmbeddedPostgres, model_server: ModelServer, settings: Any, tmp_path: Any
+async def test_a_turn_survives_a_database_that_goes_away_during_its_answer(
+    runner: TurnRunner,
+    services: Services,
+    model_server: ModelServer,
+    postgres: EmbeddedPostgres,
+    database_name: str,
 ) -> None:
-    from services.bootstrap import open_services
-    from services.engines import Engines
-    from services.platform.migrate import migrate
-
-    own = EmbeddedPostgres(tmp_path)
-    await own.start()
-    migrate(own.url(OWNER_ROLE), SERVICE_ROLE)
-    engines = Engines(own.url(SERVICE_ROLE), None, "http://127.0.0.1:1")
-    async with open_services(settings, engines) as services:
-        runner = TurnRunner(build_graph(services).compile(), services)
-        model_server.script(Reply(["The ", "answer"], gap_s=0.5))
-        turn_id = await runner.start(_request())
-        await first_token(runner, turn_id)
-        await own.stop()
-        await own.start()
-        events = await events_of(runner, turn_id)
-        assert events[-1].status == "done"
-        assert (await _stored(services, events)).answer == "The answer"
-        await runner.close()
-    await own.stop()
+    goes_on = threading.Event()
+    model_server.script(Reply(["The ", "answer"], held=goes_on))
+    turn_id = await runner.start(_request())
+    await first_token(runner, turn_id)
+    name = sql.Identifier(database_name)
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as superuser:
+        superuser.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
+        try:
+            superuser.execute(_DISCONNECT, [database_name])
+            goes_on.set()
+            async with asyncio.timeout(60):
+                async for batch in runner.follow(DEFAULT_TENANT, turn_id):
+                    if any(event.content == "answer" for event in batch):
+                        break
+        finally:
+            superuser.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
+    events = await events_of(runner, turn_id)
+    assert events[-1].status == "done"
+    assert (await _stored(services, events)).answer == "The answer"
 
 
 async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
