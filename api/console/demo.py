@@ -180,7 +180,7 @@ class Demo:
         """Add what was written down by hand, and a change that waits for the user."""
         memory = self._services.memory
         owner = await memory.core.owner(tenant_id, DEMO_USER, "default")
-        await memory.core.update(owner, "persona", self._demo["persona"], Trigger("user"))
+        await memory.core.replace(owner, "persona", self._demo["persona"], Trigger("user"))
         for each in self._demo["memory"]:
             new = NewEpisode(each["text"], each["type"], _IMPORTANCE, "user_said")
             values = {

@@ -171,7 +171,7 @@ WITH summary AS (
 ), operation AS (
     INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, turn_id, type, field, new_value,
         trigger)
-    SELECT gen_random_uuid(), tenant_id, user_id, id, %(turn_id)s, 'core_memory_update', 'human',
+    SELECT gen_random_uuid(), tenant_id, user_id, id, %(turn_id)s, 'core_memory_change', 'human',
         jsonb_build_object('name', %(text)s::text), '{}'
     FROM conversations WHERE id = %(conversation_id)s
 ), day AS (
