@@ -188,12 +188,6 @@ async def settle(
     return {"accepted": body.accept, "change": change}
 
 
-@router.post("/memory-proposals/{proposal_id}/undo", **NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
-async def undo_proposal(user_id: PathId, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
-    """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
-    await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
-
-
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Sections with the values that say when they hold, and those that are pinned."""
     pinned = await services.memory.pins.values(owner.tenant_id, blocks)

@@ -104,9 +104,11 @@ async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_u
     accepted = await client.post(f"{proposals}/{waits['id']}", json={"accept": True})
     assert accepted.json() == {"accepted": True, "change": None}
     assert [each["id"] for each in (await client.get(f"{USER}/episodes")).json()["items"]] == [str(lisbon)]
-    assert (await client.post(f"{proposals}/{waits['id']}/undo")).status_code == 204
+    (done,) = (await client.get(proposals, params={"state": "accepted"})).json()["items"]
+    undo = f"{USER}/memory-operations/{done['operation_id']}/undo"
+    assert (await client.post(undo)).json()["already"] is False
     assert len((await client.get(f"{USER}/episodes")).json()["items"]) == 2
-    assert (await client.post(f"{proposals}/{waits['id']}/undo")).status_code == 409
+    assert (await client.post(undo)).json()["already"] is True
     await client.post(f"{USER}/upkeep-runs", json={})
     assert (await client.get(proposals)).json()["items"] == []
     (undone,) = (await client.get(proposals, params={"state": "undone"})).json()["items"]
