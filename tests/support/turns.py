@@ -11,6 +11,8 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 
 from graph.turns.runner import TurnRunner
+from services.bootstrap import Services
+from services.conversations.transcript import Message
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
@@ -262,3 +264,9 @@ async def first_token(runner: TurnRunner, turn_id: UUID) -> None:
         async for batch in runner.follow(DEFAULT_TENANT, turn_id):
             if any(event.status == "token" for event in batch):
                 return
+
+
+async def messages_of(services: Services, conversation_id: UUID) -> list[Message]:
+    """The messages of a conversation's current course, oldest first."""
+    parts = services.transcript.page_in_parts(DEFAULT_TENANT, conversation_id, after=None, limit=100)
+    return [message async for part in parts for message in part]

@@ -11,7 +11,7 @@ from services.memory.proposal_list import Proposal
 from tests.support.core_memory import know
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange, owner_of
-from tests.support.upkeep import judging, keep_up, someone, write
+from tests.support.upkeep import judging, keep_up, someone, undo_accepted, write
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ async def test_two_values_that_say_the_same_are_one_proposal(services: Services)
     assert await _content(services, owner) == {"human": {}, "sport": before["sport"]}
     (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
     assert [each.text for each in accepted.memories] == [SWIMS_AGAIN, SWIMS]
-    await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+    await undo_accepted(services)
     assert await _content(services, owner) == before
     assert await _look(services) == 0
     assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
@@ -116,7 +116,7 @@ async def test_undoing_is_refused_where_it_would_lose_a_later_change(services: S
     await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
     await know(services, owner, "human", {"home": "The user lives in Porto"}, Trigger("user"))
     with pytest.raises(Conflict, match="changed since"):
-        await services.memory.proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+        await undo_accepted(services)
     assert await _content(services, owner) == {"human": {"home": "The user lives in Porto"}}
     assert len(await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)) == 1
 
