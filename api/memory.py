@@ -11,7 +11,6 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
-    PinRequest,
     RollbackRequest,
     SettledView,
     SettlementRequest,
@@ -23,7 +22,6 @@ from api.schemas import Page, answered
 from api.users import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
-from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.blocks import Block, Change, Owner
 from services.memory.content import SECTION_PATTERN
@@ -123,16 +121,6 @@ async def rollback(owner: WrittenOwner, section: Section, body: RollbackRequest,
     """Give a section the content of an earlier version, as a new version."""
     block = await services.memory.core.rollback(owner, section, body.version, _BY_USER)
     return (await _views(services, owner, [block]))[0]
-
-
-@router.put("/core-memory/{section}/pins", response_model=CoreMemorySectionView)
-async def pin(owner: WrittenOwner, section: Section, body: PinRequest, services: ServicesOf) -> Any:
-    """Pin a value, so that nothing in the background takes it away, or unpin it."""
-    await services.memory.pins.set_on_value(owner, section, body.field, body.text, pinned=body.pinned)
-    blocks = [block for block in await services.memory.core.read(owner) if block.section == section]
-    if not blocks:
-        raise NotFound(f"There is no section {section!r}.")
-    return (await _views(services, owner, blocks))[0]
 
 
 @router.get("/memory-operations", response_model=Page[LoggedOperation])
