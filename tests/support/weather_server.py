@@ -13,13 +13,8 @@ BEIJING: dict[str, Any] = {
     "name": "北京",
     "latitude": 39.9075,
     "longitude": 116.39723,
-    "elevation": 49.0,
-    "feature_code": "PPLC",
     "country_code": "CN",
-    "admin1_id": 2038349,
     "timezone": "Asia/Shanghai",
-    "population": 18960744,
-    "country_id": 1814991,
     "country": "中国",
     "admin1": "北京市",
 }
@@ -44,11 +39,8 @@ PARIS = {
 FORECAST: dict[str, Any] = {
     "latitude": 39.875,
     "longitude": 116.375,
-    "generationtime_ms": 0.112,
-    "utc_offset_seconds": 28800,
     "timezone": "Asia/Shanghai",
     "timezone_abbreviation": "GMT+8",
-    "elevation": 47.0,
     "current_units": {
         "time": "iso8601",
         "interval": "seconds",
