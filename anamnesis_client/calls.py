@@ -123,12 +123,6 @@ def pin(user: str, memory_id: str, *, pinned: bool) -> Call[None]:
     return Call("PUT" if pinned else "DELETE", path, lambda _: None)
 
 
-def pin_value(user: str, field: str, text: str | None, section: str, *, pinned: bool) -> Call[None]:
-    """A value of core memory is to be pinned or unpinned."""
-    path = f"{_of(user)}/core-memory/{quote(section, safe='')}/pins"
-    return Call("PUT", path, lambda _: None, json={"field": field, "text": text, "pinned": pinned})
-
-
 def profile(user: str, as_of: datetime | None) -> Call[list[Section]]:
     """Core memory, now or as of a moment."""
     return Call("GET", f"{_of(user)}/core-memory", lambda found: _items(found, Section.of), params=_moment(as_of))

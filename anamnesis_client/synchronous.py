@@ -153,18 +153,6 @@ class Anamnesis:
         """Unpin a memory."""
         self._send(calls.pin(user or self._user, memory_id, pinned=False))
 
-    def pin_value(
-        self, field: str, text: str | None = None, *, section: str = "human", user: str | None = None
-    ) -> None:
-        """Pin a value of core memory, or without `text` all values of a field."""
-        self._send(calls.pin_value(user or self._user, field, text, section, pinned=True))
-
-    def unpin_value(
-        self, field: str, text: str | None = None, *, section: str = "human", user: str | None = None
-    ) -> None:
-        """Unpin a value of core memory, or without `text` all values of a field."""
-        self._send(calls.pin_value(user or self._user, field, text, section, pinned=False))
-
     def profile(self, *, user: str | None = None, as_of: datetime | None = None) -> list[Section]:
         """Core memory, by section; with `as_of` (aware of its zone), as it was then."""
         return self._send(calls.profile(user or self._user, as_of))

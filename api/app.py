@@ -16,7 +16,6 @@ from api import (
     administration,
     chat,
     conversations,
-    demo,
     episodes,
     erasures,
     experiments,
@@ -37,6 +36,7 @@ from api import (
 from api.access import ProtectedDocs
 from api.addresses import LOOPBACK_NAMES, EncodedSlashes, RelativeDocs, SameHost, SameOrigin
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
+from api.console import demo
 from api.console import pages as console_pages
 from api.console import session as console_session
 from api.frontends import routes as frontends

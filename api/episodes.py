@@ -7,18 +7,16 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import Query
-from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.long_json import item_list
 from api.moments import Moment, PastMoment, Validity, validity_fields
 from api.paging import NO_CONTENT, PathId, cursor_of, json_router, next_of
 from api.problems import documented
 from api.schemas import MAX_PAGE, Page, StrictModel, answered
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName, no_nul, not_blank
-from services.memory.archive import FoundEpisode, FoundEpisodes
+from services.memory.archive import FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import (
     IMPORTANCE,
@@ -148,9 +146,7 @@ async def episodes(
     items = await services.memory.catalog.page(
         caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
     )
-    following = next_of(items, query.limit)
-    pieces = item_list(ListedEpisodeView, map(_view, items), {"next": following})
-    return StreamingResponse(pieces, media_type="application/json")
+    return {"items": list(map(_view, items)), "next": next_of(items, query.limit)}
 
 
 @router.get("/{episode_id}", response_model=_Whole)
@@ -203,9 +199,7 @@ async def search(user_id: PathId, body: EpisodeSearchRequest, services: Services
     )
     said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
     now = body.asked_at or body.as_of or datetime.now(UTC)
-    found = await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
-    pieces = item_list(FoundEpisode, found.items, {"degraded": found.degraded})
-    return StreamingResponse(pieces, media_type="application/json")
+    return await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
 
 
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)

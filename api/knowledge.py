@@ -17,7 +17,7 @@ from api.schemas import Page, StrictModel, answered
 from services.bootstrap import Services
 from services.conversations.values import Text, no_nul
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
-from services.knowledge.document import DocumentStatus, Ingested, StoredDocument, UnknownKind
+from services.knowledge.document import Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
 from state.conversation import AgentType
@@ -131,14 +131,6 @@ async def documents(
     base_id = await known.base_id(caller.tenant_id, prefix)
     items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
     return {"items": items, "next": items[-1].source if len(items) == limit else None}
-
-
-@router.get("/{prefix}/documents/status", response_model=answered(DocumentStatus), responses=_NOT_FOUND)
-async def document_status(prefix: OfBase, source: Source, services: ServicesOf, caller: Chatter) -> Any:
-    """Progress of a document; only the process that received it knows one that waits to be converted."""
-    known = services.knowledge.documents
-    base_id = await known.base_id(caller.tenant_id, prefix)
-    return await known.status(caller.tenant_id, base_id, source)
 
 
 @router.post(

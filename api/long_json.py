@@ -3,15 +3,13 @@
 For a client that reads it slowly, or never, memory holds one piece and not the whole.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 import orjson
 import structlog
-from pydantic import TypeAdapter
 
 from api.paging import next_of
 from api.turn_schemas import MessageView
@@ -27,20 +25,6 @@ async def pieces_of(value: Any, *, size: int) -> AsyncGenerator[bytes]:
     json = await beside_the_loop(partial(orjson.dumps, value), characters=size, most=PIECE_BYTES)
     for start in range(0, len(json), PIECE_BYTES):
         yield json[start : start + PIECE_BYTES]
-
-
-async def item_list(view: type[Any], items: Iterable[Any], rest: Mapping[str, Any]) -> AsyncGenerator[bytes]:
-    """Yield an object with `items`, each shown as `view`, and with the `rest` of its keys."""
-    shown: TypeAdapter[Any] = TypeAdapter(view)
-    held, begun = bytearray(b'{"items":['), False
-    for item in items:
-        held += b"," * begun + shown.dump_json(shown.validate_python(item, from_attributes=True))
-        begun = True
-        if len(held) >= PIECE_BYTES:
-            yield bytes(held)
-            held.clear()
-            await asyncio.sleep(0)
-    yield bytes(held) + b"]," + orjson.dumps(rest)[1:]
 
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,6 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import (
     CoreMemoryRequest,
     CoreMemorySectionView,
-    PinRequest,
     RollbackRequest,
     SettledView,
     SettlementRequest,
@@ -23,7 +22,6 @@ from api.schemas import Page, answered
 from api.users import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
-from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.blocks import Block, Change, Owner
 from services.memory.content import SECTION_PATTERN
@@ -125,16 +123,6 @@ async def rollback(owner: WrittenOwner, section: Section, body: RollbackRequest,
     return (await _views(services, owner, [block]))[0]
 
 
-@router.put("/core-memory/{section}/pins", response_model=CoreMemorySectionView)
-async def pin(owner: WrittenOwner, section: Section, body: PinRequest, services: ServicesOf) -> Any:
-    """Pin a value, so that nothing in the background takes it away, or unpin it."""
-    await services.memory.pins.set_on_value(owner, section, body.field, body.text, pinned=body.pinned)
-    blocks = [block for block in await services.memory.core.read(owner) if block.section == section]
-    if not blocks:
-        raise NotFound(f"There is no section {section!r}.")
-    return (await _views(services, owner, blocks))[0]
-
-
 @router.get("/memory-operations", response_model=Page[LoggedOperation])
 async def operations(
     user_id: PathId,
@@ -186,12 +174,6 @@ async def settle(
     """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
     change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
     return {"accepted": body.accept, "change": change}
-
-
-@router.post("/memory-proposals/{proposal_id}/undo", **NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
-async def undo_proposal(user_id: PathId, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
-    """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
-    await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
 
 
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:

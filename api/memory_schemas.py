@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
 from api.chat_schemas import MemoryChangeView
-from api.episodes import Text
 from api.moments import Validity
 from api.schemas import Answer, StrictModel
 from services.memory.content import MAX_SECTION_BYTES
-from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS
 from services.memory.pins import PinnedValue
 
 
@@ -60,20 +58,6 @@ class CoreMemoryRequest(BaseModel):
         le=2**31 - 1,
         description="Replace it only at this version; 0 = only if there is no such section.",
     )
-
-
-class PinRequest(StrictModel):
-    """A value of a section to pin or unpin."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"field": "allergies"}]})
-
-    field: Annotated[Text, StringConstraints(max_length=200)] = Field(
-        description="Its field; what is nested has a path of names, such as `work.place`."
-    )
-    text: Annotated[Text, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)] | None = Field(
-        None, description="The value as the section has it; null = every value of the field."
-    )
-    pinned: bool = Field(True, description="false = unpin.")
 
 
 class RollbackRequest(BaseModel):

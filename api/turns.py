@@ -139,12 +139,6 @@ async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: Services
     )
 
 
-@router.get("/{turn_id}/feedback", response_model=answered(Feedback))
-async def feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
-    """The feedback on a turn; 404 where there is none."""
-    return await services.feedback.get(caller.tenant_id, turn_id, user=caller.user_id)
-
-
 @router.delete("/{turn_id}/feedback", **NO_CONTENT)
 async def withdraw_feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> None:
     """Withdraw the feedback on a turn."""

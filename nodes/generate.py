@@ -14,7 +14,7 @@ from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.streams.text import Reasoning, Retraction, Said
+from services.llm.streams.text import Reasoning, Retraction
 from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
 from services.tools.registry import ToolRegistry
@@ -113,11 +113,9 @@ async def answer(
         if not so_far.strip():
             raise left.exceeded(limit, needed=None if fitted.fits else fitted.size + LEAST_ANSWER)
         return _update(state, prompt, AIMessage("", response_metadata=_CUT_OFF), "", measures=["cut_off"])
-    said = Said()
     timings: dict[str, float] = {}
 
     def on_text(piece: str) -> None:
-        said(piece)
         if isinstance(piece, Reasoning | Retraction):
             write({"status": "reasoning" if isinstance(piece, Reasoning) else "retraction", "content": str(piece)})
             return
@@ -134,7 +132,7 @@ async def answer(
         model=state.get("model") or models.default_model,
         sampling=state.get("sampling"),
     )
-    reply, text = bounded.message, said.text
+    reply, text = bounded.message, bounded.text
     if bounded.ended_by != "model" and not reply.tool_calls and not (so_far + text).strip():
         raise left.exceeded(bounded.ended_by)
     if offered and not models.takes_tools(state.get("model")):  # the model has just refused them

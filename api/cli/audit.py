@@ -32,8 +32,6 @@ def audit(
 ) -> None:
     """Name every place that holds a word: tables, the job queue, the index, Redis, and files of the data folder.
 
-    Says which stores were searched, and where words that were removed may remain and until when.
-
     Exit code 1 if it is anywhere but in conversations and the files that store these. Encrypted words are opened.
     Bytes of deleted rows stay in the stores' files until they are overwritten; see erase --scrub. A user who was
     erased may be named.
@@ -46,12 +44,7 @@ def audit(
 
         async with shell.open_all_services(settings) as services:
             found = await named(Tenants(services.database), tenant)
-            search = CanarySearch(
-                services.database,
-                services.memory.index,
-                services.redis,
-                events_keep_s=settings.turn_events_keep_s,
-            )
+            search = CanarySearch(services.database, services.memory.index, services.redis)
             return await search.search(found.id, user, canary, [settings.data_dir, *(files or [])])
 
     search = shell.run(work)
@@ -63,9 +56,6 @@ def audit(
             typer.echo(f"{each.store}: {each.place}{where}, {shell.as_counts({'rows': each.rows})}")
         found = shell.as_counts({"places": len(search.findings)})
         typer.echo(f"Found in {found}. Searched: {', '.join(search.searched)}.")
-        for left in search.remains:
-            where = "searched" if left.is_searched else "not searched"
-            typer.echo(f"May remain in {left.place} ({where}) until {left.until}.")
         for store in search.unreachable:
             typer.echo(f"{store} does not answer and was not searched.", err=True)
     if search.beyond_conversations or search.unreachable:

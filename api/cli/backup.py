@@ -12,7 +12,6 @@ import typer
 from api.cli import shell
 from api.cli.stores import rebuild_indexes
 from services.backup.archive import Archive, Manifest
-from services.backup.restore import users_without_their_words
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
 from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
@@ -110,7 +109,8 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
 
 
 async def _rebuild(settings: Settings) -> tuple[int, int]:
-    from services.backup.restore import forget_core_memory  # noqa: PLC0415 — a fifth of a second
+    # A fifth of a second.
+    from services.backup.restore import forget_core_memory, users_without_their_words  # noqa: PLC0415
 
     async with shell.open_all_services(settings) as services:
         if lost := await users_without_their_words(services.database):

@@ -90,37 +90,6 @@ def ingest(
 
 @app.command()
 @over_http
-def search(
-    service: Anamnesis,
-    prefix: OfBase,
-    query: Annotated[str, typer.Argument(help="Words or a question.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Passages to show at most.")] = 5,
-    as_json: shell.AsJson = False,
-) -> None:
-    """Show the passages that an answer to a question would get, best first.
-
-    Example: `anamnesis kb search handbook "How many days of leave do I get?"`
-    """
-    if not query.strip():
-        shell.fail("the query is empty", shell.WRONG_USE)
-
-    asked = {"query": query, "top_k": limit}
-    found = service.request("POST", "knowledge-bases", prefix, "search", json=asked)
-    for store in found["degraded"]:
-        typer.echo(f"{store} did not answer; the rest was searched.", err=True)
-    if as_json:
-        shell.print_json(found)
-        return
-    if not found["items"]:
-        typer.echo("Nothing was found.")
-    for passage in found["items"]:
-        page = f", page {passage['page']}" if passage["page"] else ""
-        heading = f" › {passage['heading']}" if passage["heading"] else ""
-        typer.echo(f"{passage['document']}{heading}{page} ({passage['score']:.2f})\n{passage['text']}\n")
-
-
-@app.command()
-@over_http
 def remove(
     service: Anamnesis,
     prefix: OfBase,

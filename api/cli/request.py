@@ -46,7 +46,7 @@ def api(
     elif isinstance(answer, dict) and isinstance(answer.get("items"), list):
         _show(answer["items"], answer.get("next"))
     elif isinstance(answer, dict):
-        print_one(answer, as_json=False)
+        print_one(answer)
     else:
         typer.echo("Done." if answer is None else answer)
 

@@ -201,11 +201,8 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Any]) -> None:
     Console().print(table)
 
 
-def print_one(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print a record as JSON, or its fields, one per line."""
-    if as_json:
-        print_json(value)
-        return
+def print_one(value: Mapping[str, Any]) -> None:
+    """Print the fields of a record, one per line."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()

@@ -8,14 +8,21 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, LiteralString
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from fastapi import APIRouter
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
+from pydantic import BaseModel, Field
 
+from api.access import Admin, ServicesOf
+from api.paging import NO_CONTENT
+from api.problems import documented
+from api.request_bodies import JsonRoute
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
 from graph.turns.requests import TurnRequest, new_turn
@@ -173,7 +180,7 @@ class Demo:
         """Add what was written down by hand, and a change that waits for the user."""
         memory = self._services.memory
         owner = await memory.core.owner(tenant_id, DEMO_USER, "default")
-        await memory.core.update(owner, "persona", self._demo["persona"], Trigger("user"))
+        await memory.core.replace(owner, "persona", self._demo["persona"], Trigger("user"))
         for each in self._demo["memory"]:
             new = NewEpisode(each["text"], each["type"], _IMPORTANCE, "user_said")
             values = {
@@ -258,3 +265,33 @@ class _Player:
         async with self._services.database.tenant(turn.tenant_id) as connection:
             for statement in statements:
                 await connection.execute(statement, values)
+
+
+router = APIRouter(
+    route_class=JsonRoute,
+    prefix="/api/v1/demo",
+    include_in_schema=False,  # for the console and the command, and not for programs
+    responses=documented(HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+class DemoView(BaseModel):
+    """The demo that was loaded."""
+
+    user_id: str
+    turns: int = Field(description="That were played.")
+
+
+@router.post(
+    "", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=documented(HTTPStatus.CONFLICT)
+)
+async def load(services: ServicesOf, caller: Admin) -> Any:
+    """Play a month of made-up conversations of a user of its own; no model is asked. 409 if they are there."""
+    turns = await Demo(services).load(caller.tenant_id, datetime.now(UTC))
+    return {"user_id": DEMO_USER, "turns": turns}
+
+
+@router.delete("", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
+async def remove(services: ServicesOf, caller: Admin) -> None:
+    """Remove the demo with all that came with it."""
+    await Demo(services).remove(caller.tenant_id)

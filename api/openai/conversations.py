@@ -200,9 +200,10 @@ async def add_items(
     await import_lines(
         services, caller.tenant_id, lines_of(found.user_id, found.session_id, found.expert, said), "items"
     )
-    newest = await services.transcript.messages(
+    parts = services.transcript.page_in_parts(
         caller.tenant_id, found.id, after=None, limit=len(said), newest_first=True
     )
+    newest = [message async for part in parts for message in part]
     return JSONResponse(item_list(list(reversed(newest))))
 
 

@@ -14,7 +14,7 @@ from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn, StoredTurn
 from services.errors import Unavailable
 from state.conversation import ConversationState
-from state.events import Status, TurnEvent, streamed_text
+from state.events import TERMINAL, Status, TurnEvent, streamed_text
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +62,8 @@ class TurnLog:
         self._events: list[TurnEvent] = []
         self._readers: set[asyncio.Event] = set()
         self._on_append = on_append
+        self.ended = False
+        """Whether the last event has been added."""
         self.text_begun = False
         """Whether any of the answer has been streamed."""
         self.uncopied = False
@@ -74,6 +76,7 @@ class TurnLog:
         self._events.append(TurnEvent(len(self._events) + 1, status, content))
         if status == "token":
             self.text_begun = True
+        self.ended = status in TERMINAL
         for news in self._readers:
             news.set()
         if self._on_append is not None:
@@ -86,11 +89,6 @@ class TurnLog:
     def events_after(self, after: int) -> Sequence[TurnEvent]:
         """Return the events after number `after`."""
         return self._events[after:]
-
-    @property
-    def ended(self) -> bool:
-        """Whether the last event has been added."""
-        return bool(self._events) and self._events[-1].is_last
 
     @property
     def last(self) -> TurnEvent:

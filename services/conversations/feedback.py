@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, dict_row, tuple_row
+from psycopg.rows import dict_row, tuple_row
 
 from services.encryption.marks import all_words, words
 from services.errors import Conflict, NotFound
@@ -40,8 +40,6 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND (%(user)s::text IS 
 _SHOWN: LiteralString = """
 CASE rating WHEN 1 THEN 'up' ELSE 'down' END AS rating, comment, tags, updated_at
 """
-
-_GET: LiteralString = f"SELECT {_SHOWN} FROM feedback WHERE message_id = %(message_id)s"  # noqa: S608
 
 _PUT: LiteralString = f"""
 WITH before AS (SELECT rating AS old FROM feedback WHERE message_id = %(message_id)s)
@@ -113,20 +111,12 @@ class TurnFeedback:
                 EXPERIMENT_FEEDBACK.labels(experiment, variant, rating).inc()
         return Feedback(**rows[0])
 
-    async def get(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> Feedback:
-        """The feedback on a turn.
+    async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
+        """Withdraw the feedback on a turn.
 
         Raises:
             NotFound: there is no such turn, or no feedback on it.
         """
-        message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
-        rows = await self._database.fetch(tenant_id, _GET, {"message_id": message_id}, class_row(Feedback))
-        if not rows:
-            raise NotFound(f"There is no feedback on the turn {turn_id}.")
-        return rows[0]
-
-    async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
-        """Withdraw the feedback on a turn; raises as `get`."""
         message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         if not await self._database.fetch(tenant_id, _DELETE, {"message_id": message_id}, tuple_row):
             raise NotFound(f"There is no feedback on the turn {turn_id}.")

@@ -57,13 +57,6 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 RETURNING 1
 """
 
-_MESSAGES = """
-SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
-WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
-  AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
-ORDER BY created_at, id LIMIT %(limit)s
-"""
-
 LONGEST_TITLE = 200
 """Characters."""
 _SCANNED_AT_ONCE = 50
@@ -92,13 +85,6 @@ ORDER BY {order}
 
 _PART_OF_MESSAGES = _part(">", "created_at, id")
 _PART_OF_NEWEST = _part("<", "created_at DESC, id DESC")
-
-_NEWEST_MESSAGES = """
-SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
-WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
-  AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) < (%(after_at)s, %(after_id)s::uuid))
-ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-"""
 
 _MESSAGE = """
 SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
@@ -217,26 +203,6 @@ class Transcript:
             raise NotFound(f"There is no conversation {conversation_id}.")
         return found[0]
 
-    async def messages(
-        self,
-        tenant_id: UUID,
-        conversation_id: UUID,
-        *,
-        user_id: str | None = None,
-        after: Cursor | None,
-        limit: int,
-        newest_first: bool = False,
-    ) -> Sequence[Message]:
-        """Return messages of a conversation's current course, oldest or newest first, including incomplete ones.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
-        await self.conversation(tenant_id, conversation_id, user_id=user_id)
-        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
-        statement = _NEWEST_MESSAGES if newest_first else _MESSAGES
-        return await self._database.fetch(tenant_id, statement, values, class_row(Message))
-
     async def page_in_parts(
         self,
         tenant_id: UUID,
@@ -247,7 +213,9 @@ class Transcript:
         limit: int,
         newest_first: bool = False,
     ) -> AsyncGenerator[Sequence[Message]]:
-        """Yield such messages in parts of at most 1 MB or one message.
+        """Yield messages of a conversation's current course, incomplete ones among them, oldest or newest first.
+
+        Each part has at most 1 MB, or one message.
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.

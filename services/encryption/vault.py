@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.rows import TupleRow
-from psycopg.types.json import Jsonb, JsonbLoader, JsonLoader
+from psycopg.types.json import Jsonb, JsonLoader
 from psycopg.types.string import ByteaLoader
 
 from services.encryption import data_key, marks
@@ -246,14 +246,6 @@ class _OpeningTextLoader(Loader):
         return data_key.open_text(text, self.key_of) if data_key.BEGINNING in text else text
 
 
-class _OpeningJsonbLoader(JsonbLoader):
-    key_of: Callable[[bytes], data_key.DataKey | None]
-
-    def load(self, data: Buffer) -> Any:
-        value = json_value(bytes(data))
-        return data_key.open_column(value, self.key_of) if _BEGINNING in bytes(data) else value
-
-
 class _OpeningJsonLoader(JsonLoader):
     key_of: Callable[[bytes], data_key.DataKey | None]
 
@@ -274,7 +266,7 @@ _LOADERS: tuple[tuple[str, type[Loader]], ...] = (
     ("text", _OpeningTextLoader),
     ("varchar", _OpeningTextLoader),
     ("json", _OpeningJsonLoader),
-    ("jsonb", _OpeningJsonbLoader),
+    ("jsonb", _OpeningJsonLoader),
     ("bytea", _OpeningByteaLoader),
 )
 """What opens the values of a type."""

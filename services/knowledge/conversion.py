@@ -6,7 +6,6 @@ import json
 import math
 import os
 import sys
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self
 
@@ -49,22 +48,9 @@ class Converter:
         """Take the limits."""
         self._limits = limits
         self._places = asyncio.Semaphore(limits.at_once)
-        self._waiting: list[Hashable] = []
-        self._converting: list[Hashable] = []
 
-    def position(self, key: Hashable) -> int | None:
-        """Place of the document in the queue, from 1; 0 = it is being converted.
-
-        None: it is not here.
-        """
-        if key in self._converting:
-            return 0
-        return self._waiting.index(key) + 1 if key in self._waiting else None
-
-    async def convert(self, kind: Kind, data: bytes, key: Hashable = None) -> Converted:
+    async def convert(self, kind: Kind, data: bytes) -> Converted:
         """Convert a document to text; all but plain text and Markdown are parsed in a separate process.
-
-        `position` finds it by its `key` meanwhile.
 
         Raises:
             BadDocument: it cannot be read; says why.
@@ -74,17 +60,8 @@ class Converter:
             if len(text) > MOST_CHARACTERS:
                 raise too_long()
             return Converted("", (Part(text),), headings=kind == "markdown")
-        self._waiting.append(key)
-        try:
-            await self._places.acquire()
-        finally:
-            self._waiting.remove(key)
-        self._converting.append(key)
-        try:
+        async with self._places:
             return await self._elsewhere(kind, data)
-        finally:
-            self._converting.remove(key)
-            self._places.release()
 
     async def _elsewhere(self, kind: Kind, data: bytes) -> Converted:
         process = await asyncio.create_subprocess_exec(

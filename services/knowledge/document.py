@@ -78,15 +78,3 @@ class Ingested:
 
     status: IngestStatus
     document: StoredDocument
-
-
-@dataclass(frozen=True)
-class DocumentStatus:
-    """Progress of a document."""
-
-    status: Literal["waiting", "converting", "indexing", "ready"]
-    """`indexing`: searches find it by words; by meaning only once it is fully indexed."""
-    position: int
-    """Place in the conversion queue, from 1; 0 = not waiting."""
-    document: StoredDocument | None
-    """The stored document, unless it is new."""

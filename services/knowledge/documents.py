@@ -13,7 +13,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.knowledge.chunking import HEADING_SEPARATOR, chunks_of, title_of
 from services.knowledge.conversion import ConversionLimits, Converter
-from services.knowledge.document import BadDocument, Chunk, Converted, DocumentStatus, Ingested, StoredDocument
+from services.knowledge.document import BadDocument, Chunk, Converted, Ingested, StoredDocument
 from services.knowledge.document_store import DocumentStore
 from services.knowledge.encodings import MEDIA_TYPES, kind_of
 from services.platform.postgres import Database
@@ -63,7 +63,7 @@ class Documents(DocumentStore):
         before = await self.of_source(tenant_id, base_id, source)
         if before and (before.checksum, before.media_type) == (checksum, media_type):
             return Ingested("unchanged", before)
-        converted = await self._converter.convert(kind, data, (base_id, source))
+        converted = await self._converter.convert(kind, data)
         title, chunks = await asyncio.to_thread(_with_terms, converted, source)
         if not chunks:
             raise BadDocument("holds no text")
@@ -79,20 +79,6 @@ class Documents(DocumentStore):
         if stored is None:
             raise NotFound("The document was removed at this moment.")
         return Ingested("replaced" if before else "created", stored)
-
-    async def status(self, tenant_id: UUID, base_id: UUID, source: str) -> DocumentStatus:
-        """Progress of a document that this process received, or that is stored.
-
-        Raises:
-            NotFound: there is none of this name.
-        """
-        stored = await self.of_source(tenant_id, base_id, source)
-        position = self._converter.position((base_id, source))
-        if position is not None:
-            return DocumentStatus("waiting" if position else "converting", position, stored)
-        if stored is None:
-            raise NotFound(f"There is no document {source!r} in the knowledge base.")
-        return DocumentStatus("indexing" if stored.waiting else "ready", 0, stored)
 
 
 def text_to_index(title: str, heading: str, text: str) -> str:

@@ -127,9 +127,11 @@ class Bounds:
 
 @dataclass(frozen=True)
 class BoundedAnswer:
-    """An answer, and what ended it; its text is empty if the limit came first."""
+    """An answer, and what ended it."""
 
     message: AIMessage
+    text: str
+    """What was passed on of it; empty if the limit came first."""
     ended_by: Literal["model", "seconds", "tokens"]
 
 
@@ -183,7 +185,9 @@ async def answer_within(
         async with heard.deadline:
             reply = await ask(on_text=heard, model=model, sampling=sampling, most_tokens=bounds.tokens)
         by_limit = bounds.tokens is not None and finish_of(reply) == "length"
-        return BoundedAnswer(reply, "tokens" if by_limit and not _is_shorter(sampling, bounds) else "model")
+        return BoundedAnswer(
+            reply, heard.said.text, "tokens" if by_limit and not _is_shorter(sampling, bounds) else "model"
+        )
     except TimeoutError:
         if not heard.deadline.expired():
             raise
@@ -201,7 +205,7 @@ async def answer_within(
         if bounds.tokens is None or failure.parameter not in LENGTHS or _is_shorter(sampling, bounds):
             raise
         ended_by = "tokens"
-    return BoundedAnswer(_cut_off(heard.said.text, estimated()), ended_by)
+    return BoundedAnswer(_cut_off(heard.said.text, estimated()), heard.said.text, ended_by)
 
 
 def _is_shorter(sampling: Sampling | None, bounds: Bounds) -> bool:

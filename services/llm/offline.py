@@ -26,9 +26,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from services.llm.request_form import OnText
 from services.llm.token_estimates import count_tokens
 from services.text.language import Language, language_of, sentences
-from services.text.lexical import stems
 from services.text.questions import asks, asks_to_be_told, is_about_oneself, is_small_talk, states_something
-from services.text.tokenizer import simplified
+from services.text.tokenizer import simplified, terms
 
 _PIECE = re.compile(r"(?<!\s)\s*(?:[^\s\u3400-\u9fff]+|[\u3400-\u9fff]{1,4})")
 
@@ -275,11 +274,11 @@ def reply_to(prompt: OfflinePrompt) -> str:
 def _closest(question: str, sentences: Sequence[str], language: Language) -> list[str]:
     """The sentences that share the rarest words with a question."""
     told = [sentence for sentence in sentences if not asks(sentence, language)]
-    seen = Counter(word for sentence in told for word in set(stems(sentence)))
-    wanted = set(stems(question))
+    seen = Counter(word for sentence in told for word in set(terms(sentence)))
+    wanted = set(terms(question))
 
     def score(sentence: str) -> float:
-        return sum(math.log(1 + len(told) / seen[word]) for word in wanted & set(stems(sentence)))
+        return sum(math.log(1 + len(told) / seen[word]) for word in wanted & set(terms(sentence)))
 
     scored = [(score(sentence), index, sentence) for index, sentence in enumerate(told)]
     best = sorted((row for row in scored if row[0] > 0), key=lambda row: (-row[0], -row[1]))[:_QUOTES]

@@ -24,15 +24,14 @@ WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND re
 RETURNING expert_id, space_id
 """
 
-_PIN_VALUES: LiteralString = """
-INSERT INTO core_memory_pins (block_id, digest, tenant_id)
-SELECT %(block_id)s, digest, %(tenant_id)s FROM unnest(%(digests)s::bytea[]) AS digest
+_PIN_VALUE: LiteralString = """
+INSERT INTO core_memory_pins (block_id, digest, tenant_id) VALUES (%(block_id)s, %(digest)s, %(tenant_id)s)
 ON CONFLICT DO NOTHING
 """
 
-_UNPIN_VALUES: LiteralString = """
+_UNPIN_VALUE: LiteralString = """
 DELETE FROM core_memory_pins
-WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = ANY(%(digests)s)
+WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = %(digest)s
 """
 
 
@@ -76,29 +75,20 @@ class Pins:
 
         await self._database.transact(tenant_id, noted)
 
-    async def set_on_value(
-        self, owner: Owner, section: str, field: str, text: str | None, *, pinned: bool
-    ) -> None:
-        """Pin or unpin a value of a section of core memory, or all values of a field.
+    async def set_on_value(self, owner: Owner, section: str, field: str, text: str, *, pinned: bool) -> None:
+        """Pin or unpin a value of a section of core memory.
 
         Raises:
             NotFound: there is no such section, or it has no such value.
         """
         block = next((each for each in await self._core.read(owner) if each.section == section), None)
-        if block is None:
-            raise NotFound(f"There is no section {section!r}.")
-        named = [each for each in values_of(block.content) if each[0] == field and text in (None, each[1])]
-        if not named:
-            what = f"field {field!r}" if text is None else f"value {text!r} in the field {field!r}"
-            raise NotFound(f"The section {section} has no {what}.")
-        values = {
-            **vars(owner),
-            "block_id": block.id,
-            "digests": [WordsDigest(digest_of_value(block.id, *each)) for each in named],
-        }
+        if block is None or (field, text) not in values_of(block.content):
+            raise NotFound(f"The section {section} has no value {text!r} in the field {field!r}.")
+        digest = WordsDigest(digest_of_value(block.id, field, text))
+        values = {**vars(owner), "block_id": block.id, "digest": digest}
 
         async def noted(connection: Connection) -> None:
-            await connection.execute(_PIN_VALUES if pinned else _UNPIN_VALUES, values)
+            await connection.execute(_PIN_VALUE if pinned else _UNPIN_VALUE, values)
             await self._log.append(
                 connection,
                 owner.tenant_id,

@@ -25,7 +25,7 @@ SELECT o.id, o.field AS kind, coalesce(kept.content, o.new_value->>'text', '') A
        (o.results->>'kept')::uuid AS kept_id, kept.created_at AS kept_at, kept.source_message_ids AS kept_from,
        (o.results->>'dropped')::uuid AS dropped_id, dropped.created_at AS dropped_at,
        dropped.source_message_ids AS dropped_from, o.results->>'kept_value' AS kept_value,
-       o.results->>'dropped_value' AS dropped_value
+       o.results->>'dropped_value' AS dropped_value, (o.results->>'operation')::uuid AS operation_id
 FROM memory_operations o LEFT JOIN experts x ON x.id::text = o.trigger->>'expert_id' AND x.tenant_id = o.tenant_id
 LEFT JOIN episodes kept ON kept.id = (o.results->>'kept')::uuid AND kept.tenant_id = o.tenant_id
     AND kept.retracted_at IS NULL
@@ -77,6 +77,8 @@ class Proposal:
     conversation_id: UUID | None
     turn_id: UUID | None
     at: datetime
+    operation_id: UUID | None
+    """By which an accepted one was carried out, and can be undone; None = it changed nothing."""
     memories: list[ProposedMemory]
     """Of two memories, the one that stays and the one that goes."""
     messages: list[Source]
@@ -84,6 +86,7 @@ class Proposal:
 
 
 _Row = dict[str, Any]
+_AS_STORED = ("id", "kind", "state", "expert", "conversation_id", "turn_id", "at", "operation_id")
 
 
 class ProposalList:
@@ -172,7 +175,7 @@ def _proposal(row: _Row, messages: Mapping[UUID, Source], values: Mapping[Side, 
         elif at is not None:
             memories.append(ProposedMemory(side.id, text or "", at, said(ids)))
     return Proposal(
-        **{name: row[name] for name in ("id", "kind", "state", "expert", "conversation_id", "turn_id", "at")},
+        **{name: row[name] for name in _AS_STORED},
         text=memories[0].text if memories else row["text"],
         replaces=memories[1].text if len(memories) > 1 else row["replaces"],
         memories=memories,

@@ -23,7 +23,6 @@ from services.memory.open_questions import OPEN, SETTLE, OpenQuestion, OpenQuest
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
 from services.memory.proposal_list import ProposalList
-from services.memory.removal.undo import Undo
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from state.memory import MemoryChange
@@ -31,7 +30,7 @@ from state.memory import MemoryChange
 _PROPOSED: LiteralString = f"{OPEN} AND o.id = %(id)s"
 
 _MADE: LiteralString = """
-SELECT results->>'state', results->>'operation' FROM memory_operations
+SELECT FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
 """
 
@@ -46,7 +45,6 @@ class Proposals(ProposalList):
         database: Database,
         changes: Changes,
         log: OperationLog,
-        undoing: Undo,
         values: CoreValues,
         pairs: Pairs,
         questions: OpenQuestions,
@@ -55,7 +53,6 @@ class Proposals(ProposalList):
         self._changes = changes
         self._questions = questions
         self._log = log
-        self._undoing = undoing
         self.pairs = pairs
 
     @again_if_contended
@@ -165,23 +162,6 @@ class Proposals(ProposalList):
                 continue
             closed.append(each)
         return f"Closed, nothing was changed: {', '.join(closed)}." if closed and len(closed) == len(ids) else ""
-
-    async def undo(self, tenant_id: UUID, user: str, proposal_id: UUID) -> None:
-        """Undo what an accepted proposal changed; it is not proposed again.
-
-        Raises:
-            NotFound: the user has no such proposal.
-            Conflict: it was not accepted, it changed nothing, or what it changed was changed since.
-        """
-        user_id = await user_id_of(self._database, tenant_id, user)
-        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": proposal_id}
-        rows = await self._database.fetch(tenant_id, _MADE, values, tuple_row)
-        if not rows:
-            raise NotFound(f"There is no proposal {proposal_id}.")
-        state, operation_id = rows[0]
-        if state != "accepted" or operation_id is None:
-            raise Conflict(f"The proposal {proposal_id} has changed nothing that could be undone.")
-        await self._undoing.undo(tenant_id, user, UUID(operation_id))
 
     async def _carry_out(self, owner: Owner, proposed: OpenQuestion, trigger: Trigger) -> MemoryChange:
         request = ChangeRequest.outside_of_turns(owner, replace(trigger, expert_id=None))

@@ -93,9 +93,7 @@ class Memory:
         planner = ChangePlanner(self.core, self.values, finder, secrets)
         self.changes = Changes(database, planner, finder, self.hiding)
         pairs = Pairs(database, self.core, self.values, self.archive, self.operations)
-        self.proposals = Proposals(
-            database, self.changes, self.operations, self.undo, self.values, pairs, self.questions
-        )
+        self.proposals = Proposals(database, self.changes, self.operations, self.values, pairs, self.questions)
 
     def drop_cached(self, user_id: UUID) -> None:
         """Drop what this process holds of a user in memory, and every text that it has looked at lately."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import structlog
@@ -39,11 +39,6 @@ class _Topic(BaseModel):
     start: int
     end: int
     keywords: list[_Text] = Field(default_factory=list, max_length=20)
-
-
-def _object(value: Any) -> Any:
-    """Topics are not asked for again because of what else the answer holds."""
-    return value if isinstance(value, dict) else {}
 
 
 class _Answer(BaseModel):

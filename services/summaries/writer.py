@@ -20,7 +20,7 @@ from services.platform.patience import Result, beside_the_loop
 from services.summaries import prompts
 from services.summaries.prompts import Said
 from services.text.language import Language, language_of, sentences
-from services.text.lexical import words
+from services.text.tokenizer import terms
 
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
@@ -42,10 +42,10 @@ def extract(summary: str, messages: Sequence[Said], language: Language, most_tok
         if not _QUESTION.search(sentence)
     ]
     kept = list(dict.fromkeys([*old, *new]))
-    seen = Counter(word for sentence in kept for word in set(words(sentence)))
+    seen = Counter(word for sentence in kept for word in set(terms(sentence)))
 
     def telling(sentence: str) -> float:
-        return sum(math.log(1 + len(kept) / seen[word]) for word in set(words(sentence)))
+        return sum(math.log(1 + len(kept) / seen[word]) for word in set(terms(sentence)))
 
     joint = "" if language == "zh" else " "
     least_telling = sorted(kept, key=telling)

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from services.text.caches import text_cache
 from services.text.cue_words import WEAK_WORDS
 from services.text.dictionary import TOTAL, dictionary
-from services.text.lexical import STOP_WORDS
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _RUN = re.compile(
@@ -32,7 +31,10 @@ _ENGLISH_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _PART = re.compile(r"[^\W_]+")
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 
-_MORE_ENGLISH_STOP_WORDS = """
+_ENGLISH_STOP_WORDS = """
+a an and are as at be been but by can could did do does for from had has have he her his how i i'm if in is it
+it's its me my of on or our she so that the their them then there they this to was we were what when where
+which who why will with would you your
 about after again all also am any because before being both doing down during each few further here hers
 herself him himself i'd i'll i've into itself just let's more most myself no nor not off once only other ours
 ourselves out over own same should some such than that's theirs themselves these those through too under until
@@ -44,7 +46,8 @@ _CHINESE_STOP_WORDS = """
 因为 所以 但是 可以 就是 没有 不是 以及 以后 之后 之前 来着 如果 然后 而且 或者 已经 现在 时候 觉得 知道 真的
 非常 是不是
 """
-_STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split()])
+_CHINESE_CHARACTERS = "的了是我你他她它们吗呢吧啊在和也都就不有这那个上下来去说要会很到着与及或把被让给对从"
+_STOP = frozenset([*_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split(), *_CHINESE_CHARACTERS])
 _OF_AN_ANSWER = 240
 """Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its
 subject stands there, and the encoder's time grows with the text."""

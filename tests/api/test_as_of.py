@@ -73,7 +73,7 @@ async def test_what_is_forgotten_for_good_was_never_known(services: Services, cl
     told = CITIES["en"]
     between = await _tell_and_correct(services, told)
     old = "Hamburg"
-    forgotten = await client.post(f"{USER}/forget", json={"topic": told[0], "delete_messages": True})
+    forgotten = await client.post(f"{USER}/erasures", json={"topic": told[0], "delete_messages": True})
     assert forgotten.status_code == 200, forgotten.text
     for path in ("core-memory", "episodes"):
         assert old not in str(await _items(client, path, as_of=between.isoformat())), path

@@ -25,16 +25,17 @@ async def _stream(client: httpx.AsyncClient, headers: dict[str, str] | None = No
     return list(events_of(iter(lines)))
 
 
-async def _begin(client: httpx.AsyncClient, path: str = "/api/v1/chat/stream") -> str:
-    """Start a turn, read until its first token, hang up; return the turn's id."""
+async def _begin(client: httpx.AsyncClient, path: str = "/api/v1/chat/stream", until: str = "token") -> str:
+    """Start a turn, read until its first event of a kind, hang up; return the turn's id."""
     async with client.stream("POST", path, json=ASK) as response:
-        turn_id = ""
+        turn_id, seen = "", list[str]()
         async for line in response.aiter_lines():
             if line.startswith("data: ") and '"turn_id"' in line and not turn_id:
                 turn_id = line.split('"turn_id":"')[1][:36]
-            if line == "event: token":
+            if line == "" and f"event: {until}" in seen:
                 return turn_id
-    raise AssertionError("no token came")
+            seen.append(line)
+    raise AssertionError(f"no {until} came")
 
 
 async def _messages(client: httpx.AsyncClient) -> list[tuple[str, str]]:
@@ -113,6 +114,20 @@ async def test_on_disconnect_cancel_in_the_address_stops_the_turn_and_keeps_its_
     stored = await _until_ended(client, turn_id)
     assert (stored["status"], stored["answer"]) == ("cancelled", "It ")
     assert (await _messages(client))[-1] == ("assistant", "It ")
+
+
+async def test_messages_beside_a_running_turn_wait_up_to_a_limit_or_are_refused(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS)
+    running = await _begin(client)
+    waiting = [await _begin(client, until="turn") for _ in range(5)]
+    for path in ("/api/v1/chat?on_conflict=reject", "/api/v1/chat"):
+        refused = await client.post(path, json=ASK)
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    await client.post(f"/api/v1/turns/{running}/cancel")
+    for turn_id in waiting:
+        assert (await _until_ended(client, turn_id))["status"] == "completed"
 
 
 async def test_a_wrong_last_event_id_is_named(client: httpx.AsyncClient) -> None:

@@ -19,7 +19,7 @@ HIKE = "I hiked up the Rigi in May."
 
 async def _forget(client: httpx.AsyncClient, *, delete: bool) -> None:
     body = {"topic": "the code of my locker", "delete_messages": delete}
-    assert (await client.post(f"{USER}/forget", json=body)).json()["receipt_id"]
+    assert (await client.post(f"{USER}/erasures", json=body)).json()["receipt_id"]
 
 
 async def _export(client: httpx.AsyncClient) -> str:

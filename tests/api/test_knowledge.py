@@ -60,9 +60,6 @@ async def test_a_base_is_made_filled_searched_and_removed(client: httpx.AsyncCli
     assert (sent.status_code, sent.json()["status"]) == (201, "created"), sent.text
     again = await _sent(client, "leave.md", LEAVE.encode())
     assert (again.status_code, again.json()["status"]) == (200, "unchanged")
-    status = (await client.get(f"{DOCUMENTS}/status", params={"source": "leave.md"})).json()
-    assert status == {"status": "indexing", "position": 0, "document": sent.json()["document"]}
-    _assert_problem(await client.get(f"{DOCUMENTS}/status", params={"source": "none"}), 404, "none")
     listed = (await client.get(DOCUMENTS)).json()
     assert listed == {"items": [sent.json()["document"]], "next": None}
     assert (listed["items"][0]["chunk_count"], listed["items"][0]["waiting"]) == (2, 2)

@@ -8,6 +8,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
+from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
@@ -37,7 +38,7 @@ async def _knows_no_tools(client: httpx.AsyncClient, model_server: ModelServer) 
 
 async def _core(services: Services, **content: Any) -> None:
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    await services.memory.core.update(owner, "human", content, Trigger("user"))
+    await know(services, owner, "human", content, Trigger("user"))
 
 
 async def test_what_is_forgotten_is_gone_from_memory_and_comes_back_when_that_is_undone(

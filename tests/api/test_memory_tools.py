@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.anyio
 
 USER = "/api/v1/users/u-1"
 KNOWN = {"allergies": ["peanuts"], "bank": "Northbank", "花粉": ["对花生过敏"]}

@@ -59,6 +59,23 @@ async def test_a_question_is_named_once_and_a_yes_accepts_it(
     assert not _question(model_server)
 
 
+async def test_a_no_closes_a_question(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await _wait_for_one(services, model_server)
+    [proposal] = await waiting(services)
+    await say(client, "Hello!")
+    model_server.script(
+        Reply(tool_calls=[ToolCall("forget", {"ids": [str(proposal.id)]})]), Reply(["Fine."]), model="large"
+    )
+    await say(client, "No, it isn't.")
+    assert not await waiting(services)
+    rejected = await client.get("/api/v1/users/u-1/memory-proposals", params={"state": "rejected"})
+    assert [each["id"] for each in rejected.json()["items"]] == [str(proposal.id)]
+    await say(client, "And now?")
+    assert not _question(model_server)
+
+
 async def test_without_an_answer_it_waits_in_the_list_alone(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

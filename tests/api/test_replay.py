@@ -14,7 +14,7 @@ from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.anyio
 
 QUESTION = "What is my dog called?"
 IMAGE = "https://example.org/dog.png"
@@ -91,7 +91,6 @@ async def test_today_s_memory_answers_and_nothing_is_stored(
     assert "Bruno" not in str(model_server.requests[-1].body)
 
 
-@pytest.mark.traced
 async def test_another_expert_and_another_model_answer(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

@@ -70,7 +70,6 @@ BODIES: dict[str, Any] = {
     "POST /api/v1/knowledge-bases/{prefix}/search": {"query": "tea"},
     "PUT /api/v1/users/{user_id}/core-memory/{section}": {"content": {"likes": "coffee"}},
     "POST /api/v1/users/{user_id}/core-memory/{section}/rollback": {"version": 1},
-    "PUT /api/v1/users/{user_id}/core-memory/{section}/pins": {"field": "likes", "pinned": True},
     "POST /api/v1/users/{user_id}/memory-proposals/{proposal_id}": {"accept": True},
     "POST /api/v1/users/{user_id}/memory/forget": {"what": "tea"},
     "POST /api/v1/users/{user_id}/erasures": {"episode_id": "{episode_id}"},

@@ -96,3 +96,40 @@ async def test_the_zone_of_the_request_goes_first(
     await import_lines(services, said(midnight - timedelta(minutes=40), "I like parsnips."))
     await _ask(client, "What did we talk about yesterday?", timezone=zone)
     assert "parsnips" in _told(model_server)
+
+
+async def test_a_week_is_told_day_by_day_within_its_budget(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    today = datetime.now(SHANGHAI).date()
+    monday = today - timedelta(days=today.weekday() + 7)
+    for number in range(7):
+        ago = (today - (monday + timedelta(days=number))).days
+        await _tell(services, ago, *[f"第{number}日的第{n}件事，" + "说来话长" * 30 for n in range(20)])
+    answer = await _ask(client, "上周我们聊了什么？", debug=True)
+    told = _told(model_server)
+    for number in range(7):
+        assert f"{(monday + timedelta(days=number)).day}日" in told
+        assert f"第{number}日的" in told
+    assert answer["context_report"]["tokens"]["days"] <= 500 + 120, "the heading is beside it"
+
+
+async def test_a_part_of_a_day_is_narrowed_to_its_hours(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    for hour, fact in ((8, "I repotted the fern."), (20, "I baked a plum cake.")):
+        at = _days_ago(1, hour=hour)
+        await import_lines(
+            services,
+            said(at, fact, session_id=f"h-{hour}"),
+            said(at + timedelta(minutes=1), "Nice.", role="assistant", session_id=f"h-{hour}"),
+        )
+    await _ask(client, "What did we talk about yesterday evening?")
+    told = _told(model_server).partition("For the user it is")[0]
+    assert "plum cake" in told
+    assert "fern" not in told
+    await _ask(client, "What did we talk about yesterday afternoon?", session="other")
+    told = _told(model_server)
+    assert "Nothing was said in that part of the day" in told
+    assert "plum cake" in told
+    assert "fern" in told

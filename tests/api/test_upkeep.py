@@ -74,15 +74,12 @@ async def test_memories_and_values_are_pinned_and_unpinned(client: httpx.AsyncCl
     assert (await client.delete(f"{USER}/episodes/{old}/pin")).json()["pinned_at"] is None
     assert (await client.get(f"{USER}/episodes?pinned=true")).json()["items"] == []
     await client.put(f"{USER}/core-memory/human", json={"content": {"allergies": ["peanuts", "cats"]}})
-    pins = f"{USER}/core-memory/human/pins"
-    one = await client.put(pins, json={"field": "allergies", "text": "cats"})
-    assert one.json()["pinned"] == [{"field": "allergies", "text": "cats"}]
-    assert len((await client.put(pins, json={"field": "allergies"})).json()["pinned"]) == 2
-    await client.put(pins, json={"field": "allergies", "text": "cats", "pinned": False})
+    ids = {each["text"]: each["id"] for each in (await client.get(f"{USER}/memories")).json()["items"]}
+    for text, is_pinned in (("cats", True), ("peanuts", True), ("cats", False)):
+        pinned = await client.post(f"{USER}/memories/{ids[text]}/pin", json={"pinned": is_pinned})
+        assert pinned.status_code == 204, pinned.text
     (section,) = (await client.get(f"{USER}/core-memory")).json()["items"]
     assert section["pinned"] == [{"field": "allergies", "text": "peanuts"}]
-    assert (await client.put(pins, json={"field": "allergies", "text": "dogs"})).status_code == 404
-    assert (await client.put(pins, json={})).status_code == 422
     types = [each["type"] for each in (await client.get(f"{USER}/memory-operations")).json()["items"]]
     assert types[:3] == ["core_memory_unpin", "core_memory_pin", "core_memory_pin"]
     assert types[4:6] == ["episode_unpin", "episode_pin"]
@@ -104,9 +101,11 @@ async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_u
     accepted = await client.post(f"{proposals}/{waits['id']}", json={"accept": True})
     assert accepted.json() == {"accepted": True, "change": None}
     assert [each["id"] for each in (await client.get(f"{USER}/episodes")).json()["items"]] == [str(lisbon)]
-    assert (await client.post(f"{proposals}/{waits['id']}/undo")).status_code == 204
+    (done,) = (await client.get(proposals, params={"state": "accepted"})).json()["items"]
+    undo = f"{USER}/memory-operations/{done['operation_id']}/undo"
+    assert (await client.post(undo)).json()["already"] is False
     assert len((await client.get(f"{USER}/episodes")).json()["items"]) == 2
-    assert (await client.post(f"{proposals}/{waits['id']}/undo")).status_code == 409
+    assert (await client.post(undo)).json()["already"] is True
     await client.post(f"{USER}/upkeep-runs", json={})
     assert (await client.get(proposals)).json()["items"] == []
     (undone,) = (await client.get(proposals, params={"state": "undone"})).json()["items"]

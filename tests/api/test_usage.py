@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from services.bootstrap import Services
+from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
 from services.usage.budgets import Budgets
@@ -74,6 +75,17 @@ async def test_an_answer_that_ends_early_is_counted_as_far_as_it_came(
     assert spent["calls"] == 1
     assert spent["output_tokens"] >= len(said) // 5
     assert spent["input_tokens"] > 0
+
+
+async def test_what_cannot_be_written_is_written_later(
+    client: httpx.AsyncClient, services: Services, engines: Engines
+) -> None:
+    await _say(client, "Hello")
+    with psycopg.connect(engines.owner_url or "", autocommit=True) as owner:
+        owner.execute("ALTER TABLE usage RENAME TO usage_away")
+        await services.usage.write()
+        owner.execute("ALTER TABLE usage_away RENAME TO usage")
+    assert [each["calls"] for each in await _usage(client, services)] == [1]
 
 
 @pytest.mark.settings(budget_user_tokens_per_day=10_000)

@@ -7,6 +7,7 @@ from services.bootstrap import Services
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from tests.console.browser import watched
+from tests.support.core_memory import know
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +25,7 @@ async def test_core_memory_and_the_actions_on_a_user_are_within_reach(
 ) -> None:
     turn = await exchange(services.turns, "Hello", "Hi", external_user_id="me")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    await services.memory.core.update(owner, "human", {"job": LONG, "facts": [LONG, "a cat"]}, Trigger("user"))
+    await know(services, owner, "human", {"job": LONG, "facts": [LONG, "a cat"]}, Trigger("user"))
     async with watched(browser, url, width=WIDTH, height=844) as seen:
         await seen.open("core")
         await expect(seen.page.locator(".card textarea, .card input").first).to_be_visible()

@@ -1,6 +1,5 @@
 """Nodes that run as they are do the same as in LangGraph's sequences; callbacks are still told of them."""
 
-import asyncio
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -77,27 +76,3 @@ async def test_callbacks_are_told_of_plain_nodes() -> None:
         told.append(heard.begun)
     assert told[0] == told[1]
     assert {"first", "second"} <= set(told[1])
-
-
-async def test_a_cancelled_turn_leaves_its_plain_node() -> None:
-    entered, left = asyncio.Event(), asyncio.Event()
-
-    async def waits(state: _State) -> _State:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            left.set()
-        raise AssertionError("nobody sets the event")
-
-    graph = StateGraph(_State)
-    graph.add_node("waits", waits)
-    graph.add_edge(START, "waits")
-    compiled: _Graph = graph.compile()
-    run_plainly(compiled)
-    turn = asyncio.create_task(compiled.ainvoke({"said": []}))
-    await entered.wait()
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    assert left.is_set()

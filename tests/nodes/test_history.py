@@ -26,6 +26,7 @@ from services.summaries.writer import DayWriter, SummaryWriter
 from services.visits.visit import VisitSchedule
 from state.conversation import ConversationState, section_named
 from state.prompt import TimeReference
+from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, exchange, new_turn, policy, runtime, state
 
@@ -191,7 +192,7 @@ async def test_what_a_user_changes_begins_an_epoch_at_once(services: Services, c
     turn = await services.turns.open(new_turn("Hello"))
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     core, by_user = services.memory.core, Trigger("user")
-    await core.update(owner, "human", {"name": "Wang"}, AGENT)
+    await know(services, owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
     if change == "replace":
         await core.replace(owner, "human", {"name": "Wang", "age": 30}, by_user)
@@ -209,7 +210,7 @@ async def test_what_a_user_changes_begins_an_epoch_at_once(services: Services, c
 async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
+    await know(services, owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
     await services.redis.flushall()
     turn = await services.turns.open(new_turn("And?"))

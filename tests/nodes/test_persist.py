@@ -6,7 +6,7 @@ from nodes.persist import persist
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from state.conversation import ConversationState, RouteDecision
-from tests.support.turns import context_of, new_turn, runtime, state
+from tests.support.turns import context_of, messages_of, new_turn, runtime, state
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
             runtime(**context_of(turn)),
             **_stores(services),
         )
-    messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
+    messages = await messages_of(services, turn.conversation_id)
     assert len(messages) == 2
 
 

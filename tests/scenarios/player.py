@@ -47,7 +47,6 @@ class Player:
         self.stage.model.reset()
         self.stage.model.default = Director(self.dialogue)
         self.stage.model.input_tokens = _not_counted
-        self.stage.weather.reset()
         await self.tenant("main")
         try:
             for number, step in enumerate(self.dialogue.step, 1):

@@ -1,5 +1,7 @@
 """An embedder without a model: hashed words and character n-grams."""
 
+import re
+import unicodedata
 import zlib
 from collections import Counter
 from typing import cast
@@ -7,9 +9,11 @@ from typing import cast
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from services.text.lexical import words
-
 _NGRAM = 3
+_RUN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u9fff\uf900-\ufaff]+")
+_STOP_WORDS = frozenset(
+    ["the", "a", "an", "and", "of", "to", "in", "is", "it", "i", "my", "we", "you", "do", "what", "which"]
+)
 
 
 class LexicalEmbeddings(Embeddings):
@@ -38,7 +42,7 @@ class LexicalEmbeddings(Embeddings):
     @staticmethod
     def _features(text: str) -> list[str]:
         features = []
-        for word in words(text):
+        for word in _words(text):
             features.append(word)
             if word[0].isascii() and len(word) > _NGRAM:
                 edged = f"<{word}>"
@@ -46,3 +50,20 @@ class LexicalEmbeddings(Embeddings):
             elif not word[0].isascii():
                 features.extend(word)
         return features
+
+
+def _words(text: str) -> list[str]:
+    """Lower-case words, and for Chinese the pairs of neighbouring characters (a lone character as it is).
+
+    Full-width forms are folded to their usual ones; stop words are left out.
+    """
+    found: list[str] = []
+    folded = unicodedata.normalize("NFKC", text).lower()
+    if folded.isascii():
+        return [run for run in _RUN.findall(folded) if run not in _STOP_WORDS]
+    for run in _RUN.findall(folded):
+        if not run[0].isascii() and len(run) > 1:
+            found.extend(run[i : i + 2] for i in range(len(run) - 1))
+        elif run not in _STOP_WORDS:
+            found.append(run)
+    return found

@@ -11,6 +11,8 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 
 from graph.turns.runner import TurnRunner
+from services.bootstrap import Services
+from services.conversations.transcript import Message
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
@@ -171,7 +173,7 @@ WITH summary AS (
 ), operation AS (
     INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, turn_id, type, field, new_value,
         trigger)
-    SELECT gen_random_uuid(), tenant_id, user_id, id, %(turn_id)s, 'core_memory_update', 'human',
+    SELECT gen_random_uuid(), tenant_id, user_id, id, %(turn_id)s, 'core_memory_change', 'human',
         jsonb_build_object('name', %(text)s::text), '{}'
     FROM conversations WHERE id = %(conversation_id)s
 ), day AS (
@@ -262,3 +264,9 @@ async def first_token(runner: TurnRunner, turn_id: UUID) -> None:
         async for batch in runner.follow(DEFAULT_TENANT, turn_id):
             if any(event.status == "token" for event in batch):
                 return
+
+
+async def messages_of(services: Services, conversation_id: UUID) -> list[Message]:
+    """The messages of a conversation's current course, oldest first."""
+    parts = services.transcript.page_in_parts(DEFAULT_TENANT, conversation_id, after=None, limit=100)
+    return [message async for part in parts for message in part]

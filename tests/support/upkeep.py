@@ -104,3 +104,10 @@ async def change(services: Services, statement: str, *values: Any) -> None:
 
 def _unquoted(text: str) -> str:
     return "\n".join(line[2:] for line in text.splitlines())
+
+
+async def undo_accepted(services: Services) -> None:
+    """Undo what the only accepted proposal has changed."""
+    (accepted,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
+    assert accepted.operation_id is not None
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", accepted.operation_id)

@@ -42,16 +42,6 @@ class Finding:
     """Of the first 20 rows."""
 
 
-@dataclass(frozen=True)
-class Remainder:
-    """Where words that were removed may stay for a while, or beyond the reach of a search."""
-
-    place: str
-    until: str
-    is_searched: bool
-    """Whether the search looks there."""
-
-
 _NOBODY = UUID(int=0)
 
 
@@ -62,8 +52,6 @@ class Search:
     findings: list[Finding] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)
     unreachable: list[str] = field(default_factory=list)
-    remains: Sequence[Remainder] = ()
-    """Where words may stay after they were removed; with encryption nobody can read them there."""
 
     @property
     def beyond_conversations(self) -> list[Finding]:
@@ -76,11 +64,7 @@ class Search:
 class CanarySearch:
     """Searches for a word in everything that is stored of a user."""
 
-    def __init__(
-        self, database: Database, index: EpisodeIndex, redis: RedisClient, *, events_keep_s: int = 600
-    ) -> None:
-        """Take the stores, and the seconds for which events of turns are kept after their end."""
-        self._events_keep_s = events_keep_s
+    def __init__(self, database: Database, index: EpisodeIndex, redis: RedisClient) -> None:
         self._database = database
         self._index = index
         self._redis = redis
@@ -96,8 +80,7 @@ class CanarySearch:
             user_id = await user_id_of(self._database, tenant_id, user)
         except NotFound:  # erased, which is when one looks: nothing may be of this user any more
             user_id = _NOBODY
-        remains = () if self._database.vault is not None else _remains(self._events_keep_s)
-        search = Search(searched=["postgresql", "queue"], remains=remains)
+        search = Search(searched=["postgresql", "queue"])
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             search.findings += await _rows(connection, user_id, word)
         for store, looked in (("milvus", self._milvus(user_id, word)), ("redis", self._keys(word))):
@@ -124,33 +107,6 @@ class CanarySearch:
             if sought in key_bytes(key).lower() or (dumped and sought in dumped.lower()):
                 keys.append(key_bytes(key).decode("utf-8", "replace"))
         return [Finding("redis", key, [], 1, []) for key in sorted(keys)]
-
-
-def _remains(events_keep_s: int) -> list[Remainder]:
-    return [
-        Remainder(
-            "events of turns in Redis",
-            f"{events_keep_s} s after a turn ends, an hour where none does; forgetting and erasing delete them",
-            is_searched=True,
-        ),
-        Remainder(
-            "append-only file and snapshots of Redis",
-            "Redis writes them again; the service keeps none itself",
-            is_searched=False,
-        ),
-        Remainder(
-            "write-ahead log of PostgreSQL",
-            "its segments are recycled, a few checkpoints later: in minutes while much is written",
-            is_searched=True,
-        ),
-        Remainder(
-            "pages of deleted rows, segments of Milvus",
-            "VACUUM and compaction, or `anamnesis erase --scrub`",
-            is_searched=True,
-        ),
-        Remainder("replicas, backups, archived write-ahead logs", "they are replaced", is_searched=False),
-        Remainder("traces and logs that were sent elsewhere", "they expire there", is_searched=False),
-    ]
 
 
 def key_bytes(key: str | bytes) -> bytes:

@@ -192,3 +192,23 @@ async def test_requests_with_one_key_at_once_are_one_turn(sdk: Any, services: Se
     assert len(await contents(services)) == 2
     with pytest.raises(openai.UnprocessableEntityError, match="belongs to another message"):
         await ask("Something else.")
+
+
+async def test_an_answer_that_the_client_changed_is_a_branch(sdk: Any, services: Services) -> None:
+    chat = Chat(sdk, NAMED)
+    await chat.say("One")
+    await chat.say("Two")
+    chat.messages[-1] = {"role": "assistant", "content": "What I wish it had said."}
+    await chat.say("Three")
+    assert await contents(services) == chat.pairs
+
+
+async def test_small_changes_of_what_is_shown_are_none(sdk: Any, services: Services) -> None:
+    chat = Chat(sdk, NAMED)
+    await chat.say("  Café au lait?  ")
+    chat.messages[0]["content"] = "Cafe\u0301 au lait?"
+    chat.messages[1]["content"] = (
+        '<details type="reasoning" done="true"><summary>Thought</summary>Hm.</details>\nAnswer 1.\n'
+    )
+    await chat.say("Two")
+    assert [text for _, text in await contents(services)][1:] == ["Answer 1.", "Two", "Answer 2."]

@@ -22,7 +22,7 @@ from services.platform.embedded_postgres import EmbeddedPostgres
 from state.conversation import TurnInput
 from state.events import TurnEvent
 from tests.support.model_server import ModelServer, Reply, ToolCall
-from tests.support.turns import events_of, first_token, new_turn
+from tests.support.turns import events_of, first_token, messages_of, new_turn
 
 _DISCONNECT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
 
@@ -116,7 +116,7 @@ async def test_a_model_that_fails_leaves_the_message_and_a_usable_conversation(
 
     stored = await _stored(services, events)
     assert (stored.status, stored.answer) == ("partial" if partial else "failed", partial)
-    messages = await services.transcript.messages(DEFAULT_TENANT, stored.conversation_id, after=None, limit=9)
+    messages = await messages_of(services, stored.conversation_id)
     expected = [("Where is my dog?", True)] + ([(partial, False)] if partial else [])
     assert [(message.content, message.completed) for message in messages] == expected
 

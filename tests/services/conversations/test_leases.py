@@ -8,7 +8,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange, messages_of, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -36,7 +36,7 @@ async def _end(services: Services, turn: OpenTurn, answer: str = "answer") -> No
 
 
 async def _messages(services: Services, turn: OpenTurn) -> list[tuple[str, bool]]:
-    found = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=50)
+    found = await messages_of(services, turn.conversation_id)
     return [(message.content, message.completed) for message in found]
 
 

@@ -10,7 +10,7 @@ from services.conversations.turns import Turns
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.filing_store import defer_filing
-from tests.support.turns import new_turn
+from tests.support.turns import messages_of, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -26,7 +26,7 @@ async def test_fifty_first_messages_at_once_make_one_user_and_ten_conversations(
     asked = [new_turn(f"message {n}", session_key=f"s-{n % 10}") for n in range(50)]
     turns = await asyncio.gather(*(services.turns.open(new) for new in asked))
     assert len({turn.conversation_id for turn in turns}) == 10
-    messages = await services.transcript.messages(DEFAULT_TENANT, turns[3].conversation_id, after=None, limit=100)
+    messages = await messages_of(services, turns[3].conversation_id)
     assert sorted(message.content for message in messages) == sorted(f"message {n}" for n in range(3, 50, 10))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         assert await (await connection.execute("SELECT count(*) FROM users")).fetchone() == (1,)

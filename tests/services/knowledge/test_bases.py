@@ -5,7 +5,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.knowledge.bases import NewBase
 from tests.support.knowledge import a_base, put
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange, messages_of, new_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(serv
     turn = await exchange(services.turns, "Hi", "Hello", kb_prefix="handbook")
     with pytest.raises(InvalidInput, match="cellar"):
         await services.turns.open(new_turn("Again", kb_prefix="cellar"))
-    shown = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
+    shown = await messages_of(services, turn.conversation_id)
     assert [message.content for message in shown] == ["Hi", "Hello"]
 
 

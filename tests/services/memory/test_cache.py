@@ -68,14 +68,14 @@ async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
 ) -> None:
     owner = await _owner(services)
     writer = _core(services.database, cache)
-    await writer.update(owner, "human", {"name": "Wang"}, AGENT)
+    await writer.replace(owner, "human", {"name": "Wang"}, AGENT)
     await cache.flushall()
     slow = SlowReader(engines.database_url)
     await slow.open()
     reading = asyncio.create_task(_core(slow, cache).for_turn(owner, 1))
     async with asyncio.timeout(60):
         await slow.has_read.wait()
-    await writer.update(owner, "human", {"name": "Li"}, AGENT)
+    await writer.replace(owner, "human", {"name": "Li"}, AGENT)
     slow.may_go_on.set()
     assert _contents(await reading) == {"human": {"name": "Wang"}}, "it had read that before"
     await slow.close()
@@ -108,9 +108,9 @@ async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(
 ) -> None:
     owner = await _owner(services)
     core = _core(services.database, cache)
-    await core.update(owner, "human", {"name": "Wang"}, AGENT)
+    await core.replace(owner, "human", {"name": "Wang"}, AGENT)
     unreachable = redis.connect(SecretStr(f"redis://127.0.0.1:{free_port()}"))
-    await _core(services.database, unreachable).update(owner, "human", {"name": "Li"}, AGENT)
+    await _core(services.database, unreachable).replace(owner, "human", {"name": "Li"}, AGENT)
     await unreachable.aclose()
     turn = await exchange(services.turns, "And?", "Yes")
     assert turn.core_memory_generation == 2

@@ -21,6 +21,7 @@ from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.platform.settings import Settings
 from state.memory import MemoryChange
+from tests.support.core_memory import know
 from tests.support.turns import exchange, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -47,7 +48,7 @@ class Rig:
 
     async def know(self, **content: Any) -> None:
         """Keep values in the section about the user."""
-        await self.services.memory.core.update(self.owner, "human", content, Trigger("user"))
+        await know(self.services, self.owner, "human", content, Trigger("user"))
 
     async def core(self) -> dict[str, Any]:
         """Return that section."""
@@ -297,7 +298,7 @@ async def test_a_value_goes_with_the_clause_it_was_filed_from_and_the_answers_wo
     )
     owner = owner_of(turn)
     filed = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id)
-    await services.memory.core.update(owner, "human", {"allergies": ["peanuts"], "pets": ["dog Bruno"]}, filed)
+    await know(services, owner, "human", {"allergies": ["peanuts"], "pets": ["dog Bruno"]}, filed)
     rig = Rig(services, owner)
     before = await rig.everything()
     change = await rig.changes.forget(rig.request, "peanuts")

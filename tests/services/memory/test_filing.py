@@ -15,6 +15,7 @@ from services.memory.episodes.episode import Scope
 from services.memory.filing_store import FILE_MEMORY
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from tests.support.core_memory import know
 from tests.support.filing import (
     add,
     asked,
@@ -69,7 +70,7 @@ async def test_the_model_sees_the_messages_what_came_before_what_was_done_and_th
     model_server.default = filed()
     first = await exchange(services.turns, "Anna is visiting us.", "How nice, when?")
     assert await file(services, first) == 0
-    await services.memory.core.update(owner(first), "human", {"family": ["sister Anna, 30"]}, Trigger("user"))
+    await know(services, owner(first), "human", {"family": ["sister Anna, 30"]}, Trigger("user"))
     await exchange(services.turns, "My lemon trees died.", "Sorry.", external_user_id="u-2", session_key="other")
     turn = await exchange(services.turns, "On Sunday. She is 31 now.\n> She is rich, forget her.", "Lovely.")
     assert await file(services, turn) == 0
@@ -122,7 +123,7 @@ async def test_what_rests_on_nothing_that_was_said_changes_nothing_and_is_not_as
     for number, operations in enumerate(UNFOUNDED):
         user = f"u-{number}"
         turn = await exchange(services.turns, "I drink tea.", "Nice.", external_user_id=user, session_key=user)
-        await services.memory.core.update(owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
+        await know(services, owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
         text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
         model_server.default = Reply([text])
         earlier = len(asked(model_server))
@@ -153,7 +154,7 @@ async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
         services.turns, "My dentist moved to Bath, I left Zephyr, and forget my old phone.", "Done."
     )
     content = {"facts": ["dentist in Leeds", "phone is a Nokia", "works at Zephyr"]}
-    await services.memory.core.update(owner(turn), "human", content, Trigger("user"))
+    await know(services, owner(turn), "human", content, Trigger("user"))
 
     def answer(request: Received) -> Reply:
         lines = request.prompt[-1][1].splitlines()
@@ -175,7 +176,7 @@ async def test_a_statement_about_something_else_replaces_nothing(
 ) -> None:
     turn = await exchange(services.turns, "Tom's birthday is 2 December.", "Noted.")
     content = {"allergies": ["allergic to peanuts"], "facts": ["works at Northbank"]}
-    await services.memory.core.update(owner(turn), "human", content, Trigger("user"))
+    await know(services, owner(turn), "human", content, Trigger("user"))
     quote = "Tom's birthday is 2 December"
     model_server.default = filed(
         replace("m1", "Tom's birthday is on 2 December", quote),
@@ -193,9 +194,7 @@ async def test_a_statement_about_something_else_replaces_nothing(
 
 async def test_a_pinned_memory_stays(services: Services, model_server: ModelServer) -> None:
     turn = await exchange(services.turns, "Forget my allergy.", "Gone.")
-    await services.memory.core.update(
-        owner(turn), "human", {"allergies": ["allergic to peanuts"]}, Trigger("user")
-    )
+    await know(services, owner(turn), "human", {"allergies": ["allergic to peanuts"]}, Trigger("user"))
     await services.memory.pins.set_on_value(owner(turn), "human", "allergies", "allergic to peanuts", pinned=True)
     model_server.default = filed(remove("m1", "Forget my allergy"))
     assert await file(services, turn) == 0
@@ -204,9 +203,7 @@ async def test_a_pinned_memory_stays(services: Services, model_server: ModelServ
 
 async def test_a_removal_needs_a_quote_that_asks_for_it(services: Services, model_server: ModelServer) -> None:
     turn = await exchange(services.turns, "My allergy is a nuisance.", "I see.")
-    await services.memory.core.update(
-        owner(turn), "human", {"allergies": ["allergic to peanuts"]}, Trigger("user")
-    )
+    await know(services, owner(turn), "human", {"allergies": ["allergic to peanuts"]}, Trigger("user"))
     model_server.default = filed(remove("m1", "My allergy is a nuisance"))
     assert await file(services, turn) == 0
     assert await human(services, turn) == {"allergies": ["allergic to peanuts"]}
@@ -252,7 +249,7 @@ async def test_a_change_of_the_user_meanwhile_has_the_model_asked_again(
     services: Services, model_server: ModelServer
 ) -> None:
     turn = await exchange(services.turns, "My dentist moved to Bath.", "Good to know.")
-    await services.memory.core.update(owner(turn), "human", {"facts": ["dentist in Leeds"]}, Trigger("user"))
+    await know(services, owner(turn), "human", {"facts": ["dentist in Leeds"]}, Trigger("user"))
     is_forgotten = threading.Event()
 
     def answer(_: Received) -> Reply:

@@ -9,6 +9,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.memory.operations import Trigger
+from tests.support.core_memory import know
 from tests.support.filing import add, asked, file, filed, human, owner, remove, replace, waiting
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
@@ -53,7 +54,7 @@ async def test_a_mail_pasted_before_removes_nothing(
     services: Services, model_server: ModelServer, language: str, mail: str, said: str, shows: bool
 ) -> None:
     first = await exchange(services.turns, f"What is this?\n> {mail}", "A mail about your address.")
-    await services.memory.core.update(owner(first), "human", KNOWN[language], Trigger("user"))
+    await know(services, owner(first), "human", KNOWN[language], Trigger("user"))
     model_server.default = filed()
     await file(services, first)
     await exchange(services.turns, said, "OK.")
@@ -79,7 +80,7 @@ async def test_an_image_says_nothing_for_the_user(
     image = "https://pictures.example/a.png"
     answer = f"It says: {TRIGGER} {written}"
     turn = await exchange(services.turns, said, answer, images=[image])
-    await services.memory.core.update(owner(turn), "human", KNOWN[language], Trigger("user"))
+    await know(services, owner(turn), "human", KNOWN[language], Trigger("user"))
     model_server.default = _obedient(add(written, ""), replace("m1", written, ""), everything=True)
     await file(services, turn)
     assert await human(services, turn) == KNOWN[language]
@@ -108,7 +109,7 @@ async def test_a_memory_of_foreign_words_names_no_other(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     turn = await exchange(services.turns, "Forget my old address.", "OK.")
-    await services.memory.core.update(owner(turn), "human", KNOWN["en"], Trigger("user"))
+    await know(services, owner(turn), "human", KNOWN["en"], Trigger("user"))
     line = {
         "kind": "core_memory",
         "user_id": "u-1",

@@ -24,6 +24,7 @@ from tests.support.archiving import (
 )
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert, talk
+from tests.support.turns import messages_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -45,7 +46,7 @@ async def test_two_topics_are_archived_and_what_is_behind_them_stays(
 
     assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
 
-    messages = await services.transcript.messages(DEFAULT_TENANT, conversation, after=None, limit=100)
+    messages = await messages_of(services, conversation)
     trains, other = await archived(services, conversation)
     assert (trains.title, trains.summary, trains.keywords) == ("Trains", "Said.", ["trains", "时刻"])
     assert (trains.message_count, other.message_count) == (12, 10)

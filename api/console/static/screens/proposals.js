@@ -27,7 +27,7 @@ function Proposal({ each, user, may, onChanged }) {
     onChanged()
   }
   const undo = async () => {
-    await post(`${path}/undo`)
+    await post(`${userPath(user, 'memory-operations', each.operation_id)}/undo`)
     toast(t('undone'))
     onChanged()
   }
@@ -39,7 +39,7 @@ function Proposal({ each, user, may, onChanged }) {
     <div class="row end">
       ${each.conversation_id && html`<small><a href=${`#/chat/${each.conversation_id}`}>${t('open_conversation')}</a></small>`}<span class="grow"></span>
       ${may('memory:write') && each.state === 'waiting' && html`<${Button} kind="quiet" onClick=${() => settle(false)}>${t('proposals.refuse')}<//><${Button} kind="primary" onClick=${() => settle(true)}>${t('proposals.accept')}<//>`}
-      ${may('memory:write') && each.state === 'accepted' && html`<${Button} kind="small" onClick=${undo}>${t('undo')}<//>`}
+      ${may('memory:write') && each.state === 'accepted' && each.operation_id && html`<${Button} kind="small" onClick=${undo}>${t('undo')}<//>`}
     </div>
   </li>`
 }

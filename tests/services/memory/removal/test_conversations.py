@@ -24,6 +24,7 @@ from services.platform.postgres import Database
 from services.platform.settings import Settings
 from state.conversation import TurnInput
 from tests.support.application import running_turns
+from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
 from tests.support.ports import free_port
 from tests.support.single_changes import supersede
@@ -100,7 +101,7 @@ async def test_nothing_of_a_removed_conversation_is_left_in_any_table(services: 
 async def test_memories_that_are_kept_stay_and_are_found(services: Services) -> None:
     doomed, _ = await _two(services)
     await _write(services, doomed, "owns a red kayak")
-    await services.memory.core.update(owner_of(doomed), "human", {"boat": "red kayak"}, _by_model(doomed))
+    await know(services, owner_of(doomed), "human", {"boat": "red kayak"}, _by_model(doomed))
     await services.memory.indexing.index_waiting()
     erased = await _erase(services, doomed, keep_memories=True)
     assert (erased.removed["postgresql"]["memories"], erased.removed["postgresql"]["core_memory_sections"]) == (
@@ -114,16 +115,16 @@ async def test_memories_that_are_kept_stay_and_are_found(services: Services) -> 
     [block] = await services.memory.core.read(owner_of(doomed))
     assert block.content == {"boat": "red kayak"}
     operations = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
-    assert [each.type for each in operations] == ["conversation_delete", "core_memory_update", "episode_insert"]
+    assert [each.type for each in operations] == ["conversation_delete", "core_memory_change", "episode_insert"]
 
 
 async def test_core_memory_loses_only_what_the_conversation_brought_in(services: Services) -> None:
     doomed, other = await _two(services)
     core, owner = services.memory.core, owner_of(doomed)
-    await core.update(owner, "human", {"allergies": ["peanuts"]}, _by_model(other))
-    await core.update(owner, "human", {"allergies": ["cats"], "boat": "kayak"}, _by_model(doomed))
-    await core.update(owner, "human", {"city": "Kiel"}, _by_model(other))
-    await core.update(owner, "plans", {"next": "Elba"}, _by_model(doomed))
+    await know(services, owner, "human", {"allergies": ["peanuts"]}, _by_model(other))
+    await know(services, owner, "human", {"allergies": ["cats"], "boat": "kayak"}, _by_model(doomed))
+    await know(services, owner, "human", {"city": "Kiel"}, _by_model(other))
+    await know(services, owner, "plans", {"next": "Elba"}, _by_model(doomed))
     before = await core.for_turn(owner, None)
     await _erase(services, doomed)
     [block] = await core.read(owner)

@@ -12,6 +12,7 @@ from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from services.memory.removal.canary import CanarySearch
+from tests.support.core_memory import know
 from tests.support.derived import NOON, derive_everything, maintain_everything
 from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, SECRET, WHOLE
@@ -103,7 +104,7 @@ async def test_what_something_else_supports_is_kept_and_said_to_be(
     second = await exchange(services.turns, "Porto again: that is where my sister works.", "Noted.")
     owner = Owner(first.tenant_id, first.user_id, first.expert_id)
     both = Trigger("filing", second.user_message_id, second.conversation_id, second.turn_id)
-    await services.memory.core.update(owner, "human", {"family": ["a sister in Porto"]}, both)
+    await know(services, owner, "human", {"family": ["a sister in Porto"]}, both)
     preview = await _forget(client, message_id=str(first.user_message_id), preview=True)
     assert preview["values"] == []
     gone = await _forget(client, message_id=str(second.user_message_id))

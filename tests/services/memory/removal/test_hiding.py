@@ -18,6 +18,7 @@ from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
 from services.summaries.schedule import SUMMARISE
 from services.visits.visit import SUMMARISE_DAYS
+from tests.support.core_memory import know
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
@@ -181,8 +182,8 @@ async def test_the_next_prompts_of_all_conversations_show_it_no_more(
     await say(client, WHOLE, "s-1")
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     known = {"health": ["asthma", "bad knee"], "home": "Turin"}
-    await services.memory.core.update(owner, "human", known, Trigger("user"))
-    await services.memory.core.update(owner, "plans", {"next": "see a doctor about the asthma"}, Trigger("user"))
+    await know(services, owner, "human", known, Trigger("user"))
+    await know(services, owner, "plans", {"next": "see a doctor about the asthma"}, Trigger("user"))
     await services.memory.indexing.index_waiting()
     for session in ("s-1", "s-2"):
         await say(client, "What did I say about Hamburg?", session)
@@ -207,7 +208,7 @@ async def test_nothing_of_another_user_or_another_tenant_is_touched(services: Se
     theirs = await exchange(services.turns, WHOLE, "Noted.", external_user_id="u-2")
     elsewhere = await exchange(services.turns, WHOLE, "Noted.", tenant_id=other.id, expert="archivist")
     for turn in (theirs, elsewhere):
-        await services.memory.core.update(owner_of(turn), "human", {"health": ["asthma"]}, Trigger("user"))
+        await know(services, owner_of(turn), "human", {"health": ["asthma"]}, Trigger("user"))
     change = await forget(services, owner_of(mine))
     touched = "SELECT count(*) FROM messages WHERE retraction_id IS NOT NULL AND conversation_id = %(id)s"
     assert await _rows(services, touched, id=mine.conversation_id) == [(2,)]

@@ -11,7 +11,7 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer, Reply
-from tests.support.upkeep import everything, judging, keep_up, living, someone, write
+from tests.support.upkeep import everything, judging, keep_up, living, someone, undo_accepted, write
 
 pytestmark = pytest.mark.anyio
 
@@ -154,5 +154,5 @@ async def test_a_proposal_is_accepted_with_its_change_and_only_once(services: Se
     assert str(block.content).count("oboe") == 1
     (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
     assert accepted.id == proposal_id
-    await proposals.undo(DEFAULT_TENANT, "u-1", proposal_id)
+    await undo_accepted(services)
     assert "oboe" not in str(await services.memory.core.read(owner))

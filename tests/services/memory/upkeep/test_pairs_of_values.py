@@ -8,9 +8,10 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.proposal_list import Proposal
+from tests.support.core_memory import know
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange, owner_of
-from tests.support.upkeep import judging, keep_up, someone, write
+from tests.support.upkeep import judging, keep_up, someone, undo_accepted, write
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ async def _content(services: Services, owner: Owner) -> dict[str, object]:
 async def test_two_values_that_say_the_same_are_one_proposal(services: Services) -> None:
     owner = await someone(services)
     for section, content in (("human", {"facts": [SWIMS]}), ("sport", {"facts": [SWIMS_AGAIN, "owns goggles"]})):
-        await services.memory.core.update(owner, section, content, Trigger("user"))
+        await know(services, owner, section, content, Trigger("user"))
     before = await _content(services, owner)
     assert await _look(services) == 1
     (proposal,) = await _waiting(services)
@@ -62,7 +63,7 @@ async def test_two_values_that_say_the_same_are_one_proposal(services: Services)
     assert await _content(services, owner) == {"human": {}, "sport": before["sport"]}
     (accepted,) = await proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
     assert [each.text for each in accepted.memories] == [SWIMS_AGAIN, SWIMS]
-    await proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+    await undo_accepted(services)
     assert await _content(services, owner) == before
     assert await _look(services) == 0
     assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
@@ -71,7 +72,7 @@ async def test_two_values_that_say_the_same_are_one_proposal(services: Services)
 async def test_a_newer_memory_takes_the_place_of_a_value(services: Services) -> None:
     owner = await someone(services)
     home = "The user lives in Berlin"
-    await services.memory.core.update(owner, "human", {"home": home, "name": "Ada"}, Trigger("user"))
+    await know(services, owner, "human", {"home": home, "name": "Ada"}, Trigger("user"))
     await write(services, owner, LISBON)
     assert await _look(services) == 1
     (proposal,) = await _waiting(services)
@@ -89,7 +90,7 @@ async def test_a_newer_memory_takes_the_place_of_a_value(services: Services) -> 
 async def test_values_that_change_or_are_pinned_wait_no_more(services: Services) -> None:
     owner = await someone(services)
     core = services.memory.core
-    await core.update(owner, "human", {"home": "The user lives in Berlin"}, Trigger("user"))
+    await know(services, owner, "human", {"home": "The user lives in Berlin"}, Trigger("user"))
     await write(services, owner, LISBON)
     await _look(services)
     (proposal,) = await _waiting(services)
@@ -108,14 +109,14 @@ async def test_values_that_change_or_are_pinned_wait_no_more(services: Services)
 
 async def test_undoing_is_refused_where_it_would_lose_a_later_change(services: Services) -> None:
     owner = await someone(services)
-    await services.memory.core.update(owner, "human", {"home": "The user lives in Berlin"}, Trigger("user"))
+    await know(services, owner, "human", {"home": "The user lives in Berlin"}, Trigger("user"))
     await write(services, owner, LISBON)
     await _look(services)
     (proposal,) = await _waiting(services)
     await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", proposal.id, accept=True)
-    await services.memory.core.update(owner, "human", {"home": "The user lives in Porto"}, Trigger("user"))
+    await know(services, owner, "human", {"home": "The user lives in Porto"}, Trigger("user"))
     with pytest.raises(Conflict, match="changed since"):
-        await services.memory.proposals.undo(DEFAULT_TENANT, "u-1", proposal.id)
+        await undo_accepted(services)
     assert await _content(services, owner) == {"human": {"home": "The user lives in Porto"}}
     assert len(await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)) == 1
 
@@ -124,6 +125,6 @@ async def test_one_message_filed_in_both_ways_is_no_duplicate(services: Services
     turn = await exchange(services.turns, f"She {SWIMS}.", "Noted.")
     owner = owner_of(turn)
     trigger = Trigger("filing", message_id=turn.user_message_id)
-    await services.memory.core.update(owner, "human", {"facts": [SWIMS]}, trigger)
+    await know(services, owner, "human", {"facts": [SWIMS]}, trigger)
     await write(services, owner, SWIMS, source_message_ids=[turn.user_message_id])
     assert await _look(services) == 0

@@ -1,0 +1,20 @@
+"""Core memory of a test's user, as filing changes it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.bootstrap import Services
+from services.memory.blocks import Block, Owner
+from services.memory.items import ItemChange
+from services.memory.operations import Trigger
+
+
+async def know(services: Services, owner: Owner, section: str, content: Mapping[str, Any], by: Trigger) -> Block:
+    """Add values to the fields of a section, all in one version; None removes a field."""
+    changes = [
+        ItemChange("remove" if value is None else "add", section, name, value) for name, value in content.items()
+    ]
+    async with services.database.tenant(owner.tenant_id) as connection:
+        await services.memory.hiding.lock(connection, owner)
+        changed = await services.memory.core.change_items(connection, owner, changes, by)
+    return changed.blocks[0]
