@@ -1,10 +1,16 @@
 import pytest
 
 from services.bootstrap import Services
-from services.health import Dependency, check_dependencies
+from services.health import Dependency, check_dependencies, overall
 from services.platform.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+
+
+@pytest.mark.traced
+async def test_without_its_database_the_service_is_down(services: Services) -> None:
+    await services.database.close()
+    assert overall(await check_dependencies(services)) == "down"
 
 
 async def _worker(services: Services, settings: Settings | None = None) -> Dependency:
