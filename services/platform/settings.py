@@ -16,7 +16,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from services.errors import ConfigurationError
 from services.platform.chosen_model import settings_of_choice
-from services.platform.machine import machine_locale, machine_timezone
+from services.platform.machine import machine_locale
+from services.platform.machine_zone import machine_timezone
 from services.platform.setting_values import (
     Aliases,
     Budget,
@@ -125,7 +126,7 @@ class Settings(BaseSettings):
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
     """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
-    /etc/timezone, if it fits the machine's clock, else the offset of that clock."""
+    /etc/timezone, if it fits the machine's clock, else the zone or the offset that does."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
