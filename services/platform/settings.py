@@ -440,6 +440,9 @@ class Settings(BaseSettings):
     )
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
     get_current_time."""
+    tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
+    """Answer when all quick tools are done, or begin with the first result and ask the model again for the
+    rest; a request may say otherwise."""
     mcp_servers: SecretStr | None = Field(
         None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
     )
