@@ -435,6 +435,11 @@ class Settings(BaseSettings):
     """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
     """Tell the client with the event filler that tools were started; a request may say otherwise."""
+    tools_offered: Names = Field(
+        (), description="names of tools that models are offered beside the usual ones, separated by commas"
+    )
+    """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
+    get_current_time."""
     mcp_servers: SecretStr | None = Field(
         None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
     )

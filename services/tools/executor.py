@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from services.platform import span_names as names
 from services.platform.tracing import mark_failed, span
+from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
 from services.tools.tool import NotConnected, RegisteredTool
@@ -124,7 +125,8 @@ class ToolExecutor:
         if registered is None:  # its server has gone at this moment
             return f"There is no tool named {call['name']}.", False
         # A value that the model sent under that name never reaches a tool: identity comes from the run.
-        arguments = {name: value for name, value in call["args"].items() if name != "runtime"}
+        given = meant(call, context.timezone)["args"]
+        arguments = {name: value for name, value in given.items() if name != "runtime"}
         if registered.takes_runtime:
             arguments["runtime"] = _runtime(call, context)
         seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
