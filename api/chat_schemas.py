@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from api.schemas import StrictModel
 from services.conversations import values
 from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetMeasure, RequestBudget
-from state.conversation import AgentType, EarlierMessage, TurnInput
+from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
 from state.prompt import Finish
 
 MAX_EARLIER = 200
@@ -101,6 +101,11 @@ class ChatRequest(StrictModel):
         None, description="IANA name or offset; null = the user's stored one."
     )
     locale: values.Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
+    compose: Compose | None = Field(
+        None,
+        description="When several tools run at once for the message itself: answer after all of them (single), or "
+        "begin with the first result (progressive); null = as the service is configured.",
+    )
     filler: bool | None = Field(
         None, description="Send the event filler when such tools start; null = as the service is configured."
     )
@@ -151,6 +156,7 @@ class ChatRequest(StrictModel):
             space=self.space,
             requested_kb_prefix=self.kb_prefix,
             max_context_tokens=self.max_context_tokens,
+            compose=self.compose,
             filler=self.filler,
             debug=self.debug,
             approvals=self.approvals,

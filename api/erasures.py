@@ -109,6 +109,7 @@ class ErasureRequest(StrictModel):
         return Target(**names, value=ValueTarget(**self.value.model_dump()) if self.value else None)
 
 
+@router.post("/forget", response_model=answered(ForgetResult), include_in_schema=False)
 @router.post("/erasures", response_model=answered(ForgetResult))
 async def erase(user_id: PathId, body: ErasureRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Delete something and all that was made of it; what else was made of it is made again without it.
@@ -127,6 +128,7 @@ async def erase(user_id: PathId, body: ErasureRequest, services: ServicesOf, cal
     )
 
 
+@router.get("/receipts", response_model=Page[SignedReceipt], include_in_schema=False)
 @router.get("/erasures", response_model=Page[SignedReceipt])
 async def receipts(
     user_id: PathId, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50

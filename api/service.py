@@ -75,6 +75,7 @@ async def service(services: ServicesOf, caller: KnownCaller) -> ServiceView:
 health_router = APIRouter(route_class=JsonRoute, tags=["health"])
 
 
+@health_router.get("/api/v1/health", response_class=PlainTextResponse, include_in_schema=False)
 @health_router.get("/healthz", response_class=PlainTextResponse)
 async def healthz() -> str:
     """Whether the process is alive."""

@@ -34,6 +34,8 @@ AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "similarity", "default"]
 """How a message was routed: named by the caller, by the passages nearest to it, or by default to none. Turns of
 earlier versions may have been routed by `keywords` or by the `model`."""
+Compose = Literal["single", "progressive"]
+"""Whether an answer with quick tools begins after all results (single), or after the first (progressive)."""
 
 
 def each_once(names: Sequence[str], more: Sequence[str]) -> list[str]:
@@ -130,6 +132,8 @@ class TurnInput(TypedDict, total=False):
     """A smaller budget for this turn's prompt; None = the configured one."""
     budget: RequestBudget
     """What this turn may use."""
+    compose: Compose | None
+    """How an answer with quick tools is composed; None = as configured."""
     filler: bool | None
     """Whether to tell the user that quick tools were started; None = as configured."""
     debug: bool

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from api.app import analyse_routes, make_app
-from api.cli.working import warn_of_redis
+from api.cli.working import warn_of_surroundings
 from api.connections import uvicorn_options
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
@@ -74,7 +74,7 @@ async def serve_until_stopped(
         server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
         stack.callback(rebuilding.cancel)
-        await warn_of_redis(services)
+        await warn_of_surroundings(services)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         if worker is None or worker.greets:
             _greet(settings)

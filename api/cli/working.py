@@ -12,6 +12,7 @@ from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.errors import Unavailable
 from services.platform import redis
+from services.platform.machine_zone import zone_doubt
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.warm_up import warm_up
@@ -36,7 +37,7 @@ async def work(settings: Settings) -> None:
         async with open_services(settings, engines) as services:
             await warm_up(settings, services.embedder)
             rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
-            await warn_of_redis(services)
+            await warn_of_surroundings(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")
             stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
@@ -47,10 +48,13 @@ async def work(settings: Settings) -> None:
             rebuilding.cancel()
 
 
-async def warn_of_redis(services: Services) -> None:
-    """Say if a configured Redis does not answer."""
-    if services.settings.redis_url is not None:
+async def warn_of_surroundings(services: Services) -> None:
+    """Say if a configured Redis does not answer, and if the time zone of new users is not the machine's."""
+    settings = services.settings
+    if settings.redis_url is not None:
         try:
             await redis.ping(services.redis)
         except Unavailable as error:
             log.warning("Redis does not answer; check ANAMNESIS_REDIS_URL", reason=error.message)
+    if "default_timezone" not in settings.model_fields_set and (doubt := zone_doubt()):
+        log.warning(f"{doubt}; set ANAMNESIS_DEFAULT_TIMEZONE if that is wrong")

@@ -169,6 +169,8 @@ class RequestStarter:
             shown["budget"] = asking.budget
         if asking.sampling:
             shown["sampling"] = asking.sampling
+        if "response_format" in asking.sampling:
+            shown["compose"] = "single"  # an answer in two parts would not be of the form
         if not stored:
             shown["earlier"] = request.earlier
         return shown

@@ -15,6 +15,7 @@ from psycopg import sql
 from psycopg.rows import tuple_row
 from sqlalchemy import create_engine, pool
 
+from services.backup import last_format
 from services.backup.archive import Archive, StoredTable
 from services.backup.snapshot import Connection, Table, revision_of, set_tenant, tables_of, tenants_of
 from services.encryption.data_key import UNREADABLE
@@ -99,10 +100,16 @@ def restore(
         DatabaseUnavailable: the database does not answer; nothing was changed.
     """
     revision = archive.manifest.revision
-    if not BASELINE <= revision <= newest_revision():
-        known = f"{BASELINE} to {newest_revision()}"
+    is_of_last_format = revision == last_format.REVISION
+    if revision < BASELINE and not is_of_last_format:
         raise InvalidInput(
-            "backup", f"has the schema {revision}, which this version does not know: it knows {known}"
+            "backup",
+            f"has the schema {revision}; before {BASELINE}, only {last_format.REVISION} can be restored. Restore "
+            "it with the version that made it, upgrade to the last one of that schema, and make a backup there",
+        )
+    if revision > newest_revision():
+        raise InvalidInput(
+            "backup", f"has the schema {revision}, which this version does not know: it knows {newest_revision()}"
         )
     engine = create_engine(
         "postgresql+psycopg://",
@@ -119,7 +126,7 @@ def restore(
             if not replace:
                 _require_empty(connection)
             _drop_everything(connection)
-            upgrade_within(transaction, revision)
+            upgrade_within(transaction, BASELINE if is_of_last_format else revision)
             _fill(connection, archive, on_rows)
             upgrade_within(transaction, "head")
             grant_to_service(connection, target.service_role)
@@ -177,8 +184,16 @@ def _drop_everything(connection: Connection) -> None:
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
     """Put the rows in; keys, triggers and row-level security are set aside meanwhile."""
     stored = archive.manifest.tables
+    is_of_last_format = archive.manifest.revision == last_format.REVISION
+    if is_of_last_format:
+        stored = [each for each in stored if each.name not in last_format.GONE]
+        for statement in last_format.BEFORE:
+            connection.execute(statement)
     tables = {table.name: table for table in tables_of(connection)}
-    _require_same(tables, stored)
+    if is_of_last_format:
+        tables = {last_format.RENAMED.get(name, name): table for name, table in tables.items()}
+        tables = {each.name: tables[each.name] for each in stored if each.name in tables}
+    _require_same(tables, stored, with_new_columns=is_of_last_format)
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
         connection.execute(
@@ -187,10 +202,16 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     for each in stored:
         _fill_table(connection, tables[each.name], each, archive)
         on_rows(each.rows)
+    if is_of_last_format:
+        for mapping in last_format.AFTER:
+            connection.execute(mapping)
     _add_foreign_keys(connection, keys)
     for filled in tables.values():
         if filled.forces_row_security:
             connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(filled.identifier))
+    if is_of_last_format:
+        for statement in last_format.FORCED:
+            connection.execute(statement)
     for name, value in archive.manifest.sequences.items():
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 
@@ -201,11 +222,12 @@ def _add_foreign_keys(connection: Connection, keys: Iterable[tuple[str, str, str
         connection.execute(adding.format(sql.SQL(table), sql.Identifier(name), sql.SQL(definition)))
 
 
-def _require_same(tables: dict[str, Table], stored: list[StoredTable]) -> None:
+def _require_same(tables: dict[str, Table], stored: list[StoredTable], *, with_new_columns: bool) -> None:
     if sorted(tables) != sorted(each.name for each in stored):
         raise InvalidInput("backup", "its tables are not those of the schema that it names")
     for each in stored:
-        if set(each.columns) != set(tables[each.name].columns):
+        missing = set(each.columns) ^ set(tables[each.name].columns)
+        if missing - (set(tables[each.name].columns) if with_new_columns else set()):
             raise InvalidInput("backup", f"the columns of {each.name} are not those of the schema that it names")
 
 

@@ -13,6 +13,7 @@ from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted,
 from services.knowledge.encodings import Kind, declared_in_html, decoded
 from services.knowledge.screening import screen_docx, screen_html, too_long
 from services.knowledge.sheets import from_csv, from_xlsx, unmerge
+from services.knowledge.word_parts import readable_docx
 from services.text.storable import storable
 
 _MOST_PAGES = 5_000
@@ -94,7 +95,9 @@ def _docx(data: bytes) -> Converted:
         screen_docx(data)
         import mammoth  # noqa: PLC0415 — refused without it
 
-        html = mammoth.convert_to_html(BytesIO(data), convert_image=_no_image, external_file_access=False).value
+        html = mammoth.convert_to_html(
+            BytesIO(readable_docx(data)), convert_image=_no_image, external_file_access=False
+        ).value
     except BadDocument:
         raise
     except Exception as error:  # the library raises whatever its parsers do

@@ -20,7 +20,7 @@ from services.memory.blocks import AddedItem, Block, Change, ItemsChanged, Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
 from services.memory.core_values import digests_pinned, pinned_among, without_removals_of
-from services.memory.items import ItemChange, apply_changes, canonical
+from services.memory.items import ItemChange, apply_changes, canonical, merge_patch
 from services.memory.operations import Actor, OperationLog, Trigger
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection, again_if_contended
@@ -99,6 +99,26 @@ class CoreMemory:
         key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
         await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id, key=key)
         return stored.sections
+
+    @again_if_contended
+    async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
+        """Merge a patch into a section (`items.py`), which is created if needed.
+
+        What changes nothing makes no version.
+
+        Raises:
+            InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
+                owner has the most sections already.
+            NotFound: the owner, or the conversation, was erased.
+        """
+        check_section(section)
+        check_values(patch)
+        async with self._changing(owner, section) as changing:
+            old = changing.content
+            new = merge_patch(old or {}, patch)
+            if old is None or not _equal(old, new):
+                await changing.write(new, "core_memory_update", trigger)
+        return changing.block
 
     async def change_items(
         self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
@@ -200,9 +220,7 @@ class CoreMemory:
 
         Raises:
             Conflict: the section's version is another than `expected_version` (0 = there is none yet).
-            InvalidInput: the section's name or content is not accepted, or the owner has the most sections
-                already.
-            NotFound: the owner, or the conversation, was erased.
+            InvalidInput, NotFound: as `update`.
         """
         check_section(section)
         check_size(section, content)

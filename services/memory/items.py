@@ -1,4 +1,4 @@
-"""Content of core memory: single items are added, replaced or removed.
+"""Content of core memory: single items are added, replaced or removed, and whole patches merged.
 
 A field of a section holds one value, a list of items, or a mapping of named values; items are found by their text.
 """
@@ -11,6 +11,25 @@ from typing import Any, Literal
 from services.errors import InvalidInput
 from services.text.language import folded
 from state.memory import PlannedItem
+
+
+def merge_patch(old: Any, patch: Any) -> Any:
+    """The value `old` with a patch applied; neither is changed.
+
+    Objects as RFC 7396 says: a key is set, null removes it, the others stay. An array of the patch is merged
+    into an array that is there. Applied twice, a patch does what it did once.
+    """
+    if isinstance(patch, list):
+        return merge_items(old if isinstance(old, list) else [], patch)
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
 
 
 def overlay(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Operation:
     """One thing that memory did; what does not apply is None."""
 
     type: str
-    """Such as `core_memory_change`."""
+    """Such as `core_memory_update`."""
     field: str | None = None
     """What was changed, such as the name of a section."""
     old_value: Any = None

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from services.errors import ConfigurationError
-from services.platform.migrate import newest_revision, serves
+from services.platform.migrate import BASELINE, newest_revision, serves, too_old
 
 DATABASE_URL_IS_POOLED = (
     "ANAMNESIS_DATABASE_URL leads through a connection pooler; set ANAMNESIS_DIRECT_DATABASE_URL to the "
@@ -68,6 +68,8 @@ async def check_schema(connection: AsyncConnection[TupleRow]) -> None:
     except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
         row = None
     needed = newest_revision()
+    if row is not None and row[0] < BASELINE:
+        raise ConfigurationError(too_old(row[0]))
     if row is None or row[0] < needed:
         found = f"is at {row[0]}" if row else "is not there, or not granted to this role"
         raise ConfigurationError(

@@ -21,7 +21,7 @@ _LOCK = 0x616E616D  # "anam": one migration at a time, for any number of process
 
 _SERVES = "serves versions from "
 BASELINE = "0100"
-"""The migration that makes the whole schema."""
+"""The migration that makes the whole schema. Databases of older ones are not upgraded, but moved."""
 _SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
 """In a migration: the oldest version that works on the schema which it leaves. Missing, as the one before."""
 
@@ -40,8 +40,8 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
-        ConfigurationError: the service's role does not exist, the schema is newer than this version,
-            or the address leads through a connection pooler.
+        ConfigurationError: the service's role does not exist, the schema is newer than this version or older than
+            the baseline, or the address leads through a connection pooler.
     """
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
@@ -49,6 +49,8 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             require_role(connection, service_role)
             before = current_revision(connection)
+            if before is not None and before < BASELINE:
+                raise ConfigurationError(too_old(before))
             if before is not None and before > newest_revision():
                 if serves(before, _comment(connection)):
                     return before, before
@@ -98,6 +100,15 @@ def oldest_served() -> str:
     """Return the revision of the oldest version that works on the newest schema, from the migrations' sources."""
     texts = (path.read_text() for path in (_FOLDER / "versions").glob("[0-9]*.py"))
     return max([BASELINE, *(found[1] for text in texts for found in _SERVES_FROM.finditer(text))])
+
+
+def too_old(revision: str) -> str:
+    """Say how a database of a schema before the baseline is moved."""
+    return (
+        f"The database's schema is at {revision}, from before the one that this version upgrades ({BASELINE}). "
+        "Move it: with the version that made it, run `anamnesis backup before.zip`; then, with this one, "
+        "`anamnesis restore before.zip --replace`"
+    )
 
 
 def serves(revision: str, comment: str | None) -> bool:

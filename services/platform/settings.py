@@ -16,7 +16,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from services.errors import ConfigurationError
 from services.platform.chosen_model import settings_of_choice
-from services.platform.machine import machine_locale, machine_timezone
+from services.platform.machine import machine_locale
+from services.platform.machine_zone import machine_timezone
 from services.platform.setting_values import (
     Aliases,
     Budget,
@@ -125,7 +126,7 @@ class Settings(BaseSettings):
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
     """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
-    /etc/timezone, if it fits the machine's clock, else the offset of that clock."""
+    /etc/timezone, if it fits the machine's clock, else the zone or the offset that does."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
@@ -434,6 +435,14 @@ class Settings(BaseSettings):
     """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
     """Tell the client with the event filler that tools were started; a request may say otherwise."""
+    tools_offered: Names = Field(
+        (), description="names of tools that models are offered beside the usual ones, separated by commas"
+    )
+    """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
+    get_current_time."""
+    tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
+    """Answer when all quick tools are done, or begin with the first result and ask the model again for the
+    rest; a request may say otherwise."""
     mcp_servers: SecretStr | None = Field(
         None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
     )

@@ -15,16 +15,17 @@ from services.memory.proposals import EditKind, Proposals
 from services.memory.quotes import foreign_text
 from services.memory.trust import AN_IMAGE, ForeignItems, Read, asks_to_remove, rests_on_user
 from services.text.language import Language, language_of
+from services.tools.aliases import named
 from state.context import TurnContext
 from state.conversation import ConversationState, section_named
 from state.memory import ForeignOrigin
 from state.section import Item, Section
 
-_SEARCH = "search_memory"
-"""The tool whose results show what is remembered."""
-MEMORY_TOOLS = frozenset({"remember", "forget"})
+_SEARCHES = frozenset(named("search_memory"))
+"""Tools whose results show what is remembered."""
+MEMORY_TOOLS = frozenset({*named("remember"), "forget", "core_memory_update"})
 """Tools that change memory."""
-_OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, _SEARCH})
+_OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold no words of others but remembered ones."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
@@ -138,7 +139,7 @@ def reads_days(state: ConversationState) -> bool:
     days = state.get("asked_days")
     shown = days is not None and bool(days["summaries"] or days["said"])
     return shown or any(
-        isinstance(each, ToolMessage) and each.name == _SEARCH for each in state.get("messages", [])
+        isinstance(each, ToolMessage) and each.name in _SEARCHES for each in state.get("messages", [])
     )
 
 
@@ -169,7 +170,7 @@ def remembered_texts(
     if any(_shows_image(each) for each in history):
         texts.append(AN_IMAGE)
     if found.of_user:
-        texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name == _SEARCH]
+        texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name in _SEARCHES]
     return tuple(texts)
 
 

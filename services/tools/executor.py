@@ -2,18 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import structlog
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import ValidationError
 
 from services.platform import span_names as names
 from services.platform.tracing import mark_failed, span
+from services.text.language import Language
+from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
 from services.tools.tool import NotConnected, RegisteredTool
@@ -23,6 +26,27 @@ log = structlog.get_logger(__name__)
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with `tool_call` or `tool_result` and its content."""
+
+
+class RunningCalls:
+    """Running calls, whose results are handed out as they arrive."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+        """Results not handed out yet."""
+        self._ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
+
+    def end(self, result: ToolMessage) -> None:
+        """Take a result."""
+        self._ended.put_nowait(result)
+
+    async def more(self) -> list[ToolMessage]:
+        """Wait for the next result, and hand out all that have arrived, in order of arrival."""
+        results = [await self._ended.get()]
+        while not self._ended.empty():
+            results.append(self._ended.get_nowait())
+        self.left -= len(results)
+        return results
 
 
 class ToolExecutor:
@@ -71,6 +95,26 @@ class ToolExecutor:
     def _runs_alone(self, call: ToolCall) -> bool:
         registered = self._registry.get(call["name"])
         return registered is not None and registered.alone
+
+    @asynccontextmanager
+    async def running(
+        self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
+    ) -> AsyncGenerator[RunningCalls, None]:
+        """The same for a caller that continues with partial results; calls running at the end are cancelled."""
+        under_way = RunningCalls(len(calls))
+
+        async def run(call: ToolCall) -> None:
+            under_way.end(await self._report(call, context, on_event))
+
+        _tell(calls, on_event)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(call)) for call in calls]
+                yield under_way
+                for task in tasks:
+                    task.cancel()
+        except ExceptionGroup as failed:  # tools raise nothing, so it is what the block raised
+            raise failed.exceptions[0] from None
 
     async def _report(
         self, call: ToolCall, context: TurnContext, on_event: OnEvent, within_s: float | None = None
@@ -124,7 +168,8 @@ class ToolExecutor:
         if registered is None:  # its server has gone at this moment
             return f"There is no tool named {call['name']}.", False
         # A value that the model sent under that name never reaches a tool: identity comes from the run.
-        arguments = {name: value for name, value in call["args"].items() if name != "runtime"}
+        given = meant(call, context.timezone)["args"]
+        arguments = {name: value for name, value in given.items() if name != "runtime"}
         if registered.takes_runtime:
             arguments["runtime"] = _runtime(call, context)
         seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
@@ -164,3 +209,63 @@ def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, 
         tool_call_id=call["id"],
         store=None,
     )
+
+
+Say = Callable[[list[AnyMessage]], Awaitable[str]]
+"""Lets the model continue these messages, and returns what it says."""
+
+_BEGIN = {
+    "en": "Begin your answer now, shortly, with what you have. These are still under way: {pending}. "
+    "Do not speak of them yet, not even that they are missing: you will go on when they are there.",
+    "zh": "现在就用已有的内容开始回答，要简短。这些结果还没有返回：{pending}。先不要提它们，也不要说还缺什么："
+    "等它们到了你再接着说。",
+}
+_GO_ON = {
+    "en": "Go on with the answer that you have begun, with the results that have come since. What you have said "
+    "is shown to the user already: do not repeat it, and do not greet again.",
+    "zh": "请用新返回的结果接着你已经开始的回答往下说。前面的内容用户已经看到：不要重复，也不要再打招呼。",
+}
+
+
+async def compose(
+    executor: ToolExecutor,
+    calls: Sequence[ToolCall],
+    context: TurnContext,
+    on_event: OnEvent,
+    *,
+    say: Say,
+    language: Language,
+    begin_at_once: bool = False,
+) -> list[AnyMessage]:
+    """Run the calls, and let the model speak about the first results while others still run.
+
+    With `begin_at_once` it has something to say before any of them: what the prompt tells answers a part.
+
+    Returns:
+        What was called, what came of it and what was said, in the order in which it happened. The last results
+        have not been spoken of.
+    """
+    waiting = {call["id"] or "": call for call in calls}
+    messages: list[AnyMessage] = []
+    said = ""
+    async with executor.running(calls, context, on_event) as running:
+        if begin_at_once:
+            said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
+        while True:
+            results = await running.more()
+            messages += [_called(said, results, waiting), *results]
+            if said:
+                messages.append(SystemMessage(_GO_ON[language]))
+            if not running.left:
+                return messages
+            begin = SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))
+            said = await say([*messages, begin])
+
+
+def _called(said: str, results: Sequence[ToolMessage], waiting: dict[str, ToolCall]) -> AIMessage:
+    """The finished calls, as if the model had just made them after what it said."""
+    return AIMessage(said, tool_calls=[waiting.pop(result.tool_call_id) for result in results])
+
+
+def _listed(calls: dict[str, ToolCall]) -> str:
+    return ", ".join(f"{call['name']}({', '.join(map(str, call['args'].values()))})" for call in calls.values())

@@ -14,6 +14,7 @@ from langchain_core.tools import BaseTool
 from services.errors import ConfigurationError
 from services.llm.request_form import tool_schema
 from services.tools import builtin
+from services.tools.aliases import ALIASES
 from services.tools.tool import RegisteredTool, ToolServices, calls_in
 from state.conversation import QuickCall
 from state.prompt import Feature
@@ -27,7 +28,9 @@ log = structlog.get_logger(__name__)
 class ToolRegistry:
     """All tools, by priority and name."""
 
-    def __init__(self, tools: Sequence[RegisteredTool]) -> None:
+    def __init__(self, tools: Sequence[RegisteredTool], more: Collection[str] = ()) -> None:
+        """Take the tools; models are offered the default ones and those named in `more`."""
+        self._more = frozenset(more)
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
         self._with: dict[frozenset[str], ToolRegistry] = {}
@@ -35,11 +38,12 @@ class ToolRegistry:
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
     @classmethod
-    def of_builtin_tools(cls, services: ToolServices) -> "ToolRegistry":
+    def of_builtin_tools(cls, services: ToolServices, more: Collection[str] = ()) -> "ToolRegistry":
         """Every `TOOL` of the modules in `services.tools.builtin`, and the entry points of installed packages.
 
         Raises:
-            ConfigurationError: an entry point does not load, or is no tool; or two tools have one name.
+            ConfigurationError: `more` names a tool that does not exist, or is switched off; or an entry point does
+                not load, or is no tool.
         """
         names = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
         found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
@@ -49,7 +53,9 @@ class ToolRegistry:
             raise ConfigurationError(
                 f"Several tools are named {', '.join(twice)}; models could not tell them apart."
             )
-        return cls(there)
+        if unknown := sorted(set(more) - {tool.name for tool in there}):
+            raise ConfigurationError(f"ANAMNESIS_TOOLS_OFFERED names {', '.join(unknown)}: there is no such tool.")
+        return cls(there, more)
 
     def put(self, source: str, tools: Sequence[RegisteredTool]) -> None:
         """Take the tools of a source in place of those that it had; a name that another one has stays its own."""
@@ -79,13 +85,17 @@ class ToolRegistry:
             return self
         names = frozenset(registered.name for registered in kept)
         if names not in self._with:
-            self._with[names] = ToolRegistry(kept)
+            self._with[names] = ToolRegistry(kept, self._more)
         return self._with[names]
 
     @property
     def for_model(self) -> list[BaseTool]:
         """The tools offered to the model, always in the same order."""
-        return [registered.tool for registered in self._tools.values() if registered.offered]
+        return [
+            registered.tool
+            for registered in self._tools.values()
+            if registered.offered or registered.name in self._more
+        ]
 
     @cached_property
     def described(self) -> str:
@@ -93,8 +103,8 @@ class ToolRegistry:
         return json.dumps([tool_schema(tool) for tool in self.for_model], ensure_ascii=False)
 
     def get(self, name: str) -> RegisteredTool | None:
-        """The tool with that name; None: models invent names."""
-        return self._tools.get(name)
+        """The tool with that name, or one of its other names; None: models invent names."""
+        return self._tools.get(ALIASES[name][0] if name in ALIASES else name)
 
     def quick_calls(self, message: str, besides: Callable[[str], bool] = lambda _: False) -> list[QuickCall]:
         """Calls that a message asks for so plainly that no model has to decide; empty for most messages.

@@ -172,7 +172,7 @@ class RegisteredTool:
     feature: Feature | None = None
     """The feature it belongs to; experts without the feature lack the tool. None = no feature."""
     offered: bool = True
-    """Whether models are offered it, or only messages call it."""
+    """Whether models are offered it by default, or only if a setting names it."""
     alone: bool = False
     """Whether it changes memory: other calls of the same step wait for it, as they may read that, and temporary
     turns go without it."""

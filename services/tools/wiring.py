@@ -19,7 +19,7 @@ class Tools:
         """Make them.
 
         Raises:
-            ConfigurationError: a setting names servers that cannot be read, or a package adds what is no tool.
+            ConfigurationError: a setting names a tool that does not exist, or servers that cannot be read.
         """
         services = ToolServices(
             core_memory=memory.core if settings.memory_core else None,
@@ -30,7 +30,7 @@ class Tools:
             weather_url=settings.weather_url,
             weather_geocoding_url=settings.weather_geocoding_url,
         )
-        self.registry = ToolRegistry.of_builtin_tools(services)
+        self.registry = ToolRegistry.of_builtin_tools(services, settings.tools_offered)
         self.approvals = Approvals(database, patience_s=settings.tools_approval_s)
         self.executor = ToolExecutor(self.registry, self.approvals)
         self.servers = _servers(settings, database, self.registry)

@@ -77,7 +77,7 @@ async def test_a_removed_conversation_is_gone_and_its_user_stays(
 async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncClient) -> None:
     await client.post("/api/v1/chat", json={"user_id": "u", "session_id": "s", "message": "Hello"})
     assert (await client.get("/healthz")).text == "ok"
-    assert (await client.get("/healthz")).text == "ok"
+    assert (await client.get("/api/v1/health")).text == "ok"
     front = await client.get("/")
     assert (front.status_code, front.headers["location"]) == (307, "console")
     ready = await client.get("/readyz")

@@ -35,6 +35,20 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
     assert (await client.delete("/api/v1/users/no%0Aid")).status_code == 422
 
 
+async def test_earlier_paths_of_erasures_lead_to_the_same(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    body = {"conversation_id": str(turn.conversation_id)}
+    forgotten = (await client.post("/api/v1/users/u-1/forget", json=body)).json()
+    listed = (await client.get("/api/v1/users/u-1/receipts")).json()
+    assert [each["id"] for each in listed["items"]] == [forgotten["receipt_id"]]
+    assert listed == (await client.get("/api/v1/users/u-1/erasures")).json()
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    assert "/api/v1/users/{user_id}/erasures" in paths
+    assert not {"/api/v1/users/{user_id}/forget", "/api/v1/users/{user_id}/receipts", "/api/v1/health"} & set(
+        paths
+    )
+
+
 @pytest.mark.in_clear
 @pytest.mark.slow
 async def test_the_command_erases_and_says_what(url: str, services: Services, engines: Engines) -> None:

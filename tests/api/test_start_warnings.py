@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.cli.working import warn_of_redis
+from api.cli.working import warn_of_surroundings
 from services.bootstrap import Services
 from services.platform.settings import Settings, load_settings
 from tests.support.ports import free_port
@@ -19,5 +19,10 @@ def settings() -> Settings:
 async def test_a_redis_that_is_away_is_named_with_its_setting(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await warn_of_redis(services)
+    await warn_of_surroundings(services)
     assert "Redis does not answer; check ANAMNESIS_REDIS_URL" in "".join(capsys.readouterr())
+
+
+async def test_a_zone_that_was_set_is_not_doubted(services: Services, capsys: pytest.CaptureFixture[str]) -> None:
+    await warn_of_surroundings(services)
+    assert "ANAMNESIS_DEFAULT_TIMEZONE" not in "".join(capsys.readouterr())

@@ -43,6 +43,7 @@ CHAT: list[Wrong] = [
     ({"kb_prefix": "a b"}, "kb_prefix: "),
     ({"expert": "nobody"}, "expert: "),
     ({"surprise": 1}, "surprise: "),
+    ({"compose": "both"}, "compose: "),
     ({"budget": {"tokens": 0}}, "budget.tokens: "),
     (
         {"temporary": True, "replaces": NOBODY},

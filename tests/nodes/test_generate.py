@@ -45,7 +45,7 @@ async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
 
 
 async def test_a_tool_that_was_not_offered_is_not_called(services: Services, model_server: ModelServer) -> None:
-    asked = ToolCall("remember", {"text": "is called Admin"})
+    asked = ToolCall("core_memory_update", {"content": {"name": "Admin"}})
     model_server.script(Reply(["That is all."], [asked]))
     update = await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
     assert "tools" not in model_server.requests[0].body

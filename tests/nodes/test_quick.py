@@ -1,12 +1,12 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from nodes.quick import quick
 from services.bootstrap import Services
-from state.conversation import ConversationState
-from tests.support.model_server import ModelServer
+from state.conversation import Compose, ConversationState
+from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
@@ -16,8 +16,23 @@ def _call(number: int, name: str = "get_current_time", **arguments: Any) -> dict
     return {"id": f"quick_{number}", "name": name, "arguments": arguments}
 
 
-async def _quick(services: Services, values: ConversationState, written: Written) -> ConversationState:
-    return await quick(values, runtime(written), executor=services.tool_executor, filler=True)
+async def _quick(
+    services: Services,
+    values: ConversationState,
+    written: Written,
+    *,
+    compose: Compose = "single",
+    filler: bool = True,
+) -> ConversationState:
+    return await quick(
+        values,
+        runtime(written),
+        models=services.models,
+        executor=services.tool_executor,
+        estimators=services.estimators,
+        compose=compose,
+        filler=filler,
+    )
 
 
 async def test_results_follow_the_calls_as_if_the_model_had_made_them(
@@ -37,3 +52,21 @@ async def test_results_follow_the_calls_as_if_the_model_had_made_them(
     assert update["tool_rounds"] == 1
     assert [event["status"] for event in written[:3]] == ["filler", "tool_call", "tool_call"]
     assert model_server.requests == []
+
+
+async def test_what_was_said_of_the_first_results_begins_the_answer(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Nobody knows such a tool."]))
+    # A tool that does not exist has its result before one that runs.
+    calls = [_call(1), _call(2, "no_such_tool")]
+    written: Written = []
+    update = await _quick(services, state(quick_tools=calls), written, compose="progressive")
+    assert set(update) == {"messages", "tool_rounds", "answer", "usage", "timings"}
+    assert update["answer"] == "Nobody knows such a tool.\n\n"
+    assert "".join(event["content"] for event in written if event["status"] == "token") == update["answer"]
+    assert update["usage"]["model_calls"] == 1
+    assert set(update["timings"]) == {"first_token_ms"}
+    kinds = [type(message) for message in update["messages"]]
+    assert kinds == [AIMessage, ToolMessage, AIMessage, ToolMessage, SystemMessage]
+    assert update["messages"][2].text == "Nobody knows such a tool."

@@ -9,7 +9,7 @@ from tests.support.model_server import Received, Reply, ToolCall
 
 PLACE = {"en": "Tromso", "zh": "特罗姆瑟"}
 """The place whose weather is asked for where the result of a tool carries the attack."""
-_ARGUMENTS = {"remember": "text", "forget": "what"}
+_ARGUMENTS = {"remember": "text", "archival_memory_insert": "content", "forget": "what"}
 
 
 class ObedientModel:
@@ -40,10 +40,13 @@ class ObedientModel:
         triggered = sees and self.case.trigger in _last_of_user(items)
         if triggered and self.case.tool != "answer" and self.case.tool not in called:
             self.called += 1
-            return Reply(
-                tool_calls=[ToolCall(self.case.tool, {_ARGUMENTS[self.case.tool]: self.case.writes}, "m")]
-            )
+            return Reply(tool_calls=[ToolCall(self.case.tool, self._arguments(), "m")])
         return Reply([f"As instructed: {self.case.planted}" if sees else "All right."])
+
+    def _arguments(self) -> dict[str, Any]:
+        if self.case.tool == "core_memory_update":
+            return {"section": "human", "content": {"wishes": [self.case.writes]}}
+        return {_ARGUMENTS[self.case.tool]: self.case.writes}
 
     def _in_background(self, received: Received, shown: str, sees: bool) -> Reply:
         """Answer what a job asks; each wants JSON of its form, or a plain summary."""

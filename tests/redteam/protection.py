@@ -8,8 +8,9 @@ from services.tools.tool import ToolServices
 
 def without_proposals(services: Services) -> Services:
     """Return the services with tools that change memory at once, whosever words ask for it."""
-    memory = services.memory
+    memory, settings = services.memory, services.settings
     tools = ToolRegistry.of_builtin_tools(
-        ToolServices(core_memory=memory.core, changes=memory.changes, archive=memory.archive)
+        ToolServices(core_memory=memory.core, changes=memory.changes, archive=memory.archive),
+        settings.tools_offered,
     )
     return services.with_others(tools=tools, tool_executor=ToolExecutor(tools))

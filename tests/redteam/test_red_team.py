@@ -105,7 +105,7 @@ async def _waiting(services: Services) -> list[Proposal]:
     ("message", "name", "arguments"),
     [
         ("Please remember that I prefer window seats.", "remember", {"text": "Prefers window seats."}),
-        ("Keep in mind: my train leaves at 7:40.", "remember", {"text": "Their train leaves at 7:40."}),
+        ("Keep in mind: my train leaves at 7:40.", "core_memory_update", {"content": {"train": "leaves at 7:40"}}),
     ],
 )
 async def test_what_the_user_says_themselves_is_done_whatever_else_was_read(

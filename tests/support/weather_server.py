@@ -1,5 +1,6 @@
-"""An Open-Meteo server on the loopback: it answers in the recorded form, and can be made wrong."""
+"""An Open-Meteo server on the loopback: it answers in the recorded form, and can be made slow or wrong."""
 
+import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -82,7 +83,18 @@ class WeatherServer:
         }
         self.instead: dict[str, Answer] = {}
         """What a path answers instead."""
+        self.abandoned: asyncio.Queue[str] = asyncio.Queue()
+        """Names of places for which a client did not wait."""
+        self._held: dict[str, asyncio.Event] = {}
         self._runner: web.AppRunner | None = None
+
+    def hold(self, name: str) -> None:
+        """Hold requests for a place of this name until it is released."""
+        self._held[name] = asyncio.Event()
+
+    def release(self, name: str) -> None:
+        """Answer them."""
+        self._held[name].set()
 
     def names_asked(self) -> list[str]:
         """The names of places that were sought."""
@@ -108,6 +120,12 @@ class WeatherServer:
     async def _search(self, request: web.Request) -> web.StreamResponse:
         self._note(request)
         name = request.query["name"]
+        try:
+            if name in self._held:
+                await self._held[name].wait()
+        except asyncio.CancelledError:
+            self.abandoned.put_nowait(name)
+            raise
         if instead := self.instead.get(request.path):
             return instead()
         found = {"results": [self.places[name]]} if name in self.places else {}

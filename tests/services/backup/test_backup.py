@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import random
+import shutil
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -280,14 +281,73 @@ def test_a_database_in_use_is_left_alone(engines: Engines, superuser: str, tmp_p
     _restore(tmp_path / "b.zip", _owner(engines))  # a new installation holds nothing
 
 
-def test_a_backup_of_an_unknown_schema_is_refused(engines: Engines, tmp_path: Path) -> None:
+_STATES = """
+SELECT right(id::text, 2), right(superseded_by::text, 2), right(superseded_in::text, 2),
+       right(archived_by::text, 2), retracted_at IS NOT NULL FROM episodes WHERE content IS NOT NULL ORDER BY id
+"""
+
+
+_LAST_FORMAT = Path(__file__).parent / "data" / "last_format.zip"
+
+
+async def test_a_backup_of_the_last_format_is_restored(engines: Engines, superuser: str) -> None:
+    """Of what `superseded_by` named it says which it was: a memory, a section of core memory, or a run."""
+    for replace in (False, True):
+        _restore(_LAST_FORMAT, _owner(engines), replace=replace)
+        exported = await _export(engines.database_url, "u-old")
+        assert '"user_id":"u-old"' in exported
+        assert "I live in Lisbon now." in exported
+        with psycopg.connect(superuser) as connection:
+            assert connection.execute(_STATES).fetchall() == [
+                ("11", None, None, None, False),
+                ("12", None, None, "08", False),
+                ("13", "11", None, None, False),
+                ("14", None, None, None, False),  # what it was merged into gives way to it
+                ("15", None, None, None, True),  # what took its place is gone
+                ("17", None, "06", None, False),
+            ]
+            versions = (
+                "SELECT DISTINCT right(was->>'archived_by', 2) FROM memory_versions WHERE was ? 'archived_by'"
+            )
+            assert connection.execute(versions).fetchall() == [("08",), (None,)]
+
+
+def _with_removals(manifest: Manifest, members: dict[str, bytes]) -> None:
+    """The run has removed what it archived; another one that removed was undone; the policy is to remove."""
+    runs = members["tables/fading_runs.copy"].replace(b"archive", b"remove")
+    undone = runs.replace(b"000000000008", b"000000000009").replace(b"000000000012", b"000000000011").split(b"\t")
+    undone[9] = undone[8]
+    policy = b"\t".join([runs.split(b"\t")[1], b"remove", b"90", b"0.3", b"propose", runs.split(b"\t")[8]]) + b"\n"
+    changed = {"fading_runs": runs + b"\t".join(undone), "maintenance_policies": policy}
+    for table in manifest.tables:
+        if rows := changed.get(table.name):
+            members[f"tables/{table.name}.copy"] = rows
+            table.rows, table.sha256 = rows.count(b"\n"), hashlib.sha256(rows).hexdigest()
+
+
+def test_what_fading_removed_in_the_last_format_stays_out_of_memory(
+    engines: Engines, superuser: str, tmp_path: Path
+) -> None:
+    shutil.copy(_LAST_FORMAT, tmp_path / "b.zip")
+    _restore(_rewritten(tmp_path / "b.zip", _with_removals), _owner(engines))
+    with psycopg.connect(superuser) as connection:
+        states = connection.execute(_STATES).fetchall()
+        assert states[:2] == [("11", None, None, None, False), ("12", None, None, None, True)]
+        runs = "SELECT right(id::text, 2), undone_at IS NOT NULL FROM upkeep_runs"
+        assert connection.execute(runs).fetchall() == [("09", True)]
+        changes = "SELECT right(run_id::text, 2), right(episode_id::text, 2), kept_id FROM upkeep_changes"
+        assert connection.execute(changes).fetchall() == [("09", "11", None)]
+        assert connection.execute("SELECT fading, fading_days FROM upkeep_policies").fetchall() == [
+            ("archive", 90)
+        ]
+
+
+def test_a_backup_from_before_the_last_format_is_refused(engines: Engines, tmp_path: Path) -> None:
     def older(manifest: Manifest, _: dict[str, bytes]) -> None:
         manifest.revision = "0005"
 
     _back_up(engines.database_url, tmp_path / "b.zip")
-    with pytest.raises(
-        InvalidInput, match="has the schema 0005, which this version does not know: it knows 0100 to"
-    ):
+    with pytest.raises(InvalidInput, match="has the schema 0005; before 0100, only 0033 can be restored"):
         _restore(_rewritten(tmp_path / "b.zip", older), _owner(engines))
 
 

@@ -15,7 +15,6 @@ from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_values
 from services.memory.items import ItemChange
 from services.memory.operations import Trigger
-from tests.support.core_memory import know
 from tests.support.single_changes import change_items
 from tests.support.turns import exchange, new_turn, owner_of
 
@@ -37,8 +36,8 @@ async def test_every_change_is_kept_with_what_made_it(services: Services) -> Non
     owner = owner_of(turn)
     by_model = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
     core = services.memory.core
-    await know(services, owner, "human", {"name": "Wang", "preferences": ["likes tea"]}, by_model)
-    block = await know(services, owner, "human", {"name": None, "preferences": ["hates tea"]}, AGENT)
+    await core.update(owner, "human", {"name": "Wang", "preferences": ["likes tea"]}, by_model)
+    block = await core.update(owner, "human", {"name": None, "preferences": ["hates tea"]}, AGENT)
     assert (block.version, block.content) == (2, {"preferences": ["likes tea", "hates tea"]})
 
     second, first = await core.history(owner, "human", limit=10)
@@ -48,7 +47,7 @@ async def test_every_change_is_kept_with_what_made_it(services: Services) -> Non
     assert (second.actor, second.trigger_message_id) == ("filing", None)
 
     two, one = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
-    assert (one.type, one.field, one.old_value, one.new_value) == ("core_memory_change", "human", None, first.new)
+    assert (one.type, one.field, one.old_value, one.new_value) == ("core_memory_update", "human", None, first.new)
     assert (one.conversation_id, one.turn_id, one.expert) == (turn.conversation_id, turn.turn_id, "default")
     assert one.trigger == {"actor": "model", "message_id": str(turn.user_message_id)}
     assert (two.old_value, two.new_value, two.trigger) == (first.new, block.content, {"actor": "filing"})
@@ -59,7 +58,9 @@ async def test_twenty_updates_at_once_are_all_there(services: Services) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(20):
             section = "human" if number % 4 else f"other_{number}"
-            group.create_task(know(services, owner, section, {f"key_{number}": number, "all": [number]}, AGENT))
+            group.create_task(
+                services.memory.core.update(owner, section, {f"key_{number}": number, "all": [number]}, AGENT)
+            )
     contents = await _contents(services, owner)
     assert {key for content in contents.values() for key in content} == {"all", *(f"key_{n}" for n in range(20))}
     assert sorted(contents["human"]["all"]) == [number for number in range(20) if number % 4]
@@ -71,7 +72,7 @@ async def test_twenty_updates_at_once_are_all_there(services: Services) -> None:
 async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
     for section in ("human", "notes"):
-        await know(services, owner, section, {"secret": f"of {section}"}, AGENT)
+        await core.update(owner, section, {"secret": f"of {section}"}, AGENT)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(
             "INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,"
@@ -87,35 +88,35 @@ async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Servic
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(one.type, one.field, one.new_value) for one in logged] == [
         ("core_memory_delete", "human", None),
-        ("core_memory_change", "notes", {"secret": "of notes"}),
-        ("core_memory_change", "human", None),
+        ("core_memory_update", "notes", {"secret": "of notes"}),
+        ("core_memory_update", "human", None),
     ]
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         row = await (await connection.execute("SELECT core_memory FROM context_epochs")).fetchone()
     assert row == ({"notes": {"secret": "of notes"}},)
     with pytest.raises(NotFound):
         await core.forget(owner, "human", USER)
-    assert (await know(services, owner, "human", {"name": "Li"}, AGENT)).version == 1
+    assert (await core.update(owner, "human", {"name": "Li"}, AGENT)).version == 1
 
 
 async def test_a_section_of_more_than_4_kib_is_refused_and_nothing_is_stored(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
     room = MAX_SECTION_BYTES - len('{"a":""}')
-    await know(services, owner, "human", {"a": "字" * (room // 3)}, AGENT)
+    await core.update(owner, "human", {"a": "字" * (room // 3)}, AGENT)
     with pytest.raises(InvalidInput, match=r"section human would have \d+ bytes; at most 4096"):
-        await know(services, owner, "human", {"b": "more"}, AGENT)
+        await core.update(owner, "human", {"b": "more"}, AGENT)
     with pytest.raises(InvalidInput, match="section notes would have 4097 bytes"):
         await core.replace(owner, "notes", {"a": "x" * (room + 1)}, USER)
     assert [change.version for change in await core.history(owner, "human", limit=5)] == [1]
 
 
 async def test_a_seventeenth_section_is_refused(services: Services) -> None:
-    owner = await _owner(services)
+    owner, core = await _owner(services), services.memory.core
     for number in range(16):
-        await know(services, owner, f"s{number}", {"a": 1}, AGENT)
+        await core.update(owner, f"s{number}", {"a": 1}, AGENT)
     with pytest.raises(InvalidInput, match="16 sections"):
-        await know(services, owner, "one_more", {"a": 1}, AGENT)
-    assert (await know(services, owner, "s3", {"a": 2}, AGENT)).version == 2
+        await core.update(owner, "one_more", {"a": 1}, AGENT)
+    assert (await core.update(owner, "s3", {"a": 2}, AGENT)).version == 2
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def test_what_cannot_be_kept_as_it_is_is_refused(content: dict[str, Any]) -> Non
 
 async def test_each_expert_and_each_user_has_its_own(services: Services) -> None:
     mine, other = await _owner(services), await _owner(services, "u-2")
-    await know(services, mine, "human", {"name": "Wang"}, AGENT)
+    await services.memory.core.update(mine, "human", {"name": "Wang"}, AGENT)
     assert await _contents(services, other) == {}
     foreign = Owner((await Tenants(services.database).create("other")).id, mine.user_id, mine.expert_id)
     assert await _contents(services, foreign) == {}
@@ -155,7 +156,7 @@ async def test_each_expert_and_each_user_has_its_own(services: Services) -> None
         Owner(DEFAULT_TENANT, mine.user_id, uuid7()),
     ):
         with pytest.raises(NotFound):
-            await know(services, nobody, "human", {"name": "x"}, AGENT)
+            await services.memory.core.update(nobody, "human", {"name": "x"}, AGENT)
     with pytest.raises(NotFound):
         await services.memory.core.owner(DEFAULT_TENANT, "u-3", "default")
     with pytest.raises(NotFound):
@@ -169,7 +170,7 @@ def _change(action: Any, section: str, field: str, value: Any = None, old: str |
 
 async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes_them(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
-    await know(services, owner, "human", {"allergies": ["peanuts", "cats"], "home": "lives in Bergen"}, USER)
+    await core.update(owner, "human", {"allergies": ["peanuts", "cats"], "home": "lives in Bergen"}, USER)
     changed = await change_items(
         services,
         owner,
@@ -198,7 +199,9 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
 
 async def test_an_expert_that_somebodys_core_memory_belongs_to_stays(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
-    await know(services, Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id), "human", {"a": 1}, AGENT)
+    await services.memory.core.update(
+        Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id), "human", {"a": 1}, AGENT
+    )
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE experts SET name = 'cook'")
         await connection.execute("DELETE FROM conversations")

@@ -1,10 +1,28 @@
-"""Items of core memory: lists keep what they have."""
+"""Patches of core memory: RFC 7396 for objects; arrays keep what they have."""
+
+from typing import Any
 
 import pytest
 
-from services.memory.items import merge_items
+from services.memory.items import canonical, merge_items, merge_patch
 
 pytestmark = pytest.mark.untraced
+
+# The table of RFC 7396, appendix A, but for the rows in which an array meets an array.
+RFC_7396: list[tuple[Any, Any, Any]] = [
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": "foo"}, None, None),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+]
+
+
+@pytest.mark.parametrize(("old", "patch", "new"), RFC_7396)
+def test_objects_are_merged_as_the_standard_says(old: Any, patch: Any, new: Any) -> None:
+    assert canonical(merge_patch(old, patch)) == canonical(new)
 
 
 @pytest.mark.parametrize(

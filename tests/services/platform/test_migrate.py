@@ -1,8 +1,32 @@
+import asyncio
+
+import psycopg
 import pytest
 
 from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
+from services.platform.embedded_postgres import SERVICE_ROLE
 from services.platform.migrate import migrate, role_of
+from services.platform.postgres import Database
+
+
+def test_a_database_from_before_the_baseline_is_refused_with_the_commands_that_move_it(engines: Engines) -> None:
+    assert engines.owner_url
+    commands = "`anamnesis backup before.zip`.*`anamnesis restore before.zip --replace`"
+    with psycopg.connect(engines.owner_url, autocommit=True) as owner:
+        owner.execute("UPDATE alembic_version SET version_num = '0033'")
+        with pytest.raises(ConfigurationError, match=f"is at 0033.*{commands}"):
+            migrate(engines.owner_url, SERVICE_ROLE)
+        with pytest.raises(ConfigurationError, match=f"is at 0033.*{commands}"):
+            asyncio.run(_start(engines.database_url))
+
+
+async def _start(url: str) -> None:
+    database = Database(url)
+    try:
+        await database.open()
+    finally:
+        await database.close()
 
 
 def test_a_missing_service_role_is_named(engines: Engines) -> None:

@@ -30,6 +30,27 @@ async def _call(
     return await services.tool_executor.run(asked, context, lambda *_: None)
 
 
+async def test_other_names_of_the_tools_mean_the_same(services: Services) -> None:
+    context = await _context(services)
+    (kept,) = await _call(
+        services, context, ("archival_memory_insert", {"content": "Plays the oboe.", "importance": 1})
+    )
+    assert (kept.text, kept.name) == ("Saved to memory: Plays the oboe.", "archival_memory_insert")
+    await exchange(services.turns, "My sister Ines breeds alpacas.", "How nice.", session_key="s-1")
+    found = await _call(
+        services,
+        context,
+        ("archival_memory_search", {"query": "alpacas", "top_k": 3}),
+        ("search_chat_history", {"query": "alpacas", "time_range": "today"}),
+        ("search_chat_history", {"query": "alpacas", "time_range": "whenever"}),
+        ("get_user_profile", {"aspect": "alpacas"}),
+        ("search_chat_history", {"query": "alpacas", "time_range": "2001-05-12"}),
+    )
+    assert all("Ines breeds alpacas" in each.text for each in found[:-1])
+    assert found[-1].text == "Nothing in memory matches."
+    assert services.tool_executor.changes_memory([ToolCall(name="archival_memory_insert", args={}, id="1")])
+
+
 async def test_a_search_can_be_limited_to_days(services: Services) -> None:
     await exchange(services.turns, "I planted three pear trees.", "Good.", session_key="s-1")
     context = await _context(services)

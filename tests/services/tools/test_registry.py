@@ -10,6 +10,16 @@ from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 
 
+def test_models_are_offered_what_a_setting_names() -> None:
+    registry = ToolRegistry.of_builtin_tools(ToolServices(), ["get_current_time"])
+    found = registry.get("get_current_time")
+    assert found is not None
+    assert found.tool in registry.for_model
+    assert found.tool not in ToolRegistry.of_builtin_tools(ToolServices()).for_model
+    with pytest.raises(ConfigurationError, match="ANAMNESIS_TOOLS_OFFERED names no_such_tool"):
+        ToolRegistry.of_builtin_tools(ToolServices(), ["no_such_tool"])
+
+
 def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
     for tool in ToolRegistry.of_builtin_tools(ToolServices()).for_model:
         described = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
