@@ -284,7 +284,7 @@ def milvus_server(_one_loop: None, tmp_path: Path) -> Iterator["MilvusServer"]:
     server = MilvusServer(tmp_path / "milvus")
     server.start()
     yield server
-    server.stop()
+    server.stop(signal.SIGKILL)
 
 
 @pytest.fixture

@@ -23,6 +23,9 @@ from pymilvus import MilvusClient
 
 from tests.support.ports import free_port, wait_for_port
 
+_ASKED, _PATIENCE_S = 6, 20
+"""A server that has just begun to listen may not hear the first signal."""
+
 
 class MilvusServer:
     """One server on one port over one folder."""
@@ -60,8 +63,13 @@ class MilvusServer:
         """End it, if it runs; SIGKILL is as a power cut would."""
         if self._process is not None:
             self.send(signal.SIGCONT)
-            self.send(how)
-            self._process.wait(60)
+            for _ in range(_ASKED):
+                self.send(how)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_PATIENCE_S)
+                    break
+            else:
+                raise AssertionError("Milvus Lite does not end")
             self._process = None
 
     def restart(self, how: signal.Signals = signal.SIGINT, *, empty: bool = False) -> None:
