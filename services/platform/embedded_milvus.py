@@ -181,7 +181,7 @@ class EmbeddedMilvus:
             was_running = self._process is not None
             self._folder.mkdir(parents=True, exist_ok=True)
             self._process = child_process.spawn(
-                [sys.executable, "-m", "services.platform.pandas_placeholder", "server", *where],
+                [sys.executable, "-m", "milvus_lite", "server", *where],
                 log=self._log,
                 death_signal=signal.SIGINT,
                 environment={**_FRUGAL, **os.environ},

@@ -13,7 +13,6 @@ from pydantic import SecretStr
 
 from services.errors import Unavailable
 from services.platform.embedded_milvus import Standby
-from services.platform.pandas_placeholder import without_pandas
 from services.platform.patience import CircuitBreaker
 from services.platform.proxies import is_loopback
 
@@ -36,9 +35,9 @@ NO_SUCH_COLLECTION = 100
 
 @lru_cache(maxsize=1)
 def pymilvus() -> Any:
-    """Return the client's library, which takes a third of a second to import: with the first use of the index."""
-    with without_pandas():
-        import pymilvus.client.entity_helper  # noqa: PLC0415
+    """Return the client's library, which takes half a second to import: with the first use of the index."""
+    import pymilvus.client.entity_helper  # noqa: PLC0415
+
     # It would look at every character of each text that is written; the server knows what is too long.
     pymilvus.client.entity_helper.CHECK_STR_ARRAY = False
     return pymilvus

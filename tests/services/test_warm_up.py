@@ -23,7 +23,7 @@ from services.text import tokenizer as terms
 from services.platform.milvus import pymilvus
 from services.platform.settings import load_settings
 from services.warm_up import warm_up
-heavy = ("openai", "langchain_openai", "aiohttp", "pymilvus", "pandas", "sqlalchemy", "alembic", "jieba", "opencc")
+heavy = ("openai", "langchain_openai", "aiohttp", "pandas", "pymilvus", "sqlalchemy", "alembic", "jieba", "opencc")
 heavy += ("mcp",)
 loaded(*heavy)
 asyncio.run(warm_up(load_settings()))
@@ -59,5 +59,5 @@ def test_nothing_is_imported_before_it_is_needed_and_the_models_client_before_th
     assert commands == ""
     assert start == ""
     assert threads == "0", "numpy started worker threads, which spin"
-    assert warm == "pymilvus,jieba,opencc"
+    assert warm == "pandas,pymilvus,jieba,opencc"
     assert with_a_model == ["langchain_openai,aiohttp"] * 2

@@ -46,7 +46,7 @@ class MilvusServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         where = ["--data-dir", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "services.platform.pandas_placeholder", "server", *where],
+            [sys.executable, "-m", "milvus_lite", "server", *where],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
