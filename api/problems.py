@@ -254,7 +254,7 @@ def add_problem_handlers(app: FastAPI) -> None:
         ):
             # FastAPI could not parse it, and says no more.
             code, detail = "malformed", _UNREADABLE
-        if detail == status.phrase and request.url.path.startswith(OPENAI_PATHS):
+        if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED} and detail == status.phrase:
             detail = f"{request.method} {request.url.path} is not supported here."
         problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
         headers = dict(error.headers) if error.headers else None

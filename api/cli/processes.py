@@ -146,7 +146,7 @@ class _Group:
 
 
 async def _told(pipe: Connection) -> bool:
-    """Wait until something is told; False once the other end is closed."""
+    """Wait for a message of the other process; False once it has closed its end."""
     readable = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), readable.set)
     try:

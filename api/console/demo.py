@@ -286,7 +286,7 @@ class DemoView(BaseModel):
     "", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=documented(HTTPStatus.CONFLICT)
 )
 async def load(services: ServicesOf, caller: Admin) -> Any:
-    """Play a month of made-up conversations of a user of its own; no model is asked. 409 if they are there."""
+    """Load a month of made-up conversations for a separate demo user, without a model. 409 if they are loaded."""
     turns = await Demo(services).load(caller.tenant_id, datetime.now(UTC))
     return {"user_id": DEMO_USER, "turns": turns}
 

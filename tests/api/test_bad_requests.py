@@ -60,7 +60,7 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
         ("/api/v1/conversations?limit=9999", 422, "invalid_input", "limit"),
         ("/api/v1/conversations?after=garbage", 422, "invalid_input", "after"),
         ("/api/v1/conversations?user_id=a%0Ab", 422, "invalid_input", "user_id"),
-        ("/api/v1/nothing", 404, "not_found", "Not Found"),
+        ("/api/v1/nothing", 404, "not_found", "GET /api/v1/nothing is not supported here."),
     ],
 )
 async def test_a_wrong_address_is_named(

@@ -287,7 +287,7 @@ async def _prove(
     others: dict[str, str],
     nothing_at: str,
 ) -> None:
-    """Ask every endpoint as another, with all these names: nothing is told, and nothing is changed.
+    """Call every endpoint as somebody else with these names and ids: no answer tells them, and no row changes.
 
     Args:
         client: of the application.
