@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks.report import p95
 from benchmarks.turn_messages import Language, Messages
 from services.bootstrap import Services, open_services
-from services.conversations.turn import NewTurn
+from services.conversations.turn import TurnRequest
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
@@ -34,6 +34,7 @@ from services.memory.recall.recall import TurnQuery
 from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings
 from services.transfer.importer import Importer
+from state.turn import TurnInput
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _TURNS_OF_A_SESSION = 20
@@ -58,7 +59,8 @@ async def _lines(user: str, said: Iterable[str]) -> AsyncIterator[bytes]:
 async def _measure(
     services: Services, user: str, language: Language, messages: Messages, searches: int
 ) -> dict[str, float]:
-    opened = await services.turns.open(NewTurn(DEFAULT_TENANT, user, "asks", "What did we talk about?"))
+    said = TurnInput(user_id=user, session_id="asks", message="What did we talk about?")
+    opened = await services.turns.open(TurnRequest(DEFAULT_TENANT, said))
     scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
 
     async def recall() -> float:

@@ -110,8 +110,9 @@ WITH expert AS (
         {next_moment("turn.conversation_id")}, CASE WHEN NOT person.memory THEN now() END
     FROM turn, person
 )
-SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
-       {RUNNING} AS experiments,
+SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id,
+       turn.status = 'waiting' AS waiting,
+       {RUNNING} AS running_experiments,
        expert.id AS expert_id, expert.name AS expert, expert.model,
        concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt,
        {parts_off("expert", "person")} AS parts_off,
@@ -122,7 +123,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            'budget', expert.context_budget_tokens
        ) AS policy,
        unfinished.space_id, unfinished.of_space,
-       unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
+       unfinished.known_turn_id, unfinished.known_differs,
+       unfinished.running AS running_before, unfinished.waiting AS waiting_before,
        EXISTS (SELECT FROM begun) AS begins,
        person.memory AND EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
        EXISTS (SELECT FROM memory_operations o
@@ -281,15 +283,12 @@ WITH ended AS (
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(files)s
     {IF_NONE_WAITS}
 )
-SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
-       visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
+SELECT visit_before.id, visit_before.message_count,
        (SELECT x.reflection FROM conversations c JOIN experts x ON x.id = c.expert_id
         WHERE c.id = ended.conversation_id) AS reflects,
-       (SELECT c.expert_id FROM conversations c WHERE c.id = ended.conversation_id) AS expert_id, user_message_id,
-       (SELECT c.space_id FROM conversations c WHERE c.id = ended.conversation_id) AS space_id,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
-) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END AS notified
+) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END
 FROM ended LEFT JOIN visit_before ON true
 """  # noqa: S608 — our own text only
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
-from uuid import UUID
 
 import structlog
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
@@ -20,7 +19,7 @@ from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
 from services.tools.tool import NotConnected, RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
@@ -65,12 +64,12 @@ class ToolExecutor:
     async def run(
         self,
         calls: Sequence[ToolCall],
-        context: TurnContext,
+        turn: OpenTurn,
         on_event: OnEvent,
         *,
         within_s: float | None = None,
     ) -> list[ToolMessage]:
-        """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
+        """Run every call on behalf of a turn; report each when it starts and when it ends.
 
         All run at once, but for those that change what others read: they run first, one after the other. Each
         has its own time limit, and at most `within_s` seconds.
@@ -82,10 +81,10 @@ class ToolExecutor:
         results: dict[int, ToolMessage] = {}
         for place, call in enumerate(calls):
             if self._runs_alone(call):
-                results[place] = await self._report(call, context, on_event, within_s)
+                results[place] = await self._report(call, turn, on_event, within_s)
         async with asyncio.TaskGroup() as group:
             tasks = {
-                place: group.create_task(self._report(call, context, on_event, within_s))
+                place: group.create_task(self._report(call, turn, on_event, within_s))
                 for place, call in enumerate(calls)
                 if place not in results
             }
@@ -98,13 +97,13 @@ class ToolExecutor:
 
     @asynccontextmanager
     async def running(
-        self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
+        self, calls: Sequence[ToolCall], turn: OpenTurn, on_event: OnEvent
     ) -> AsyncGenerator[RunningCalls, None]:
         """The same for a caller that continues with partial results; calls running at the end are cancelled."""
         under_way = RunningCalls(len(calls))
 
         async def run(call: ToolCall) -> None:
-            under_way.end(await self._report(call, context, on_event))
+            under_way.end(await self._report(call, turn, on_event))
 
         _tell(calls, on_event)
         try:
@@ -117,15 +116,15 @@ class ToolExecutor:
             raise failed.exceptions[0] from None
 
     async def _report(
-        self, call: ToolCall, context: TurnContext, on_event: OnEvent, within_s: float | None = None
+        self, call: ToolCall, turn: OpenTurn, on_event: OnEvent, within_s: float | None = None
     ) -> ToolMessage:
         begun = time.perf_counter()
         about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
         with span(f"execute_tool {call['name']}", about) as current:
-            refused = await self._refused(call, context, on_event)
+            refused = await self._refused(call, turn, on_event)
             more: dict[str, Any] = {}
             try:
-                text, ok = (refused, False) if refused else await self._run_one(call, context, within_s)
+                text, ok = (refused, False) if refused else await self._run_one(call, turn, within_s)
             except NotConnected as error:
                 text, ok, more = str(error), False, {"connect": error.connect}
             if not ok:
@@ -143,19 +142,19 @@ class ToolExecutor:
             status="success" if ok else "error",
         )
 
-    async def _refused(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> str | None:
+    async def _refused(self, call: ToolCall, turn: OpenTurn, on_event: OnEvent) -> str | None:
         """Return why a call is not made; None = it may be made, and the user agrees where that is needed."""
         registered = self._registry.get(call["name"])
-        if registered is None or not _has(registered, context):
+        if registered is None or not _has(registered, turn):
             return f"There is no tool named {call['name']}."
-        if context.temporary and registered.alone:
+        if not turn.stored and registered.alone:
             return "This conversation is temporary: memory stays as it is."
-        return await self._not_agreed(call, context, on_event) if registered.asks else None
+        return await self._not_agreed(call, turn, on_event) if registered.asks else None
 
-    async def _not_agreed(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> str | None:
-        if self._approvals is None or not context.can_ask:
+    async def _not_agreed(self, call: ToolCall, turn: OpenTurn, on_event: OnEvent) -> str | None:
+        if self._approvals is None or not turn.input.get("approvals"):
             return f"{call['name']} needs the user's agreement, and this client cannot ask for it."
-        match await self._approvals.ask(UUID(context.turn_id), call, on_event):
+        match await self._approvals.ask(turn.turn_id, call, on_event):
             case True:
                 return None
             case False:
@@ -163,15 +162,15 @@ class ToolExecutor:
             case None:
                 return f"The user has not answered whether {call['name']} may run; it was not run."
 
-    async def _run_one(self, call: ToolCall, context: TurnContext, within_s: float | None) -> tuple[str, bool]:
+    async def _run_one(self, call: ToolCall, turn: OpenTurn, within_s: float | None) -> tuple[str, bool]:
         registered = self._registry.get(call["name"])
         if registered is None:  # its server has gone at this moment
             return f"There is no tool named {call['name']}.", False
         # A value that the model sent under that name never reaches a tool: identity comes from the run.
-        given = meant(call, context.timezone)["args"]
+        given = meant(call, turn.timezone)["args"]
         arguments = {name: value for name, value in given.items() if name != "runtime"}
         if registered.takes_runtime:
-            arguments["runtime"] = _runtime(call, context)
+            arguments["runtime"] = _runtime(call, turn)
         seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
         try:
             async with asyncio.timeout(seconds) as limit:
@@ -186,13 +185,13 @@ class ToolExecutor:
         except Exception:  # a tool's defect must not cost the user the answer
             if limit.expired():
                 return f"{call['name']} did not answer within {seconds:.3g} s.", False
-            log.error("tool failed", tool=call["name"], exc_info=not context.temporary)
+            log.error("tool failed", tool=call["name"], exc_info=turn.stored)
             return f"{call['name']} failed.", False
 
 
-def _has(registered: RegisteredTool, context: TurnContext) -> bool:
+def _has(registered: RegisteredTool, turn: OpenTurn) -> bool:
     """Return whether the expert of a turn has a tool."""
-    return registered.experts is None or context.expert in registered.experts
+    return registered.experts is None or turn.expert in registered.experts
 
 
 def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:
@@ -200,10 +199,10 @@ def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:
         on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
 
 
-def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, dict[str, Any]]":
+def _runtime(call: ToolCall, turn: OpenTurn) -> "ToolRuntime[OpenTurn, dict[str, Any]]":
     return ToolRuntime(
         state={},
-        context=context,
+        context=turn,
         config={},
         stream_writer=lambda _: None,
         tool_call_id=call["id"],
@@ -230,7 +229,7 @@ _GO_ON = {
 async def compose(
     executor: ToolExecutor,
     calls: Sequence[ToolCall],
-    context: TurnContext,
+    turn: OpenTurn,
     on_event: OnEvent,
     *,
     say: Say,
@@ -248,7 +247,7 @@ async def compose(
     waiting = {call["id"] or "": call for call in calls}
     messages: list[AnyMessage] = []
     said = ""
-    async with executor.running(calls, context, on_event) as running:
+    async with executor.running(calls, turn, on_event) as running:
         if begin_at_once:
             said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
         while True:

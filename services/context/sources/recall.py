@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import MEMORY, History, Known, PromptTurn, Source, inert
+from services.context.source import MEMORY, History, PromptDraft, Source, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import Scope, StoredUnit
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
@@ -74,19 +74,20 @@ class RecallSource(Source[RecallResult]):
         """Nothing is recalled."""
         return RecallResult()
 
-    async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
+    async def load_after(self, draft: PromptDraft, history: History) -> RecallResult:
         """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
         A plain question about the last visit is answered from that visit only, which another section shows.
         """
-        if not turn.remembers or _asks_for_last_visit(turn.reference):
+        turn, asked = draft.turn, draft.reference
+        if not turn.remembers or _asks_for_last_visit(asked):
             return RecallResult()
-        scope = Scope.of(turn.owner)
+        scope = Scope.of(draft.owner)
         # Before the history is waited for, so that both are read in one round trip.
         loaded = await self._recall.load(scope, turn.message, turn.memory_generation)
         shown = await history()
         since, until = None, None
-        if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
+        if asked and asked["start_date"] and asked["end_date"]:
             since, until = bounds(asked["start_date"], asked["end_date"], turn.timezone)
             if asked["hours"]:
                 since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
@@ -94,7 +95,7 @@ class RecallSource(Source[RecallResult]):
             TurnQuery(
                 scope=scope,
                 conversation_id=turn.conversation_id,
-                message_id=turn.message_id,
+                message_id=turn.user_message_id,
                 message=turn.message,
                 now=turn.now,
                 timezone=turn.timezone,
@@ -109,23 +110,23 @@ class RecallSource(Source[RecallResult]):
             )
         )
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what is relevant to the message and not shown elsewhere; the section's data is the report."""
-        found = known.of(RecallSource) or RecallResult()
+        found = draft.of(RecallSource) or RecallResult()
         for name in found.degraded:
-            known.went_without(name)
+            draft.went_without(name)
         if found.query is None:
             return ()
         episodes, report = self.choose(
             found,
-            shown=known.shown_messages,
-            tokens=turn.tokens,
-            timezone=turn.timezone,
-            limits=turn.recall_limits,
-            not_here=known.conversation.excluded,
-            not_now=turn.without,
+            shown=draft.shown_messages,
+            tokens=draft.tokens,
+            timezone=draft.turn.timezone,
+            limits=draft.turn.recall_limits,
+            not_here=draft.excluded,
+            not_now=draft.without,
         )
-        return (recall_section(episodes, report, known.conversation.language),)
+        return (recall_section(episodes, report, draft.language),)
 
     def choose(
         self,

@@ -16,9 +16,9 @@ def texts(found: RecallResult) -> list[str]:
 
 
 async def _tell(services: Services) -> TurnQuery:
-    await exchange(services.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱", session_key="s-1")
-    await exchange(services.turns, "昨天看了诺兰的电影《盗梦空间》", "这部电影很烧脑", session_key="s-2")
-    turn = await exchange(services.turns, "我的狗叫什么名字？", "不知道", session_key="s-3")
+    await exchange(services.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱", session_id="s-1")
+    await exchange(services.turns, "昨天看了诺兰的电影《盗梦空间》", "这部电影很烧脑", session_id="s-2")
+    turn = await exchange(services.turns, "我的狗叫什么名字？", "不知道", session_id="s-3")
     return TurnQuery(
         Scope(turn.tenant_id, turn.user_id, turn.expert_id),
         turn.conversation_id,
@@ -50,7 +50,7 @@ async def test_what_means_the_same_is_found_in_other_words_and_in_the_other_lang
 
 async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: Services) -> None:
     for place in ("东湖", "西山"):
-        await exchange(remembering.turns, f"周末我去{place}骑车了", "真好", session_key=place)
+        await exchange(remembering.turns, f"周末我去{place}骑车了", "真好", session_id=place)
     asked = replace(await _tell(remembering), message="我去哪里骑车了？")
     await remembering.memory.indexing.index_waiting()
     anytime = (await remembering.memory.recall.for_turn(asked)).ranking.results
