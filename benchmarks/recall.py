@@ -14,6 +14,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -29,8 +30,6 @@ from services.bootstrap import Services, open_services
 from services.conversations.turn import TurnRequest
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.episode import Scope
-from services.memory.recall.recall import TurnQuery
 from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings
 from services.transfer.importer import Importer
@@ -61,20 +60,12 @@ async def _measure(
 ) -> dict[str, float]:
     said = TurnInput(user_id=user, session_id="asks", message="What did we talk about?")
     opened = await services.turns.open(TurnRequest(DEFAULT_TENANT, said))
-    scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
 
     async def recall() -> float:
-        asked = TurnQuery(
-            scope,
-            opened.conversation_id,
-            opened.user_message_id,
-            messages.some(language, "question", 1)[0],
-            datetime.now(UTC),
-            "UTC",
-            generation=opened.memory_generation,
-        )
+        asked = TurnInput(message=messages.some(language, "question", 1)[0])
+        turn = replace(opened, input=asked, now=datetime.now(UTC))
         begun = time.perf_counter()
-        found = await services.memory.recall.for_turn(asked)
+        found = await services.memory.recall.for_turn(turn)
         if found.degraded:
             raise RuntimeError(f"not everything was searched: {found.degraded}")
         return (time.perf_counter() - begun) * 1000

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
 from services.memory.episodes.index_row import shard_of
-from services.memory.recall.recall import RecallResult, TurnQuery
+from services.memory.recall.recall import RecallResult
 from state.turn import OpenTurn
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
@@ -41,8 +42,7 @@ async def search(services: Services, turn: OpenTurn, text: str) -> RecallResult:
 async def recall(services: Services, turn: OpenTurn, text: str) -> RecallResult:
     """As a turn of a new conversation would."""
     asking = await exchange(services.turns, text, "I will see", session_id="asking")
-    asked = TurnQuery(scope(turn), asking.conversation_id, asking.user_message_id, text, datetime.now(UTC), "UTC")
-    return await services.memory.recall.for_turn(asked)
+    return await services.memory.recall.for_turn(replace(asking, memory_generation=None))
 
 
 def texts(found: RecallResult) -> set[str]:

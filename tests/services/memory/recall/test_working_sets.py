@@ -16,7 +16,7 @@ from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import NewEpisode, Scope
 from services.memory.operations import Trigger
-from services.memory.recall.recall import RecallResult, TurnQuery
+from services.memory.recall.recall import RecallResult
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.settings import Settings
 from tests.support.jobs import until
@@ -53,17 +53,7 @@ async def two(settings: Settings, engines: Engines, milvus_uri: str) -> AsyncIte
 async def ask(services: Services) -> RecallResult:
     """As a turn of another conversation would, with the generation that its opening statement reads."""
     opened = await services.turns.open(new_turn(QUESTION, session_id=f"asks-{random.random()}"))
-    scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
-    asked = TurnQuery(
-        scope,
-        opened.conversation_id,
-        opened.user_message_id,
-        QUESTION,
-        datetime.now(UTC),
-        "UTC",
-        generation=opened.memory_generation,
-    )
-    return await services.memory.recall.for_turn(asked)
+    return await services.memory.recall.for_turn(opened)
 
 
 def note(text: str) -> NewEpisode:
