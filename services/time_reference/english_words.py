@@ -4,9 +4,10 @@ In the pattern of a reader a space stands for any white space.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
 from services.time_reference.numeric import dated
@@ -105,7 +106,7 @@ class Text:
 
 
 Reader = Callable[[Text, re.Match[str]], Phrase | Reading | None]
-_READERS: dict[str, list[tuple[re.Pattern[str], Reader]]] = {}
+_READERS: dict[str, list[tuple[str, Reader]]] = {}
 _KIND = re.compile(
     rf"(?P<month>{MONTH})|(?P<weekday>{WEEKDAY})|(?P<which>{WHICH})|(?P<season>{SEASON})|(?P<unit>{ONE_UNIT})"
     rf"|(?P<number>\d|{ORDINAL}|{_SPELT}|(?:an?|half|couple)\b)|(?P<other>)",
@@ -122,11 +123,22 @@ def reads(kinds: str, pattern: str) -> Callable[[Reader], Reader]:
 
     def register(reader: Reader) -> Reader:
         for kind in kinds.split():
-            compiled = re.compile(pattern.replace(" ", r"\s{1,9}"), re.ASCII)
-            _READERS.setdefault(kind, []).append((compiled, reader))
+            _READERS.setdefault(kind, []).append((pattern, reader))
         return reader
 
     return register
+
+
+@cache
+def readers(kind: str) -> Sequence[tuple[re.Pattern[str], Reader]]:
+    """The readers of what begins with such a word; compiling them takes long enough to be no part of an import."""
+    return [(re.compile(pattern.replace(" ", r"\s{1,9}"), re.ASCII), reader) for pattern, reader in _READERS[kind]]
+
+
+def warm() -> None:
+    """Compile all readers."""
+    for kind in _READERS:
+        readers(kind)
 
 
 def phrase_at(text: Text, at: int, *, follows: bool = False) -> Reading | None:
@@ -148,7 +160,7 @@ def _read(text: Text, at: int, *, follows: bool) -> Reading | None:
     in_figures = text.text[at : at + 1] in _FIGURES
     if in_figures and (found := dated(text.text, at, text.today, follows=follows)):
         return found
-    for pattern, reader in _READERS[kind.lastgroup or ""] if kind else ():
+    for pattern, reader in readers(kind.lastgroup or "") if kind else ():
         match = pattern.match(text.text, at)
         try:
             reading = reader(text, match) if match else None
