@@ -2,14 +2,12 @@
 
 from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.core import CoreMemory
 from services.memory.items import values_of
-from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, proposed, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
@@ -32,20 +30,10 @@ Patch = Annotated[
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
-    return (
-        RegisteredTool(
-            _over(services.core_memory, services.proposals),
-            timeout_s=5.0,
-            offered=False,
-            alone=True,
-            feature="core_memory",
-        )
-        if services.core_memory
-        else None
-    )
+    core_memory = services.core_memory
+    if core_memory is None:
+        return None
 
-
-def _over(core_memory: CoreMemory, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def core_memory_update(
         content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
@@ -56,7 +44,7 @@ def _over(core_memory: CoreMemory, proposals: Proposals | None) -> BaseTool:
         owner, trigger = owner_of(runtime.context), trigger_of(runtime)
         text = "; ".join(value for _, value in values_of(content))
         try:
-            if waits := await proposed(proposals, runtime, "remember", text or ", ".join(content)):
+            if waits := await proposed(services.proposals, runtime, "remember", text or ", ".join(content)):
                 return waits
             block = await core_memory.update(owner, section, content, trigger)
         except InvalidInput as error:
@@ -65,7 +53,7 @@ def _over(core_memory: CoreMemory, proposals: Proposals | None) -> BaseTool:
             raise ToolException(f"Nothing was changed: {error.message}") from error
         return f"Core memory, {section}, version {block.version}: {', '.join(block.content) or 'empty'}."
 
-    return core_memory_update
+    return RegisteredTool(core_memory_update, timeout_s=5.0, offered=False, alone=True, feature="core_memory")
 
 
 TOOL = make_tool
