@@ -75,7 +75,7 @@ from services.visits.visits import Visits
 from state.memory import PlannedChange
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Connected:
     """Connections to stores and models, closed at the end."""
 

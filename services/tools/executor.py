@@ -200,26 +200,31 @@ async def compose(
     waiting = {call["id"] or "": call for call in calls}
     messages: list[AnyMessage] = []
     said = ""
+    ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
+
+    async def run(call: ToolCall) -> None:
+        ended.put_nowait(await executor.report(call, context, on_event))
+
     _tell(calls, on_event)
-    tasks = [asyncio.create_task(executor.report(call, context, on_event)) for call in calls]
-    pending = set(tasks)
     try:
-        if begin_at_once:
-            said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
-        while True:
-            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            results = [task.result() for task in tasks if task in done]
-            messages += [_called(said, results, waiting), *results]
-            if said:
-                messages.append(SystemMessage(_GO_ON[language]))
-            if not pending:
-                return messages
-            begin = SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))
-            said = await say([*messages, begin])
-    finally:
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(run(call))
+            if begin_at_once:
+                said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
+            while True:
+                results = [await ended.get()]
+                while not ended.empty():
+                    results.append(ended.get_nowait())
+                messages += [_called(said, results, waiting), *results]
+                if said:
+                    messages.append(SystemMessage(_GO_ON[language]))
+                if not waiting:
+                    return messages
+                begin = SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))
+                said = await say([*messages, begin])
+    except ExceptionGroup as failed:  # tools raise nothing, so it is what the model raised
+        raise failed.exceptions[0] from None
 
 
 def _called(said: str, results: Sequence[ToolMessage], waiting: dict[str, ToolCall]) -> AIMessage:
