@@ -40,7 +40,7 @@ from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
-from services.memory.removal.expiry import Retention, RetentionRules
+from services.memory.removal.expiry import Retention
 from services.memory.removal.hiding import RebuildTasks
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
@@ -235,8 +235,7 @@ class Services(Connected):
             on_removed=memory.drop_cached,
         )
         self.erasure = WholeErasure(stores)
-        self.retention_rules = RetentionRules(database)
-        self.retention = Retention(database, self.retention_rules, self.erasure, jobs)
+        self.retention = Retention(database, self.erasure, jobs)
 
         async def plan_topic(owner: Owner, topic: str) -> PlannedChange:
             request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
