@@ -125,13 +125,10 @@ class UserMcpServer:
         reason = attempt.done.exception() if attempt.done in done else None
         raise Unavailable(f"{self.name} cannot be connected: {reason_of(reason) if reason else 'no answer'}")
 
-    def waits_for(self, parameters: str) -> bool:
-        """Return whether a user was sent away from here who comes back with these parameters of an address."""
-        return self._attempt(parameters) is not None
-
     def take(self, parameters: str) -> "_Attempt | None":
-        """Take what the browser brought back; the account is connected in the background."""
-        attempt, given = self._attempt(parameters), _values(parameters)
+        """Take what the browser brought back, if its user was sent from here; connect in the background."""
+        given = _values(parameters)
+        attempt = next((each for each in self._attempts.values() if given.get("state") in each.state), None)
         if attempt is not None and not attempt.answer.done():
             if given.get("code"):
                 attempt.answer.set_result(AuthorizationCodeResult.model_validate(given))
@@ -140,24 +137,20 @@ class UserMcpServer:
                 attempt.answer.set_exception(Unavailable(why))
         return attempt
 
-    async def finish(self, parameters: str) -> None:
-        """Do the same, and wait until the account is there.
+    async def finish(self, parameters: str) -> bool:
+        """Do the same, and wait until the account is there; return whether the user was sent from here.
 
         Raises:
             Unavailable: it could not be connected; says why.
         """
-        attempt = self.take(parameters)
-        if attempt is None:
-            return
+        if (attempt := self.take(parameters)) is None:
+            return False
         try:
             async with asyncio.timeout(CONNECT_S):
                 await asyncio.shield(attempt.done)
         except Exception as error:
             raise Unavailable(f"{self.name} cannot be connected: {reason_of(error)}") from error
-
-    def _attempt(self, parameters: str) -> "_Attempt | None":
-        state = _values(parameters).get("state")
-        return next((each for each in self._attempts.values() if state in each.state), None)
+        return True
 
     async def disconnect(self, tenant_id: UUID, user_id: UUID) -> None:
         """Forget a user's account; what was granted at the authorization server stays until it ends there."""

@@ -3,13 +3,12 @@
 from typing import Annotated
 from uuid import UUID
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.blocks import Owner
-from services.memory.changes import Changes
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import Kept
 from services.memory.proposals import Proposals
@@ -24,14 +23,10 @@ Confirm = Annotated[str, Field(description="Id of a change that waits, after the
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """Make the tool, if core memory is on."""
-    if services.changes is None or services.core_memory is None:
+    changes, proposals = services.changes, services.proposals
+    if changes is None or services.core_memory is None:
         return None
-    return RegisteredTool(
-        _over(services.changes, services.proposals), timeout_s=5.0, feature="core_memory", alone=True
-    )
 
-
-def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def remember(
         runtime: ToolRuntime[OpenTurn], text: Text = "", replaces: Replaces = "", confirm: Confirm = ""
@@ -52,7 +47,7 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
             raise ToolException(f"Nothing was changed: {error.message}") from error
         return change["summary"]
 
-    return remember
+    return RegisteredTool(remember, timeout_s=5.0, feature="core_memory", alone=True)
 
 
 def _is_wish(read: Read) -> bool:

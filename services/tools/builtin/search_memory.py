@@ -3,12 +3,12 @@
 from datetime import UTC, date, datetime
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
-from services.memory.archive import Archive, FoundEpisode
+from services.memory.archive import FoundEpisode
 from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
@@ -43,12 +43,10 @@ _NOTHING: dict[Language, str] = {
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if episodes are on."""
-    if services.archive is None or services.changes is None:
+    archive, changes = services.archive, services.changes
+    if archive is None or changes is None:
         return None
-    return RegisteredTool(_over(services.archive, services.changes), timeout_s=10.0, feature="recall")
 
-
-def _over(archive: Archive, changes: Changes) -> BaseTool:
     @service_tool
     async def search_memory(
         runtime: ToolRuntime[OpenTurn],
@@ -76,7 +74,7 @@ def _over(archive: Archive, changes: Changes) -> BaseTool:
             return _NOTHING[language]
         return "\n".join(_line(each, language, turn.timezone) for each in matching)
 
-    return search_memory
+    return RegisteredTool(search_memory, timeout_s=10.0, feature="recall")
 
 
 async def _read_on(changes: Changes, runtime: ToolRuntime[OpenTurn], place: str) -> str:
