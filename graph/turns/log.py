@@ -242,7 +242,7 @@ def done_ending(turn: OpenTurn, written: ConversationState, trace_id: str | None
         "answer": written["answer"],
         "conversation_id": str(turn.conversation_id),
         "turn_id": str(turn.turn_id),
-        "message_id": written["assistant_message_id"],
+        "message_id": str(turn.answer_message_id),
         "usage": written["usage"],
         "timings": written["timings"],
         "degraded": written.get("degraded", []),

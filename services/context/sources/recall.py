@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import MEMORY, History, PromptDraft, Source, inert
+from services.context.source import MEMORY, PromptDraft, Source, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
 from services.memory.recall.recall import Recall, RecallResult
@@ -70,7 +70,7 @@ class RecallSource(Source[RecallResult]):
         """Nothing is recalled."""
         return RecallResult()
 
-    async def load_after(self, draft: PromptDraft, history: History) -> RecallResult:
+    async def load(self, draft: PromptDraft) -> RecallResult:
         """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
         A plain question about the last visit is answered from that visit only, which another section shows.
@@ -85,7 +85,9 @@ class RecallSource(Source[RecallResult]):
             then = bounds(asked["start_date"], asked["end_date"], turn.timezone)
             if asked["hours"]:
                 then = hours_of(asked["start_date"], asked["hours"], turn.timezone)
-        return await self._recall.for_turn(turn, await history(), reference=asked, then=then, loaded=loaded)
+        return await self._recall.for_turn(
+            turn, await draft.earlier_messages(), reference=asked, then=then, loaded=loaded
+        )
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what is relevant to the message and not shown elsewhere; the section's data is the report."""
