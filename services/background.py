@@ -8,19 +8,16 @@ from services.conversations.leases import TurnLeases
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
-from services.memory.blocks import Owner
 from services.memory.filing import Filing, FilingPlans
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.lineage.tracing import Lineage
-from services.memory.model import ChangeRequest
-from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
 from services.memory.removal.stores import RemovalStores
-from services.memory.removal.targets import PlanTopic, TargetPlanner
+from services.memory.removal.targets import TargetPlanner
 from services.memory.removal.wholes import WholeErasure
 from services.memory.upkeep.pairs import PairFinder
 from services.memory.upkeep.scheduler import UpkeepScheduler
@@ -29,7 +26,6 @@ from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.reflection.reflection import Reflection
-from state.memory import PlannedChange
 
 
 class BackgroundServices:
@@ -85,8 +81,8 @@ class RemovalServices:
         """Make them and register their jobs."""
         stores = RemovalStores(
             database,
-            leases,
-            events,
+            leases.stop_all,
+            events.delete,
             memory.core_cache,
             memory.index,
             memory.operations,
@@ -99,16 +95,8 @@ class RemovalServices:
         self.forgetting = Erasures(
             stores,
             Lineage(database),
-            TargetPlanner(database, memory.values, _plan_topic(memory)),
+            TargetPlanner(database, memory.values, memory.changes.planner),
             memory.hiding,
             Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
             KeyRenewal(database, jobs),
         )
-
-
-def _plan_topic(memory: Memory) -> PlanTopic:
-    async def plan(owner: Owner, topic: str) -> PlannedChange:
-        request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-        return await memory.changes.planner.plan_everything(request, topic)
-
-    return plan

@@ -34,7 +34,6 @@ from services.llm.token_estimates import TokenEstimators
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
-from services.memory.removal.hiding import RebuildTasks
 from services.memory.wiring import Memory
 from services.platform import redis
 from services.platform.embedded_milvus import Standby
@@ -46,7 +45,6 @@ from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.store.store import Store
 from services.summaries.past_days import PastDays
-from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.wiring import Summaries
 from services.text.secrets import Secrets
 from services.tools.wiring import Tools
@@ -171,7 +169,7 @@ class Services:
         self.feedback = TurnFeedback(database)
         self.transcript = Transcript(database)
         self.conversation_names = ConversationNames(database, self.transcript, self.models)
-        self.branches = Branches(database, memory.branching)
+        self.branches = Branches(database, memory.undo)
         self.known_conversations = KnownConversations(database)
         self.explanations = Explanations(database)
         self.experts = Experts(database)
@@ -211,8 +209,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)
         database, cache, milvus = connected.database, connected.cache, connected.milvus
-        rebuilding = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
-        memory = Memory(settings, database, cache, milvus, connected.embedder, connected.jobs, rebuilding)
+        memory = Memory(settings, database, cache, milvus, connected.embedder, connected.jobs)
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)

@@ -21,10 +21,11 @@ from services.context.sources.history import (
 from services.context.sources.instructions import system_text
 from services.context.sources.time import NO_ACTIVITY, UserActivitySource
 from services.conversations.values import image_part, message_tokens
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
+from services.summaries.schedule import ARCHIVE_SOON, SummarySchedule
 from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 

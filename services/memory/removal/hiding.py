@@ -15,10 +15,10 @@ from psycopg.types.json import Jsonb
 from services.encryption.marks import all_words
 from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
-from services.memory.filing_store import defer_filing
 from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
@@ -36,14 +36,6 @@ _LONG = 1_000
 
 
 @dataclass(frozen=True)
-class RebuildTasks:
-    """Names of the tasks that make again what is withdrawn."""
-
-    summarise: str
-    archive: str
-
-
-@dataclass(frozen=True)
 class EndedExchange:
     """The two messages of the turn in whose transaction a change is committed."""
 
@@ -57,14 +49,11 @@ class EndedExchange:
 class Hiding:
     """Carries out planned changes of memory, within a transaction of the caller's."""
 
-    def __init__(
-        self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue, remaking: RebuildTasks
-    ) -> None:
+    def __init__(self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue) -> None:
         self._core = core
         self._episodes = episodes
         self._log = log
         self._jobs = jobs
-        self._remaking = remaking
 
     async def commit(
         self,
@@ -175,10 +164,7 @@ class Hiding:
             await rows.run(sql.WITHDRAW_PARTS)
             archived = await rows.firsts(sql.WITHDRAW_TOPICS)
             await rows.run(sql.WITHDRAW_DAYS, visit_ids=await rows.firsts(sql.WITHDRAW_VISITS))
-            for task, conversations in (
-                (self._remaking.summarise, summarised),
-                (self._remaking.archive, archived),
-            ):
+            for task, conversations in ((SUMMARISE, summarised), (ARCHIVE, archived)):
                 for of in dict.fromkeys(conversations):
                     tenant_id = owner.tenant_id
                     await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
@@ -204,29 +190,6 @@ class Hiding:
         for statement in (sql.RESTORE_EPISODES, sql.CHANGED_EPISODES, sql.MERGE_AGAIN):
             await connection.execute(statement, values)
         await self.remake(connection, owner, message_ids, everywhere=everywhere)
-
-    async def take_back(
-        self,
-        connection: Connection,
-        owner: Owner,
-        section: str,
-        changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
-        why: Mapping[str, Any],
-        **details: str,
-    ) -> bool:
-        """Take a logged change of core memory back where it was made; return whether that is all of it.
-
-        Raises:
-            InvalidInput: the section has filled up since.
-        """
-        expert_id = why.get("expert_id")
-        whose = replace(owner, expert_id=UUID(expert_id) if expert_id else owner.expert_id, space_id=space_of(why))
-        trigger = Trigger("user", expert_id=whose.expert_id, details=details)
-        return await self._core.take_back(connection, whose, section, changed, trigger)
-
-    async def file_again(self, connection: Connection, owner: Owner) -> None:
-        """Have what comes back into memory filed."""
-        await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""
@@ -329,12 +292,6 @@ def _entry(
     expert_id = trigger.expert_id or owner.expert_id
     why = replace(trigger, expert_id=expert_id, space_id=owner.space_id)
     return Entry(operation, why, UUID(operation_id) if operation_id else None)
-
-
-def space_of(trigger: Mapping[str, Any]) -> UUID | None:
-    """The space that an operation of the log changed; None = what all spaces share."""
-    space_id = trigger.get("space_id")
-    return UUID(space_id) if space_id else None
 
 
 def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:

@@ -1,6 +1,6 @@
 """Targets of a forgetting, and the messages, memories and values that each of them names."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, LiteralString
@@ -13,6 +13,9 @@ from services.memory.blocks import Owner
 from services.memory.core_sql import OWNER
 from services.memory.core_values import CoreValues
 from services.memory.items import removed_value
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
+from services.memory.planner import ChangePlanner
 from services.memory.plans import new_plan
 from services.memory.remainders import Words, without
 from services.platform.postgres import Database
@@ -130,17 +133,13 @@ class TargetPlan:
         return [message_id for message_id, kept in self.messages.items() if kept is None]
 
 
-PlanTopic = Callable[[Owner, str], Awaitable[PlannedChange]]
-"""Plans to forget what words of a user name, in the memory of one owner."""
-
-
 class TargetPlanner:
     """Finds what targets name."""
 
-    def __init__(self, database: Database, values: CoreValues, plan_topic: PlanTopic) -> None:
+    def __init__(self, database: Database, values: CoreValues, planner: ChangePlanner) -> None:
         self._database = database
         self._values = values
-        self._plan_topic = plan_topic
+        self._planner = planner
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
         """Find what a target names.
@@ -238,7 +237,8 @@ class TargetPlanner:
         messages: dict[UUID, str | None] = {}
         for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
             owner = Owner(tenant_id, user_id, expert_id, space_id)
-            planned = await self._plan_topic(owner, topic)
+            request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+            planned = await self._planner.plan_everything(request, topic)
             if planned["change"]["operation_id"] is not None:
                 changes.append((owner, planned))
                 messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}

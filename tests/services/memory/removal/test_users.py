@@ -72,7 +72,14 @@ def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = No
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     memory = services.memory
     stores = RemovalStores(
-        services.database, services.leases, events, core, memory.index, memory.operations, jobs, events_keep_s=600
+        services.database,
+        services.leases.stop_all,
+        events.delete,
+        core,
+        memory.index,
+        memory.operations,
+        jobs,
+        events_keep_s=600,
     )
     return WholeErasure(stores)
 
