@@ -97,7 +97,7 @@ class Hiding:
         removes = any(each["action"] != "add" for each in planned["items"])
         but = exchange.conversation_id if exchange else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write_each(connection, owner, planned, part, exchange)
+        written = await self._write(connection, owner, planned, part, exchange)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -117,7 +117,7 @@ class Hiding:
         for place, (planned, trigger) in enumerate(additions):
             part = replace(trigger, details={**trigger.details, "part_of": planned["change"]["operation_id"]})
             try:
-                written = await self._write_each(connection, owner, planned, part, None)
+                written = await self._write(connection, owner, planned, part)
             except InvalidInput as error:
                 refused[place] = error
                 continue
@@ -229,31 +229,28 @@ class Hiding:
             for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
                 await self._core.change_items(connection, whose, changes, trigger)
 
-    async def _write_each(
+    async def _write(
         self,
         connection: Connection,
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        exchange: EndedExchange | None,
+        exchange: EndedExchange | None = None,
     ) -> list[str]:
-        """Write the memories of a plan; return their ids."""
-        return [str(await self._write(connection, owner, text, trigger, exchange)) for text in planned["written"]]
-
-    async def _write(
-        self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
-    ) -> UUID:
-        """Write a memory that found no room in core memory, or is of an event."""
+        """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
         source = exchange.message_id if exchange else trigger.message_id
-        new = NewEpisode(
-            content=text,
-            episode_type="context",
-            importance=IMPORTANCE["preference"],
-            origin="user_said",
-            source_message_ids=[source] if source else [],
-            conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
-        )
-        return await self._episodes.add(connection, owner, new, trigger)
+        ids = []
+        for text in planned["written"]:
+            new = NewEpisode(
+                content=text,
+                episode_type="context",
+                importance=IMPORTANCE["preference"],
+                origin="user_said",
+                source_message_ids=[source] if source else [],
+                conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
+            )
+            ids.append(str(await self._episodes.add(connection, owner, new, trigger)))
+        return ids
 
 
 def only_adds(planned: PlannedChange) -> bool:

@@ -30,7 +30,6 @@ class Purged:
     """Those that were deleted, as a whole or in part."""
     titles: list[str] = field(default_factory=list)
     prompts: int = 0
-    conversation_ids: list[UUID] = field(default_factory=list)
     turn_ids: list[UUID] = field(default_factory=list)
 
 
@@ -53,10 +52,8 @@ class Purge(Rows):
     async def remove(self, before: Mapping[UUID, Mapping[str, Any]], *, delete_messages: bool) -> Purged:
         """Purge; `before` is the content of each section of core memory before the retraction."""
         places = await self.all(sql.PLACES)
-        purged = Purged(
-            conversation_ids=sorted({row[0] for row in places}), turn_ids=sorted({row[1] for row in places})
-        )
-        self.values |= {"conversation_ids": purged.conversation_ids, "turn_ids": purged.turn_ids}
+        purged = Purged(turn_ids=sorted({row[1] for row in places}))
+        self.values |= {"conversation_ids": list({row[0] for row in places}), "turn_ids": purged.turn_ids}
         [(purged.prompts,)] = await self.all(sql.PROMPTS)
         await self.run(sql.KEEP_OUT)
         purged.episodes = [(row[0], row[1]) for row in await self.all(sql.EPISODES)]
