@@ -13,7 +13,7 @@ from services.conversations.turn import OpenTurn
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
-from services.memory.episodes.index_row import shard_of
+from services.memory.episodes.index import shard_of
 from services.memory.recall.recall import RecallResult, TurnQuery
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
