@@ -1,6 +1,6 @@
 """Sections of core memory as they are stored, and one that is being changed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,9 +13,10 @@ from services.encryption.marks import WordsJson, words_json
 from services.errors import InvalidInput
 from services.memory import core_sql
 from services.memory.cache import StoredCoreMemory
-from services.memory.content import MAX_SECTIONS, check_size
-from services.memory.items import ItemChange, overlay
-from services.memory.operations import Entry, Operation, OperationLog, Trigger
+from services.memory.content import MAX_SECTIONS, check_section, check_size, check_values
+from services.memory.core_values import pinned_among, without_removals_of
+from services.memory.items import ItemChange, apply_changes, canonical, overlay
+from services.memory.operations import Actor, Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
 from state.prompt import CoreMemoryBlock, CoreMemorySections
@@ -69,16 +70,6 @@ class Change:
 
 
 @dataclass(frozen=True)
-class ItemsChanged:
-    """What came of changes of single items."""
-
-    blocks: list[Block]
-    """The sections that the changes name, as they are now; a section that does not exist is left out."""
-    unmatched: list[ItemChange]
-    """Changes that found no item to change, or more than one, or in the background a pinned one."""
-
-
-@dataclass(frozen=True)
 class AddedItem:
     """One of several items that are added at once."""
 
@@ -86,6 +77,10 @@ class AddedItem:
     trigger: Trigger
     of: Entry
     """The operation that it is part of, which is logged before it."""
+
+
+BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
+"""Actors that never take a pinned value away."""
 
 
 class SectionChange:
@@ -96,6 +91,8 @@ class SectionChange:
     def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
         self.connection = connection
         self.changed = False
+        self.pins: Collection[bytes] = ()
+        """Digests of its values that only the user takes away, if they were read."""
         self.owner = owner
         self._section = section
         self._log = log
@@ -140,6 +137,24 @@ class SectionChange:
         """
         self.add_version(new, what, trigger)
         await self._note(await self.store(whole=whole))
+
+    def apply(self, changes: Sequence[ItemChange], trigger: Trigger) -> list[ItemChange]:
+        """Add the version that changes of items make, if any; return those that found nothing they may change.
+
+        Raises:
+            InvalidInput: its name or a value is not accepted, or it would be too large.
+        """
+        check_section(self._section)
+        for change in changes:
+            check_values({change.field: change.value})
+        old, refused = self.content or {}, list[ItemChange]()
+        if self.pins and trigger.actor in BACKGROUND:
+            pinned = pinned_among(self.block.id, old, self.pins)
+            changes, refused = without_removals_of(pinned, old, changes)
+        applied = apply_changes(old, changes)
+        if canonical(old) != canonical(applied.content):
+            self.add_version(applied.content, "core_memory_change", trigger)
+        return [*refused, *applied.unmatched]
 
     def add_version(self, new: dict[str, Any], what: str, trigger: Trigger) -> None:
         """Add a version, which `store` writes with those before.

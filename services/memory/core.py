@@ -16,20 +16,17 @@ from uuid_utils.compat import uuid7
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import AddedItem, Block, Change, ItemsChanged, Owner, SectionChange, stored_of
+from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, stored_of
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
-from services.memory.core_values import digests_pinned, pinned_among, without_removals_of
-from services.memory.items import ItemChange, apply_changes, canonical, merge_patch
-from services.memory.operations import Actor, OperationLog, Trigger
+from services.memory.core_values import digests_pinned
+from services.memory.items import ItemChange, canonical, merge_patch
+from services.memory.operations import Actor, Entry, OperationLog, Trigger
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from state.prompt import CoreMemorySections
-
-_BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
-"""Actors that never take a pinned value away."""
 
 
 class CoreMemory:
@@ -122,42 +119,31 @@ class CoreMemory:
 
     async def change_items(
         self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
-    ) -> ItemsChanged:
+    ) -> list[ItemChange]:
         """Add, replace and remove single items (`items.py`) in the caller's transaction; everything else stays.
 
-        Each section that changes gets one new version; what changes nothing makes none. A change made in the
-        background that would take a pinned value away counts as unmatched. Nothing is cached, as the caller may
-        yet roll back: turns believe no copy older than the stored generation.
+        Each section that changes gets one new version; what changes nothing makes none. Nothing is cached, as the
+        caller may yet roll back: turns believe no copy older than the stored generation.
+
+        Returns:
+            Changes that found no item to change, or in the background would take a pinned one away.
 
         Raises:
             InvalidInput: a section's name or a value is not accepted, or a section would be too large.
             NotFound: the owner was erased.
         """
-        for change in changes:
-            check_section(change.section)
-            check_values({change.field: change.value})
-        blocks, unmatched = [], []
-        for section in sorted({each.section for each in changes}):  # two transactions never wait for each other
-            changing = await self._locked(connection, owner, section)
-            old = changing.content
+        unmatched, entries = list[ItemChange](), list[Entry]()
+        for section, changing in (await self._sections(connection, owner, changes, {trigger.actor})).items():
             wanted = [change for change in changes if change.section == section]
-            if trigger.actor in _BACKGROUND and changing.version:
-                wanted, refused = await _sparing_pinned(changing, wanted)
-                unmatched += refused
-            applied = apply_changes(old or {}, wanted)
-            unmatched += applied.unmatched
-            if not _equal(old or {}, applied.content):
-                await changing.write(applied.content, "core_memory_change", trigger)
-            if changing.version:
-                blocks.append(changing.block)
-        return ItemsChanged(blocks, unmatched)
+            unmatched += changing.apply(wanted, trigger)
+            entries += await changing.store()
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        return unmatched
 
     async def add_items(
         self, connection: Connection, owner: Owner, added: Sequence[AddedItem]
     ) -> list[InvalidInput | None]:
-        """Add items, each with a version of its own, in a few statements of the caller's transaction.
-
-        What would take a pinned value away in the background is left as it is.
+        """Do the same with single items, each with a version of its own, in a few statements.
 
         Returns:
             For each item why it was not accepted, and nothing was logged; None = it was.
@@ -165,18 +151,13 @@ class CoreMemory:
         Raises:
             NotFound: the owner was erased.
         """
-        changing: dict[str, tuple[SectionChange, Collection[bytes]]] = {}
-        for section in sorted({each.change.section for each in added}):
-            one = await self._locked(connection, owner, section)
-            spares = one.version and any(each.trigger.actor in _BACKGROUND for each in added)
-            pins = await digests_pinned(connection, owner.tenant_id, [one.block.id]) if spares else set[bytes]()
-            changing[section] = one, pins
-        refused = [_add(*changing[each.change.section], each) for each in added]
+        actors = {each.trigger.actor for each in added}
+        sections = await self._sections(connection, owner, [each.change for each in added], actors)
+        refused = [_why_not(sections[each.change.section], each) for each in added]
         entries = [each.of for each, why in zip(added, refused, strict=True) if why is None]
-        for one, _ in changing.values():
-            entries += await one.store()
-        if entries:
-            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        for changing in sections.values():
+            entries += await changing.store()
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
         return refused
 
     async def take_back(
@@ -292,6 +273,18 @@ class CoreMemory:
         await changing.look()
         return changing
 
+    async def _sections(
+        self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], actors: Collection[Actor]
+    ) -> dict[str, SectionChange]:
+        """Lock the sections that changes name, in order: two transactions never wait for each other."""
+        sections = {
+            each: await self._locked(connection, owner, each) for each in sorted({c.section for c in changes})
+        }
+        for changing in sections.values():
+            if changing.version and not BACKGROUND.isdisjoint(actors):
+                changing.pins = await digests_pinned(connection, owner.tenant_id, [changing.block.id])
+        return sections
+
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "visible": visible, "as_of": at}
         if at is None:
@@ -299,29 +292,12 @@ class CoreMemory:
         return await self._database.fetch(owner.tenant_id, as_of(core_sql.READ), values, tuple_row)
 
 
-def _add(changing: SectionChange, pins: Collection[bytes], added: AddedItem) -> InvalidInput | None:
-    """Add the version that an item makes, if it makes any; return why it is not accepted."""
-    old, change = changing.content or {}, added.change
-    pinned = pinned_among(changing.block.id, old, pins) if pins else ()
+def _why_not(changing: SectionChange, added: AddedItem) -> InvalidInput | None:
     try:
-        check_section(change.section)
-        check_values({change.field: change.value})
-        kept, _ = without_removals_of(pinned, old, [change]) if pinned else ([change], [])
-        new = apply_changes(old, kept).content
-        if not _equal(old, new):
-            changing.add_version(new, "core_memory_change", added.trigger)
+        changing.apply([added.change], added.trigger)
     except InvalidInput as error:
         return error
     return None
-
-
-async def _sparing_pinned(
-    changing: SectionChange, changes: Sequence[ItemChange]
-) -> tuple[list[ItemChange], list[ItemChange]]:
-    """Return the changes of a section that take no pinned value away, and the others."""
-    block = changing.block
-    digests = await digests_pinned(changing.connection, changing.owner.tenant_id, [block.id])
-    return without_removals_of(pinned_among(block.id, block.content, digests), block.content, changes)
 
 
 @contextmanager

@@ -174,6 +174,8 @@ class OperationLog:
         Raises:
             Conflict, NotFound: as `append`.
         """
+        if not entries:
+            return []
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
         ids = [each.operation_id or uuid7() for each in entries]
         with ExitStack() as spans:
