@@ -9,7 +9,7 @@ from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.memory.blocks import Owner
-from services.memory.filing import Filing, FilingPlans
+from services.memory.filing import Filing
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.lineage.tracing import Lineage
@@ -50,7 +50,7 @@ class BackgroundServices:
             FilingStore(database, memory.operations),
             FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
             models,
-            FilingPlans(memory.changes.planner, memory.core),
+            memory.changes.planner,
             memory.hiding,
             memory.proposals,
             jobs,

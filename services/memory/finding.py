@@ -6,9 +6,9 @@ Exactly one clear best is meant; where several may be, they are candidates, and 
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
@@ -64,17 +64,6 @@ class Found:
     """What it means beyond doubt: one statement, wherever it stands."""
     candidates: Sequence[Memory] = ()
     """If nothing is meant beyond doubt: what may be."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A message or a written memory."""
-
-    kind: Literal["message", "episode"]
-    id: UUID
-    role: Literal["user", "assistant"]
-    content: str
-    created_at: datetime
 
 
 class MemoryFinder:
@@ -174,13 +163,9 @@ class MemoryFinder:
             if content is not None:
                 return Memory("written", memory_id, content, at, pinned=pinned, message_id=first)
             messages = await self.messages(owner, message_ids)
-            text = " / ".join(each.content for each in messages)
+            text = " / ".join(each.text for each in messages)
             return Memory("said", str(first), text, at, pinned=pinned, message_id=first) if messages else None
-        messages = await self.messages(owner, [UUID(memory_id)])
-        if not messages:
-            return None
-        [message] = messages
-        return Memory("said", memory_id, message.content, message.created_at, message_id=message.id)
+        return next(iter(await self.messages(owner, [UUID(memory_id)])), None)
 
     async def values(self, owner: Owner, *, reaches_shared: bool = True) -> list[Memory]:
         """Return the values of core memory, those of the owner's space first."""
@@ -191,11 +176,8 @@ class MemoryFinder:
 
     async def written(self, owner: Owner) -> list[Memory]:
         """Return the newest written memories."""
-        query = Query(sql.WRITTEN, {**vars(owner), "most": _MOST_MENTIONS}, tuple_row)
-        return [
-            Memory("written", memory_id, text, at, pinned=pinned, message_id=message_id)
-            for memory_id, text, at, pinned, message_id in await self._database.read(owner.tenant_id, query)
-        ]
+        query = Query(sql.WRITTEN, {**vars(owner), "most": _MOST_MENTIONS}, class_row(Memory))
+        return await self._database.read(owner.tenant_id, query)
 
     async def nearest(self, request: ChangeRequest, texts: Sequence[str], *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to any of some texts, at least one.
@@ -210,24 +192,24 @@ class MemoryFinder:
             known = [known[int(at)] for at in np.argsort(-likeness)]
         return known[:limit]
 
-    async def previous(self, request: ChangeRequest) -> Stored | None:
+    async def previous(self, request: ChangeRequest) -> Memory | None:
         """Return the user's last message before the request's."""
         asked = {"tenant_id": request.owner.tenant_id, "conversation_id": request.conversation_id}
         asked["message_id"] = request.message_id
-        found = await self._database.fetch(request.owner.tenant_id, sql.PREVIOUS, asked, class_row(Stored))
+        found = await self._database.fetch(request.owner.tenant_id, sql.PREVIOUS, asked, class_row(Memory))
         return found[0] if found else None
 
-    async def messages(self, owner: Owner, ids: Sequence[UUID]) -> list[Stored]:
+    async def messages(self, owner: Owner, ids: Sequence[UUID]) -> list[Memory]:
         """Return messages of the owner as memory keeps them, oldest first."""
         asked = {**vars(owner), "message_ids": list(ids)}
-        return await self._database.fetch(owner.tenant_id, sql.MESSAGES, asked, class_row(Stored))
+        return await self._database.fetch(owner.tenant_id, sql.MESSAGES, asked, class_row(Memory))
 
     async def answers(self, owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, str, UUID]]:
         """Return id and text of the answer to each of some messages, and which message it answers."""
         asked = {"tenant_id": owner.tenant_id, "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.ANSWERS, asked, tuple_row)
 
-    async def repeated(self, request: ChangeRequest, texts: Sequence[str]) -> list[tuple[str, Stored]]:
+    async def repeated(self, request: ChangeRequest, texts: Sequence[str]) -> list[tuple[str, Memory]]:
         """Return the answers that have all of the words of some texts, each with the text."""
         if len(texts) > _FEW:
             every = await self._mentions(request, _ANYTHING, "assistant", None, reaches_shared=True)
@@ -235,18 +217,18 @@ class MemoryFinder:
         else:
             ask = partial(self._mentions, request, role="assistant", most=_MOST_MENTIONS, reaches_shared=True)
             found = [(text, await ask(patterns=patterns_of(text))) for text in texts]
-        characters = sum(len(each.content) for _, answers in found for each in answers)
+        characters = sum(len(each.text) for _, answers in found for each in answers)
         return await beside_the_loop(partial(_covered, found), characters=characters, most=_LONG)
 
     async def _stored(
         self, request: ChangeRequest, what: str, most: int | None, *, reaches_shared: bool
-    ) -> list[Stored]:
+    ) -> list[Memory]:
         some = {
             each.id: each
             for patterns, limit in ((patterns_of(what), most), (_ANYTHING, _MOST_MENTIONS))
             for each in await self._mentions(request, patterns, "user", limit, reaches_shared=reaches_shared)
         }
-        return sorted(some.values(), key=lambda each: (each.created_at, each.id), reverse=True)
+        return sorted(some.values(), key=attrgetter("at", "id"), reverse=True)
 
     async def _mentions(
         self,
@@ -256,7 +238,7 @@ class MemoryFinder:
         most: int | None,
         *,
         reaches_shared: bool,
-    ) -> list[Stored]:
+    ) -> list[Memory]:
         """Return what was said or written, of what matches most patterns the newest first; `most` None = all."""
         if not patterns:
             return []
@@ -271,24 +253,24 @@ class MemoryFinder:
         is_searched_here = self._database.vault is not None and patterns != _ANYTHING  # as it is encrypted
         if is_searched_here:
             values |= {"patterns": _ANYTHING, "most": most and _MOST_SCANNED}
-        found = await self._database.fetch(request.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
+        found = await self._database.fetch(request.owner.tenant_id, sql.MENTIONS, values, class_row(Memory))
         if not is_searched_here:
             return found
         matchers = [like_any([each]) for each in patterns]
-        matched = [(sum(is_met(each.content) for is_met in matchers), each) for each in found]
+        matched = [(sum(is_met(each.text) for is_met in matchers), each) for each in found]
         matched = sorted((each for each in matched if each[0]), key=lambda each: -each[0])
         return [each for _, each in matched[:most]]
 
 
-def _covered(found: Iterable[tuple[str, Sequence[Stored]]]) -> list[tuple[str, Stored]]:
+def _covered(found: Iterable[tuple[str, Sequence[Memory]]]) -> list[tuple[str, Memory]]:
     """Return each text with those of its answers that have all of its words."""
-    words: dict[UUID, Words] = {}
+    words: dict[str, Words] = {}
     covered = []
     for text, answers in found:
         sought = Words.of(text)
         for each in answers:
             if each.id not in words:
-                words[each.id] = Words.of(each.content)
+                words[each.id] = Words.of(each.text)
             if sought.covered_by(words[each.id]):
                 covered.append((text, each))
     return covered
@@ -309,19 +291,15 @@ def _values_of(block: Block) -> Iterable[Memory]:
         yield Memory("value", memory_id, text, block.updated_at, section=block.section, field=field)
 
 
-def _places(stored: Iterable[Stored]) -> list[Memory]:
+def _places(stored: Iterable[Memory]) -> list[Memory]:
     """Return written memories, and each clause of what was said that is no question."""
     found = []
     for each in stored:
-        if each.kind == "episode":
-            found.append(Memory("written", str(each.id), each.content, each.created_at))
+        if each.kind == "written":
+            found.append(each)
             continue
-        asked = {number for number, sentence in enumerate(sentences(each.content)) if sentence.asks}
-        found += [
-            Memory("said", str(each.id), clause.text, each.created_at, message_id=each.id)
-            for clause in clauses(each.content)
-            if clause.sentence not in asked
-        ]
+        asked = {number for number, sentence in enumerate(sentences(each.text)) if sentence.asks}
+        found += [replace(each, text=clause.text) for clause in clauses(each.text) if clause.sentence not in asked]
     return found
 
 
