@@ -22,7 +22,7 @@ from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.writer import DayWriter, SummaryWriter
+from services.summaries.writer import SummaryWriter
 from services.visits.visit import VisitSchedule
 from state.conversation import ConversationState, section_named
 from state.prompt import TimeReference
@@ -236,7 +236,7 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
         kind="days", start_date=day, end_date=day, hours=None, matched_text="昨天", detail=False, plain=True
     )
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
-    writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
+    writer = SummaryWriter(services.models, most_tokens=1, chunk_tokens=1)
     store = DayStore(nowhere)
     visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
     away = PastDays(DailySummaries(store, visits, writer), nowhere, most_tokens=500)
