@@ -1,8 +1,10 @@
 """Prompts for summaries of conversations, visits and days, and for topics, in Chinese and in English."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Literal
+from uuid import UUID
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
@@ -85,6 +87,27 @@ _TOPICS_FORM = '{"topics": [{"title": "…", "summary": "…", "start": 1, "end"
 
 Said = tuple[Literal["user", "assistant"], str]
 """Who said it, and what."""
+Place = tuple[datetime, UUID]
+"""`created_at` and id of a message: its place in its conversation."""
+
+
+@dataclass(frozen=True)
+class SaidMessage:
+    """A complete message, as memory keeps it."""
+
+    id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    created_at: datetime
+    token_count: int = 0
+    """0 = not read."""
+    speaker: str | None = None
+    visit_id: UUID | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return self.created_at, self.id
 
 
 def transcript(messages: Sequence[Said], language: Language, *, numbered: bool = False) -> str:

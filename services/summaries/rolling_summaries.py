@@ -17,13 +17,11 @@ from services.jobs.tasks import RunningJob
 from services.llm.token_estimates import count_tokens
 from services.platform.authorship import authoring
 from services.platform.metrics import SUMMARIES
-from services.summaries.prompts import Said
+from services.summaries.prompts import Place, Said, SaidMessage
 from services.summaries.schedule import SUMMARISE, SummarySchedule
 from services.summaries.store import (
     NewSummary,
     Part,
-    Place,
-    SaidMessage,
     StoredSummary,
     SummaryState,
     SummaryStore,
