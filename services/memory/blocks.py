@@ -103,14 +103,12 @@ class SectionChange:
     @property
     def content(self) -> dict[str, Any] | None:
         """What it is now; None when there is no such section."""
-        there = self.stored.sections.get(self._section)
-        return there["content"] if there else None
+        return self._there["content"] if self._there else None
 
     @property
     def version(self) -> int:
         """Its version now, or 0."""
-        there = self.stored.sections.get(self._section)
-        return there["version"] if there else 0
+        return self._there["version"] if self._there else 0
 
     @property
     def block(self) -> Block:
@@ -167,7 +165,7 @@ class SectionChange:
         check_size(self._section, new)
         if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
-        version, rewritten = self.version + 1, self._rewritten
+        version, rewritten = self.version + 1, self._there["rewritten_version"] if self._there else 0
         self._added.append(_Version(version, old, new, what, trigger))
         block = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
         self.stored = replace(self.stored, sections={**self.stored.sections, self._section: block})
@@ -212,9 +210,8 @@ class SectionChange:
         self.changed = True
 
     @property
-    def _rewritten(self) -> int:
-        there = self.stored.sections.get(self._section)
-        return there["rewritten_version"] if there else 0
+    def _there(self) -> CoreMemoryBlock | None:
+        return self.stored.sections.get(self._section)
 
     def _entry(self, operation: Operation, trigger: Trigger) -> Entry:
         return Entry(operation, replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id))

@@ -4,8 +4,8 @@ PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with
 in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
 
-from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
+from services.errors import Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
 from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, stored_of
@@ -256,10 +256,9 @@ class CoreMemory:
     @asynccontextmanager
     async def _changing(self, owner: Owner, section: str) -> AsyncIterator[SectionChange]:
         """Open a transaction in which nobody else changes this core memory; refresh the cache afterwards."""
-        with _erased_is_not_found():
-            async with self._database.tenant(owner.tenant_id) as connection:
-                changing = await self._locked(connection, owner, section)
-                yield changing
+        async with self._database.tenant(owner.tenant_id) as connection:
+            changing = await self._locked(connection, owner, section)
+            yield changing
         owner = changing.owner
         if changing.changed and owner.space_id is None:  # turns in a space read what is shared as well
             key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
@@ -298,14 +297,6 @@ def _why_not(changing: SectionChange, added: AddedItem) -> InvalidInput | None:
     except InvalidInput as error:
         return error
     return None
-
-
-@contextmanager
-def _erased_is_not_found() -> Iterator[None]:
-    try:
-        yield
-    except BrokenReference:
-        raise NotFound("There is no such expert or conversation any more.") from None
 
 
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:

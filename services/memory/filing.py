@@ -212,7 +212,7 @@ class Filing:
                 carry_out = self._add if adds else self._carry_out
                 changes += await carry_out(connection, owner, list(group))
             if proposals_wait:
-                await self._proposals.close_overtaken(connection, owner)
+                await self._proposals.questions.waiting(connection, owner)  # closes what is overtaken
             for operation in decided.asked:
                 await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
             MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)

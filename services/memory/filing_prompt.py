@@ -16,7 +16,7 @@ from services.llm.structured_output import json_answer
 from services.memory.blocks import Owner
 from services.memory.items import item_text
 from services.memory.model import Memory
-from services.memory.quotes import foreign_spans
+from services.memory.quotes import own_parts
 from services.text.language import Language, language_of, sentences
 from services.text.storable import storable
 from services.time_reference.local_days import time_zone
@@ -343,11 +343,7 @@ def _shown(said: Said) -> str:
         return f"[…] {asked[-1]}" if asked else "[…]"
     if said.role == "assistant":
         return said.content
-    shown, end = "", 0
-    for span in foreign_spans(said.content):
-        shown += said.content[end : span.start] + "[…]"
-        end = span.end
-    return shown + said.content[end:]
+    return "[…]".join(own_parts(said.content))
 
 
 def _when(at: datetime, timezone: str, language: Language, *, weekday: bool = False) -> str:

@@ -156,15 +156,9 @@ class MemoryFinder:
             values = await self.values(owner, reaches_shared=reaches_shared)
             return next((each for each in values if each.id == memory_id), None)
         asked = {**vars(owner), "id": UUID(memory_id), "reaches_shared": reaches_shared}
-        rows = await self._database.fetch(owner.tenant_id, sql.EPISODE, asked, tuple_row)
+        rows = await self._database.fetch(owner.tenant_id, sql.EPISODE, asked, class_row(Memory))
         if rows:
-            content, message_ids, at, pinned = rows[0]
-            first = message_ids[0] if message_ids else None
-            if content is not None:
-                return Memory("written", memory_id, content, at, pinned=pinned, message_id=first)
-            messages = await self.messages(owner, message_ids)
-            text = " / ".join(each.text for each in messages)
-            return Memory("said", str(first), text, at, pinned=pinned, message_id=first) if messages else None
+            return rows[0] if rows[0].text else None
         return next(iter(await self.messages(owner, [UUID(memory_id)])), None)
 
     async def values(self, owner: Owner, *, reaches_shared: bool = True) -> list[Memory]:

@@ -63,7 +63,12 @@ ORDER BY m.created_at, m.id
 
 # An episode with the messages that it was made from.
 EPISODE: LiteralString = """
-SELECT e.content, e.source_message_ids, e.created_at, e.pinned_at IS NOT NULL
+SELECT CASE WHEN e.content IS NULL THEN 'said' ELSE 'written' END AS kind,
+       CASE WHEN e.content IS NULL THEN e.source_message_ids[1] ELSE e.id END::text AS id,
+       coalesce(e.content, (
+           SELECT string_agg(m.content, ' / ' ORDER BY m.created_at, m.id) FROM remembered_messages m
+           WHERE m.id = ANY(e.source_message_ids) AND m.tenant_id = e.tenant_id AND m.completed
+       )) AS text, e.created_at AS at, e.pinned_at IS NOT NULL AS pinned, e.source_message_ids[1] AS message_id
 FROM episodes e
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
   AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND e.space_id IS NULL)
