@@ -87,7 +87,6 @@ class RemovalServices:
             database,
             leases,
             events,
-            memory.core_cache,
             memory.index,
             memory.operations,
             jobs,

@@ -210,9 +210,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
     """
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)
-        database, cache, milvus = connected.database, connected.cache, connected.milvus
+        database, milvus = connected.database, connected.milvus
         rebuilding = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
-        memory = Memory(settings, database, cache, milvus, connected.embedder, connected.jobs, rebuilding)
+        memory = Memory(settings, database, milvus, connected.embedder, connected.jobs, rebuilding)
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)

@@ -14,7 +14,7 @@ from api.cli.stores import rebuild_indexes
 from services.backup.archive import Archive, Manifest
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
-from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
+from services.errors import AnamnesisError, InvalidInput, Unavailable
 from services.platform.migrate import role_of
 from services.platform.settings import Settings
 
@@ -110,7 +110,7 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
 
 async def _rebuild(settings: Settings) -> tuple[int, int]:
     # A fifth of a second.
-    from services.backup.restore import forget_core_memory, users_without_their_words  # noqa: PLC0415
+    from services.backup.restore import users_without_their_words  # noqa: PLC0415
 
     async with shell.open_all_services(settings) as services:
         if lost := await users_without_their_words(services.database):
@@ -119,12 +119,6 @@ async def _rebuild(settings: Settings) -> tuple[int, int]:
                 "something of theirs was deleted for good. What they say from now on is kept as usual.",
                 err=True,
             )
-        try:
-            await forget_core_memory(services.database, services.memory.core_cache)
-        except DatabaseUnavailable:
-            raise
-        except Unavailable:
-            typer.echo("Redis does not answer; its copies of core memory expire within an hour.", err=True)
         with shell.progress_bar() as progress:
             return await rebuild_indexes(services, progress)
 

@@ -12,7 +12,6 @@ from uuid_utils.compat import uuid7
 from services.encryption.marks import WordsJson, words_json
 from services.errors import InvalidInput
 from services.memory import core_sql
-from services.memory.cache import StoredCoreMemory
 from services.memory.content import MAX_SECTIONS, check_section, check_size, check_values
 from services.memory.core_values import pinned_among, without_removals_of
 from services.memory.items import ItemChange, apply_changes, canonical, overlay
@@ -86,11 +85,9 @@ BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
 class SectionChange:
     """A section that is being changed, in a transaction that has locked its owner's core memory."""
 
-    stored: StoredCoreMemory
-
     def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
         self.connection = connection
-        self.changed = False
+        self.sections: CoreMemorySections = {}
         self.pins: Collection[bytes] = ()
         """Digests of its values that only the user takes away, if they were read."""
         self.owner = owner
@@ -113,7 +110,7 @@ class SectionChange:
     @property
     def block(self) -> Block:
         """The section, which is there."""
-        there = self.stored.sections[self._section]
+        there = self.sections[self._section]
         at, block_id = self._updated_at[self._section], self._ids[self._section]
         return Block(self._section, there["content"], there["version"], at, block_id)
 
@@ -121,11 +118,9 @@ class SectionChange:
         """Read all sections."""
         values = {**vars(self.owner), "visible": False}
         rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
-        stored = stored_of(rows)
-        assert stored is not None  # noqa: S101 — its row was locked
-        self.stored = stored
-        self._updated_at = {row[1]: row[5] for row in rows}
-        self._ids = {row[1]: row[6] for row in rows}
+        self.sections = sections_of(rows)
+        self._updated_at = {row[0]: row[4] for row in rows}
+        self._ids = {row[0]: row[5] for row in rows}
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
         """Store a new version; `whole` = not merged.
@@ -163,12 +158,11 @@ class SectionChange:
         old = self.content
         new = self._log.secrets.without_in(new)
         check_size(self._section, new)
-        if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
+        if self._section not in self.sections and len(self.sections) >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
         version, rewritten = self.version + 1, self._there["rewritten_version"] if self._there else 0
         self._added.append(_Version(version, old, new, what, trigger))
-        block = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
-        self.stored = replace(self.stored, sections={**self.stored.sections, self._section: block})
+        self.sections[self._section] = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
 
     async def store(self, *, whole: bool = False) -> list[Entry]:
         """Write the versions that were added; return what the caller logs of them."""
@@ -191,10 +185,8 @@ class SectionChange:
         }
         row = await (await self.connection.execute(core_sql.WRITE, values)).fetchone()
         assert row is not None  # noqa: S101 — the owner's row was locked
-        generation, rewritten, self._updated_at[self._section], self._ids[self._section] = row
-        block = CoreMemoryBlock(content=added[-1].new, version=added[-1].number, rewritten_version=rewritten)
-        self.stored = StoredCoreMemory(generation, {**self.stored.sections, self._section: block})
-        self.changed = True
+        self.sections[self._section]["rewritten_version"] = row[0]
+        self._updated_at[self._section], self._ids[self._section] = row[1:]
         return [
             self._entry(Operation(each.what, self._section, each.old, each.new), each.trigger) for each in added
         ]
@@ -205,13 +197,10 @@ class SectionChange:
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
         await self._note([self._entry(Operation("core_memory_delete", self._section), trigger)])
-        await self.connection.execute(core_sql.CHANGED, vars(self.owner))
-        await self.look()
-        self.changed = True
 
     @property
     def _there(self) -> CoreMemoryBlock | None:
-        return self.stored.sections.get(self._section)
+        return self.sections.get(self._section)
 
     def _entry(self, operation: Operation, trigger: Trigger) -> Entry:
         return Entry(operation, replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id))
@@ -232,18 +221,13 @@ class _Version:
     trigger: Trigger
 
 
-def stored_of(rows: Sequence[Sequence[Any]]) -> StoredCoreMemory | None:
-    """What `core_sql.READ` found, a space's sections laid over the shared ones; None when there never was any."""
-    if not rows:
-        return None
+def sections_of(rows: Sequence[Sequence[Any]]) -> CoreMemorySections:
+    """What `core_sql.READ` found, a space's sections laid over the shared ones."""
     sections: CoreMemorySections = {}
-    for _, name, content, version, rewritten, *_ in rows:
-        if name is None:
-            continue
+    for name, content, version, rewritten, *_ in rows:
         block = CoreMemoryBlock(content=content, version=version, rewritten_version=rewritten)
-        shared = sections.get(name)
-        sections[name] = block if shared is None else _over(shared, block)
-    return StoredCoreMemory(rows[0][0], sections)
+        sections[name] = _over(sections[name], block) if name in sections else block
+    return sections
 
 
 def _over(shared: CoreMemoryBlock, own: CoreMemoryBlock) -> CoreMemoryBlock:

@@ -1,7 +1,7 @@
 """Core memory: what an expert always knows of a user, in named sections of JSON.
 
-PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with its old and new value, and logged
-in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
+Every change is kept with its old and new value, and logged in the transaction that makes it; changes of one core
+memory are made one after the other, so that none is lost.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -16,8 +16,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, stored_of
-from services.memory.cache import CoreMemoryCache
+from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, sections_of
 from services.memory.content import check_section, check_size, check_values
 from services.memory.core_values import digests_pinned
 from services.memory.items import ItemChange, canonical, merge_patch
@@ -32,10 +31,9 @@ from state.prompt import CoreMemorySections
 class CoreMemory:
     """Reads and changes core memory."""
 
-    def __init__(self, database: Database, cache: CoreMemoryCache, log: OperationLog, *, on: bool = True) -> None:
+    def __init__(self, database: Database, log: OperationLog, *, on: bool = True) -> None:
         """With `on` false turns know of none; what is stored stays, and can be read and changed."""
         self._database = database
-        self._cache = cache
         self._log = log
         self._on = on
 
@@ -69,33 +67,20 @@ class CoreMemory:
         With `at`, as they were at that moment; a section that was removed since is not there.
         """
         rows = await self._rows(owner, visible=False, at=at)
-        return [Block(row[1], row[2], row[3], row[5], row[6]) for row in rows if row[1] is not None]
+        return [Block(*row[:3], *row[4:]) for row in rows]
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
-        """The content of every section as prompts show it, a space's laid over the shared ones; never cached."""
-        stored = stored_of(await self._rows(owner, visible=True))
-        return {name: block["content"] for name, block in stored.sections.items()} if stored else {}
+        """The content of every section as prompts show it, a space's laid over the shared ones."""
+        sections = sections_of(await self._rows(owner, visible=True))
+        return {name: block["content"] for name, block in sections.items()}
 
-    async def for_turn(self, owner: Owner, at_least: int | None) -> CoreMemorySections:
-        """Every section as a prompt needs it: the cached ones, if they are of generation `at_least` or newer.
-
-        With `at_least` 0 there is none and no store is asked; with None only PostgreSQL is believed.
+    async def for_turn(self, owner: Owner, generation: int | None) -> CoreMemorySections:
+        """Every section as a prompt needs it; with the generation 0 there is none, and the database is not asked.
 
         Raises:
-            DatabaseUnavailable: nothing fitting is cached, and the database does not answer.
+            DatabaseUnavailable: the database does not answer.
         """
-        if not self._on or at_least == 0:
-            return {}
-        if at_least is not None:
-            cached = await self._cache.get(owner.user_id, owner.expert_id, owner.space_id)
-            if cached is not None and cached.generation >= at_least:
-                return cached.sections
-        stored = stored_of(await self._rows(owner, visible=True))
-        if stored is None:
-            return {}
-        key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
-        await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id, key=key)
-        return stored.sections
+        return sections_of(await self._rows(owner, visible=True)) if self._on and generation != 0 else {}
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
@@ -122,8 +107,7 @@ class CoreMemory:
     ) -> list[ItemChange]:
         """Add, replace and remove single items (`items.py`) in the caller's transaction; everything else stays.
 
-        Each section that changes gets one new version; what changes nothing makes none. Nothing is cached, as the
-        caller may yet roll back: turns believe no copy older than the stored generation.
+        Each section that changes gets one new version; what changes nothing makes none.
 
         Returns:
             Changes that found no item to change, or in the background would take a pinned one away.
@@ -255,14 +239,10 @@ class CoreMemory:
 
     @asynccontextmanager
     async def _changing(self, owner: Owner, section: str) -> AsyncIterator[SectionChange]:
-        """Open a transaction in which nobody else changes this core memory; refresh the cache afterwards."""
+        """Open a transaction in which nobody else changes this core memory."""
         async with self._database.tenant(owner.tenant_id) as connection:
             changing = await self._locked(connection, owner, section)
             yield changing
-        owner = changing.owner
-        if changing.changed and owner.space_id is None:  # turns in a space read what is shared as well
-            key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
-            await self._cache.put(owner.user_id, owner.expert_id, changing.stored, key=key)
 
     async def _locked(self, connection: Connection, owner: Owner, section: str) -> SectionChange:
         """Lock the core memory that holds a section, for the rest of the transaction."""

@@ -14,10 +14,8 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
 from services.memory.blocks import Owner
-from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
-from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
@@ -212,13 +210,8 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     await know(services, owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
-    await services.redis.flushall()
     turn = await services.turns.open(new_turn("And?"))
-    away = CoreMemory(
-        Database("postgresql://nobody@127.0.0.1:1/none"),
-        CoreMemoryCache(services.redis, CircuitBreaker("Redis")),
-        services.memory.operations,
-    )
+    away = CoreMemory(Database("postgresql://nobody@127.0.0.1:1/none"), services.memory.operations)
     update = await _history(services, turn, core_memory_generation=1, core=away)
     assert (_text(update, "core_memory"), update["degraded"]) == ("", ["core_memory"])
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
