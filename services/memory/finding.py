@@ -27,7 +27,7 @@ from services.memory.core_values import digest_of_value
 from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
 from services.memory.quotes import folded
-from services.memory.remainders import Words, clauses, labelled, patterns_of, speaks_of_another, words_of
+from services.memory.remainders import Words, clauses_of, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -292,8 +292,10 @@ def _places(stored: Iterable[Memory]) -> list[Memory]:
         if each.kind == "written":
             found.append(each)
             continue
-        asked = {number for number, sentence in enumerate(sentences(each.text)) if sentence.asks}
-        found += [replace(each, text=clause.text) for clause in clauses(each.text) if clause.sentence not in asked]
+        stated = (
+            clause for sentence in sentences(each.text) if not sentence.asks for clause in clauses_of(sentence)
+        )
+        found += [replace(each, text=clause.text) for clause in stated]
     return found
 
 
