@@ -37,7 +37,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program t
 Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a tenant.")]
 OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the tenant.")]
 OfUser = Annotated[str, typer.Argument(metavar="USER", help="The caller's name for the user.")]
-OfExpert = Annotated[str, typer.Option("--expert", help="Name of the expert whose memory it is.")]
 
 
 def _space(name: str | None) -> str | None:
@@ -50,15 +49,6 @@ def _space(name: str | None) -> str | None:
 
 
 InSpace = Annotated[str | None, typer.Option("--space", help="Name of a space of the user.", callback=_space)]
-AsOf = Annotated[
-    datetime | None,
-    typer.Option(
-        "--as-of",
-        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"],
-        help="Show what memory knew at this moment; without an offset, in this machine's time zone.",
-    ),
-]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to show at most.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
@@ -160,11 +150,6 @@ async def wait_for_milvus(services: "Services") -> None:
             return
         except Unavailable:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
-
-
-def given(**values: Any) -> dict[str, Any]:
-    """Return the values that are given: all but None."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def progress_bar(*, in_bytes: bool = False) -> Progress:
