@@ -5,7 +5,7 @@ of them. Whatever was made of a retracted message is withdrawn in the same trans
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -27,23 +27,13 @@ from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
+from state.turn import OpenTurn
 
 COMMAND = "memory_command"
 """Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
 
 _LONG = 1_000
 """Characters of an answer from which it is searched in a thread."""
-
-
-@dataclass(frozen=True)
-class EndedExchange:
-    """The two messages of the turn in whose transaction a change is committed."""
-
-    turn_id: UUID
-    conversation_id: UUID
-    message_id: UUID
-    answer_id: UUID | None
-    answer: str
 
 
 class Hiding:
@@ -61,11 +51,13 @@ class Hiding:
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        exchange: EndedExchange | None = None,
+        *,
+        turn: OpenTurn | None = None,
+        answer: str = "",
     ) -> UUID | None:
         """Change memory as planned; return the operation by which it can be undone, None where nothing changes.
 
-        `exchange` is the turn that asked for it, which is stored in this very transaction.
+        `turn` is the one that asked for it, which is stored with its answer in this very transaction.
 
         Raises:
             InvalidInput: an item of core memory is not accepted.
@@ -75,9 +67,9 @@ class Hiding:
             return None
         texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
         own: dict[UUID, str | None] = {}
-        if exchange:
-            work = partial(_own, planned, exchange)
-            own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
+        if turn:
+            work = partial(_own, planned, turn, answer)
+            own = await beside_the_loop(work, characters=len(answer), most=_LONG)
         texts |= own
         off_record = {UUID(each["message_id"]) for each in planned["messages"] if each.get("off_record")}
         if planned["own"] == "off the record":
@@ -95,9 +87,9 @@ class Hiding:
         await self.lock(connection, owner)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
         removes = any(each["action"] != "add" for each in planned["items"])
-        but = exchange.conversation_id if exchange else None
+        but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write(connection, owner, planned, part, exchange)
+        written = await self._write(connection, owner, planned, part, turn)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -127,8 +119,7 @@ class Hiding:
                 places.append(place)
             else:
                 entries.append(entry)
-        if entries:
-            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
         for place, why in zip(places, await self._core.add_items(connection, owner, items), strict=True):
             refused[place] = why
         return refused
@@ -235,10 +226,10 @@ class Hiding:
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        exchange: EndedExchange | None = None,
+        turn: OpenTurn | None = None,
     ) -> list[str]:
         """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
-        source = exchange.message_id if exchange else trigger.message_id
+        source = turn.user_message_id if turn else trigger.message_id
         ids = []
         for text in planned["written"]:
             new = NewEpisode(
@@ -247,7 +238,7 @@ class Hiding:
                 importance=IMPORTANCE["preference"],
                 origin="user_said",
                 source_message_ids=[source] if source else [],
-                conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
+                conversation_id=turn.conversation_id if turn else trigger.conversation_id,
             )
             ids.append(str(await self._episodes.add(connection, owner, new, trigger)))
         return ids
@@ -291,21 +282,20 @@ def _entry(
     return Entry(operation, why, UUID(operation_id) if operation_id else None)
 
 
-def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:
+def _own(planned: PlannedChange, turn: OpenTurn, answer: str) -> dict[UUID, str | None]:
     """What memory keeps of the turn that asked for the change."""
     if planned["own"] == "keep":
         return {}
     texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
-    if exchange.message_id in texts:  # it was looked at when the answer was complete
-        return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
-    kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
-    if exchange.answer_id:
+    message_id, answer_id = turn.user_message_id, turn.answer_message_id if answer else None
+    if message_id in texts:  # it was looked at when the answer was complete
+        return {key: text for key, text in texts.items() if key in {message_id, answer_id}}
+    kept: dict[UUID, str | None] = {message_id: planned["own_text"]}
+    if answer_id:
         left = ""
         if planned["own_text"] and planned["own"] == "leave out":
-            left = (
-                sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
-            )
-        kept[exchange.answer_id] = left or None
+            left = sentences_without(answer, planned["removed"]) if planned["removed"] else answer
+        kept[answer_id] = left or None
     return kept
 
 
