@@ -8,6 +8,7 @@ is blotted out.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 QUOTED = "\ue000"
 """Stands for every character of a quotation, a title or code."""
@@ -15,6 +16,8 @@ DAYS, LAST_VISIT, LAST_TALK, JUST_NOW, RECENT = "\ue001", "\ue002", "\ue003", "\
 """Stand for every character of words that name days, the last visit, the talk at it, a moment ago, lately."""
 TIME = f"[{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}]"
 
+_RECENT_DAYS = timedelta(days=13)
+"""Before today: what "lately" means, two weeks in all."""
 _LONGEST = 500
 """Characters of a message that are looked at whole; of a longer one its beginning and its end are."""
 _END = 250
@@ -140,19 +143,22 @@ def _without_code(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Undated:
-    """Words that name such a time, by the mark that stands for them, and their place."""
+class Time:
+    """A time that is named, by the mark that stands for it; where, and which days it is, if it is days."""
 
     mark: str
     begin: int
     stop: int
+    start: date | None = None
+    end: date | None = None
 
 
-def undated(text: str) -> Iterator[Undated]:
-    """All of them; where two overlap, the one that says more begins first or is longer."""
+def undated(text: str, today: date) -> Iterator[Time]:
+    """All that are no dates; where two overlap, the one that says more begins first or is longer."""
     for mark, pattern in _PATTERNS:
+        days = (today - _RECENT_DAYS, today) if mark == RECENT else (None, None)
         for match in pattern.finditer(text):
-            yield Undated(mark, match.start(), match.end())
+            yield Time(mark, match.start(), match.end(), *days)
 
 
 Hours = tuple[int, int]

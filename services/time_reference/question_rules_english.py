@@ -24,15 +24,15 @@ _SAY = one_of(
     "summari, translat, calculat, estimat, predict, confess, complain, settl, conclud, joke, laugh, bicker",
     r"natter, prepar, compar, creat, design, start, finish, reach, shar, recit, invent, insist)\w*",
     "sa(?:y|id|ying), t(?:ell|old|elling), g[ai]ven?, giving, teach, taught, show(?:ed|n)?, sen[dt], wr[io]tt?en?",
-    "draft(?:ed)?, list(?:ed)?, plan(?:ned|ning)?, name[d]?, us(?:ed?|ing), built?, c[ao]me up with",
-    "work(?:ed)? out, fought, figured? out, go(?:ne)? (?:over|through), went (?:over|through), br(?:ing|ought) up",
-    "point(?:ed)? out, swore, vowed, sh(?:ake|ook) on",
+    "draft(?:ed)?, list(?:ed)?, name[d]?, us(?:ed?|ing), built?, c[ao]me up with, work(?:ed)? out, fought",
+    "figured? out, go(?:ne)? (?:over|through), went (?:over|through), br(?:ing|ought) up, point(?:ed)? out, swore",
+    "vowed, sh(?:ake|ook) on",
 )
 """What people do with each other by words."""
 _WE_ALSO = one_of(
-    "le(?:ave|ft) (?:it |things )?off, le(?:ave|ft) (?:it|things), stop(?:ped)?, get(?: up)? to",
-    "got(?:ten)?(?: to|$), get, wrap(?:ped)? (?:up|things up), caught up(?: on)?, in the middle of, played",
-    "ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
+    "plan(?:ned|ning)?, le(?:ave|ft) (?:it |things )?off, le(?:ave|ft) (?:it|things), stop(?:ped)?",
+    "get(?: up)? to, got(?:ten)?(?: to|$), get, wrap(?:ped)? (?:up|things up), caught up(?: on)?",
+    "in the middle of, played, ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
 )
 _YOU_ALSO = one_of(
     "t(?:ake|ook|aken) (?:a )?notes?, ma[dk]e up, (?:think|thought|feel|felt) (?:of|about) my, know about me",
@@ -52,7 +52,8 @@ _SAYS = (
     rf" (?:{_SAY}|{_WE_ALSO})\b{_TO_OTHERS}"
     rf"|{_REQUESTED}\b{_YOU}{_AUXILIARY}(?: (?:wanted|meant|going|about) to)?{_ADVERBS} (?:{_SAY}|{_YOU_ALSO}"
     rf"|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me|{_DO}{_THINGS} (?:to|with|for) me)\b"
-    rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO}(?:{_THINGS})? (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
+    rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
+    rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)"
     rf"|{_DO}(?: (?!(?:that|what|who|how|if|and|but|i|you|we|he|she|they|talk|to)\b)\w+){{0,3}}"
     rf" (?:to|with|by|past|at|from|on) {_YOU}\b(?! guys)))"
 )
