@@ -14,7 +14,7 @@ from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
 from services.bootstrap import Services
 from services.identity.caller import Caller
-from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun
+from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun, change_policy, policy_of
 
 
 class FadingQuery(StrictModel):
@@ -50,13 +50,13 @@ router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 @router.get("/upkeep-policy", response_model=UpkeepPolicy)
 async def policy(services: ServicesOf, caller: KnownCaller) -> Any:
     """Policy by which memories of the tenant's users fade."""
-    return await services.upkeep.policies.of(caller.tenant_id)
+    return await policy_of(services.database, caller.tenant_id)
 
 
 @router.put("/upkeep-policy", response_model=UpkeepPolicy)
 async def set_policy(body: UpkeepPolicy, services: ServicesOf, caller: Admin) -> Any:
     """Set the tenant's policy as a whole; it holds from the next run on."""
-    await services.upkeep.policies.set(caller.tenant_id, body)
+    await change_policy(services.database, caller.tenant_id, body)
     return body
 
 
@@ -116,5 +116,5 @@ async def undo(user_id: PathId, run_id: UUID, services: ServicesOf, caller: Memo
 
 async def _policy(services: Services, caller: Caller, tried: FadingQuery) -> UpkeepPolicy:
     """The tenant's policy with the figures that the caller tries."""
-    stored = await services.upkeep.policies.of(caller.tenant_id)
+    stored = await policy_of(services.database, caller.tenant_id)
     return replace(stored, **tried.model_dump(exclude_none=True))
