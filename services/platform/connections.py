@@ -135,16 +135,7 @@ class Connections:
         statement_s: float = STATEMENT_S,
         adapt: Callable[[Connection], None] | None = None,
     ) -> None:
-        """Take the addresses.
-
-        Args:
-            url: of the pool. With `direct_url` it may lead through a pooler that gives each transaction another
-                session (PgBouncer's transaction mode): nothing is then left in a session.
-            direct_url: address of the same database past the pooler, for what needs a session: notifications
-                and locks that outlast a transaction. None = `url` is direct.
-            statement_s: seconds for one round trip.
-            adapt: prepares each new connection of the pool.
-        """
+        """Take the addresses, as `Database` describes them, and what prepares each new connection of the pool."""
         self._pooled = direct_url is not None
         self._direct_url = direct_url or url
         self._statement_s = statement_s

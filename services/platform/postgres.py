@@ -213,20 +213,6 @@ class Database(Connections):
 
         return (await despite_contention(lambda: self._to_its_end(fetched())))[0]
 
-    async def fetch_each(
-        self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
-    ) -> tuple[list[One], list[Other]]:
-        """Run two statements in such a transaction, in one round trip.
-
-        Unless they need not be `of_one_moment`, the second sees the same state as the first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
-        """
-
-        found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
-        return found[0], found[1]
-
     async def read(self, tenant_id: UUID, query: Query[Row]) -> list[Row]:
         """Run a statement that only reads, with what else is read at this moment: all share one round trip.
 
@@ -249,6 +235,13 @@ class Database(Connections):
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         found = await self._read_together(tenant_id, (one, other), of_one_moment=of_one_moment)
+        return found[0], found[1]
+
+    async def fetch_each(
+        self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
+    ) -> tuple[list[One], list[Other]]:
+        """Do the same in a round trip of their own, for statements that take longer; each is planned anew."""
+        found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
         return found[0], found[1]
 
     async def _read_together(
