@@ -165,9 +165,6 @@ class Connections:
         Args:
             name: of the work.
             wait: wait for the current holder.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         async with self._session() as connection:
             while True:
@@ -186,11 +183,7 @@ class Connections:
                     await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
     async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
-        """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
-
-        Raises:
-            DatabaseUnavailable: the connection cannot be made, or broke.
-        """
+        """Yield notifications on a channel, over a separate connection; first an empty text once it listens."""
         async with driver_errors_made_ours(), self._direct_connection() as connection:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             yield ""
@@ -201,11 +194,7 @@ class Connections:
                     await connection.execute("SELECT 1")
 
     async def ping(self) -> float:
-        """Return the milliseconds that a trivial query takes.
-
-        Raises:
-            DatabaseUnavailable: nothing answers.
-        """
+        """Return the milliseconds that a trivial query takes."""
         begun = time.perf_counter()
         async with (
             driver_errors_made_ours(),
