@@ -1,6 +1,7 @@
 """Clients of embedding models: of an endpoint with its failures, and of a model on this machine."""
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -23,6 +24,8 @@ _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
 )
+
+_RETRIEVE = "Given a web search query, retrieve relevant passages that answer the query"
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +62,46 @@ class LocalEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
+@dataclass(frozen=True)
+class Roles:
+    """Text put before what is embedded, by its role."""
+
+    query: str = ""
+    document: str = ""
+
+    def identity(self, model: str) -> str:
+        """Return the name by which an index knows whose embeddings it holds."""
+        return f"{model} [{self.query}|{self.document}]" if self.query or self.document else model
+
+
+# From the models' own descriptions; the first that matches counts.
+_FAMILIES: tuple[tuple[str, Roles], ...] = (
+    (r"e5.*instruct|qwen3-?embedding", Roles(f"Instruct: {_RETRIEVE}\nQuery: ")),
+    (r"\be5\b|-e5-", Roles("query: ", "passage: ")),
+    (
+        r"bge-(?:small|base|large)-en-v1\.5|mxbai-embed",
+        Roles("Represent this sentence for searching relevant passages: "),
+    ),
+    (r"bge-(?:small|base|large)-zh-v1\.5", Roles("为这个句子生成表示以用于检索相关文章：")),
+    (r"nomic-embed", Roles("search_query: ", "search_document: ")),
+    (r"embedding-?gemma", Roles("task: search result | query: ", "title: none | text: ")),
+    (
+        r"jina-embeddings-v3",
+        Roles("Represent the query for retrieving evidence documents: ", "Represent the document for retrieval: "),
+    ),
+    (r"jina-embeddings-v4", Roles("Query: ", "Passage: ")),
+    (r"jina-embeddings-v5", Roles("Query: ", "Document: ")),
+    (r"arctic-embed.*v2", Roles("query: ")),
+)  # fmt: skip
+
+
+def roles_of(model: str, query: str | None = None, document: str | None = None) -> Roles:
+    """Return the prefixes of a model: those given, and for the others those of its family."""
+    name = model.lower().replace("_", "-")
+    usual = next((roles for pattern, roles in _FAMILIES if re.search(pattern, name)), Roles())
+    return Roles(usual.query if query is None else query, usual.document if document is None else document)
+
+
 class EmbeddingClient:
     """The model that the settings name, of an endpoint or on this machine."""
 
@@ -71,6 +114,7 @@ class EmbeddingClient:
         self.at_once = _AT_ONCE
         """Texts that it takes in one call, as far as is known."""
         self._model = str(settings.embedding_model)
+        self.roles = roles_of(self._model, settings.embedding_query_prefix, settings.embedding_document_prefix)
         self._url = settings.embedding_base_url or settings.llm_base_url or OPENAI
         self._secrets = secrets_of(settings)
         self._http: httpx.AsyncClient | None = None

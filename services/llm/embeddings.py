@@ -12,7 +12,6 @@ from opentelemetry.trace import SpanKind
 
 from services.errors import Unavailable
 from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
-from services.llm.embedding_roles import Roles, roles_of
 from services.platform import span_names as names
 from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings
@@ -26,7 +25,6 @@ log = structlog.get_logger(__name__)
 
 Vector = NDArray[np.float32]
 
-_SAME = Roles()
 NONE = "none: words alone"
 """Name of the model of an index without embeddings."""
 _NO_DIMENSIONS = 2
@@ -89,7 +87,6 @@ class Embedder:
         *,
         model: str,
         dimension: int,
-        roles: Roles = _SAME,
         builtin: BuiltinEncoder | None = None,
     ) -> None:
         """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide.
@@ -98,7 +95,6 @@ class Embedder:
             client: Closed with the embedder.
             model: Its name.
             dimension: Dimensions of its vectors.
-            roles: What is put before a text.
             builtin: The built-in encoder.
         """
         self.answered = False
@@ -106,8 +102,8 @@ class Embedder:
         self._client = client
         self._builtin = builtin
         self._together = EmbeddingBatch(builtin.encode_again) if builtin else None
-        self._roles = roles
-        self.model = roles.identity(model)
+        self._query, self._document = (client.roles.query, client.roles.document) if client else ("", "")
+        self.model = client.roles.identity(model) if client else model
         """The model's name as an index keeps it, with the prefixes of its roles."""
         self.dimension = dimension
         self._breaker = CircuitBreaker("The embedding endpoint")
@@ -132,9 +128,6 @@ class Embedder:
             EmbeddingClient(settings),
             model=settings.embedding_model,
             dimension=settings.embedding_dim,
-            roles=roles_of(
-                settings.embedding_model, settings.embedding_query_prefix, settings.embedding_document_prefix
-            ),
         )
 
     @property
@@ -175,7 +168,7 @@ class Embedder:
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
         """Return the vectors (rows) of texts that are sought; raises as `embed_query`."""
         soon = await self.embed_soon(texts)
-        asked = [self._roles.query + text for text in texts]
+        asked = [self._query + text for text in texts]
         return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
@@ -187,7 +180,7 @@ class Embedder:
         Raises:
             Unavailable: as `embed_query`.
         """
-        documents = [self._roles.document + text for text in texts]
+        documents = [self._document + text for text in texts]
         return await self._embed_all(documents, again=len(documents) <= _OF_TURNS)
 
     async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:

@@ -12,7 +12,7 @@ from services.jobs.queue import JobQueue
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
 from services.llm.builtin_embeddings import BuiltinEncoder
-from services.llm.embedding_clients import EmbeddingClient
+from services.llm.embedding_clients import EmbeddingClient, Roles
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
 from tests.support.knowledge import a_base, found, put
@@ -27,7 +27,7 @@ class _Interrupted(EmbeddingClient):
     """Embeddings of the built-in encoder, before which something happens, once."""
 
     def __init__(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
-        self.at_once = 64
+        self.at_once, self.roles = 64, Roles()
         self._meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
         self._encoder = BuiltinEncoder()
 

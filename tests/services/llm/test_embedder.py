@@ -7,8 +7,7 @@ from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
 from services.llm.builtin_embeddings import missing
-from services.llm.embedding_clients import EmbeddingClient
-from services.llm.embedding_roles import Roles, roles_of
+from services.llm.embedding_clients import EmbeddingClient, Roles, roles_of
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
