@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,19 @@ class Engine:
                 await asyncio.to_thread(self._spawn)
             except OSError as error:
                 logger.warning(f"{self._name} cannot be started", reason=str(error))
+
+    @asynccontextmanager
+    async def running(self, start: Awaitable[None]) -> AsyncIterator[None]:
+        """Start it, keep it running within this block, and stop it at the end."""
+        try:
+            await start
+            supervising = asyncio.create_task(self.supervise(), name=f"supervision of {self._name}")
+            try:
+                yield
+            finally:
+                supervising.cancel()
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Stop it, if we started it; it is not started again."""

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from services.errors import ConfigurationError
@@ -29,11 +29,8 @@ async def open_redis(folder: Path, log: Path) -> AsyncIterator[str]:
     """
     if (program := shutil.which(_PROGRAM)) is None:
         raise ConfigurationError(f"several processes need a {_PROGRAM}: install it, or set ANAMNESIS_REDIS_URL")
-    running = _Redis(program, folder / "redis.sock", log)
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(running.stop)
-        await asyncio.to_thread(running.start)
-        stack.callback(asyncio.create_task(running.supervise(), name="supervision of Redis").cancel)
+    redis = _Redis(program, folder / "redis.sock", log)
+    async with redis.running(asyncio.to_thread(redis.start)):
         yield f"unix://{folder / 'redis.sock'}?protocol=2"
 
 
