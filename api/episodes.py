@@ -15,7 +15,7 @@ from api.paging import NO_CONTENT, PathId, cursor_of, json_router, next_of
 from api.problems import documented
 from api.schemas import MAX_PAGE, Page, StrictModel, answered
 from services.bootstrap import Services
-from services.conversations.values import Id, SpaceName, no_nul, not_blank
+from services.conversations.values import Id, SpaceName, not_blank
 from services.memory.archive import FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import (
@@ -30,6 +30,7 @@ from services.memory.episodes.episode import (
 )
 from services.memory.operations import Trigger
 from services.search.queries import Utterance
+from services.validation import no_nul
 
 MAX_TOP_K = 100
 _MAX_QUERY_CHARACTERS = 8000

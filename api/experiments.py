@@ -12,9 +12,10 @@ from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_b
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
-from services.conversations.values import Id, Name, no_nul
+from services.conversations.values import Id, Name
 from services.experiments.experiments import Experiment, NewExperiment, Status
 from services.experiments.report import ExperimentReport, report_of
+from services.validation import no_nul
 
 _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100

@@ -15,12 +15,13 @@ from api.paging import NO_CONTENT, Limit, PathId, json_router
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
 from services.bootstrap import Services
-from services.conversations.values import Text, no_nul
+from services.conversations.values import Text
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
 from services.knowledge.document import Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
-from state.conversation import AgentType
+from services.validation import no_nul
+from state.turn import AgentType
 
 router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 

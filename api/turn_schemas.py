@@ -11,9 +11,10 @@ from api.schemas import Answer, StrictModel
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import TurnStatus
-from services.conversations.values import no_nul, not_blank
+from services.conversations.values import not_blank
 from services.memory.episodes.episode import Source
 from services.memory.lineage.tracing import ItemValue, Kind, Origin
+from services.validation import no_nul
 
 Comment = Annotated[
     str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)

@@ -12,8 +12,7 @@ from api.problems import documented
 from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
 from api.turn_schemas import ApprovalRequest, ExplanationView, FeedbackRequest, TurnView
-from graph.turns.replay import Asked, Replay, Replays
-from graph.turns.requests import ReplayRequest
+from graph.turns.replay import Asked, Replay, ReplayRequest, Replays
 from services.conversations.feedback import Feedback
 from services.conversations.turn import TurnOfAny, TurnStatus
 from services.conversations.values import Id

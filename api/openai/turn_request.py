@@ -14,12 +14,12 @@ from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_name
 from api.openai.reconciliation import Place, Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds
-from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.conversations.turn import TurnRequest
 from services.errors import Conflict, ConversationExists, InvalidInput
 from state.budget import RequestBudget, parse_budget
-from state.conversation import Sampling, TurnInput
+from state.turn import Sampling, TurnInput
 
 log = structlog.get_logger(__name__)
 

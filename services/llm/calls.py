@@ -20,8 +20,8 @@ from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
 from services.usage.ledger import Spent, note_spent
-from state.conversation import Sampling
 from state.prompt import Finish
+from state.turn import Sampling
 
 _OVER = 1.5
 """Multiple of the tokens at which an answer is cut off here, because its server ignores the limit."""

@@ -26,7 +26,7 @@ from services.llm.request_form import (
 from services.platform.patience import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from services.text.secrets import Secrets
-from state.conversation import Sampling
+from state.turn import Sampling
 
 log = structlog.get_logger(__name__)
 

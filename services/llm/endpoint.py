@@ -25,7 +25,7 @@ from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_t
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
-from state.conversation import Sampling
+from state.turn import Sampling
 
 if TYPE_CHECKING:
     import httpx2

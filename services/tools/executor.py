@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from uuid import UUID
 
 import structlog
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
@@ -19,7 +18,7 @@ from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
 from services.tools.tool import NotConnected, RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
@@ -42,12 +41,12 @@ class ToolExecutor:
     async def run(
         self,
         calls: Sequence[ToolCall],
-        context: TurnContext,
+        turn: OpenTurn,
         on_event: OnEvent,
         *,
         within_s: float | None = None,
     ) -> list[ToolMessage]:
-        """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
+        """Run every call on behalf of a turn; report each when it starts and when it ends.
 
         All run at once, but for those that change what others read: they run first, one after the other. Each
         has its own time limit, and at most `within_s` seconds.
@@ -59,10 +58,10 @@ class ToolExecutor:
         results: dict[int, ToolMessage] = {}
         for place, call in enumerate(calls):
             if self._runs_alone(call):
-                results[place] = await self.report(call, context, on_event, within_s)
+                results[place] = await self.report(call, turn, on_event, within_s)
         async with asyncio.TaskGroup() as group:
             tasks = {
-                place: group.create_task(self.report(call, context, on_event, within_s))
+                place: group.create_task(self.report(call, turn, on_event, within_s))
                 for place, call in enumerate(calls)
                 if place not in results
             }
@@ -74,7 +73,7 @@ class ToolExecutor:
         return registered is not None and registered.alone
 
     async def report(
-        self, call: ToolCall, context: TurnContext, on_event: OnEvent, within_s: float | None = None
+        self, call: ToolCall, turn: OpenTurn, on_event: OnEvent, within_s: float | None = None
     ) -> ToolMessage:
         """Run one call and report its end."""
         begun = time.perf_counter()
@@ -82,13 +81,13 @@ class ToolExecutor:
         registered = self._registry.get(call["name"])
         more: dict[str, Any] = {}
         with span(f"execute_tool {call['name']}", about) as current:
-            if registered is None or not (registered.experts is None or context.expert in registered.experts):
+            if registered is None or not (registered.experts is None or turn.expert in registered.experts):
                 text, ok = f"There is no tool named {call['name']}.", False
-            elif refused := await self._refused(registered, call, context, on_event):
+            elif refused := await self._refused(registered, call, turn, on_event):
                 text, ok = refused, False
             else:
                 try:
-                    text, ok = await _run(registered, call, context, within_s)
+                    text, ok = await _run(registered, call, turn, within_s)
                 except NotConnected as error:
                     text, ok, more = str(error), False, {"connect": error.connect}
             if not ok:
@@ -107,16 +106,16 @@ class ToolExecutor:
         )
 
     async def _refused(
-        self, registered: RegisteredTool, call: ToolCall, context: TurnContext, on_event: OnEvent
+        self, registered: RegisteredTool, call: ToolCall, turn: OpenTurn, on_event: OnEvent
     ) -> str | None:
         """Return why a call is not made; None = it may be made, and the user agrees where that is needed."""
-        if context.temporary and registered.alone:
+        if not turn.stored and registered.alone:
             return "This conversation is temporary: memory stays as it is."
         if not registered.asks:
             return None
-        if self._approvals is None or not context.can_ask:
+        if self._approvals is None or not turn.input.get("approvals"):
             return f"{call['name']} needs the user's agreement, and this client cannot ask for it."
-        match await self._approvals.ask(UUID(context.turn_id), call, on_event):
+        match await self._approvals.ask(turn.turn_id, call, on_event):
             case True:
                 return None
             case False:
@@ -126,15 +125,15 @@ class ToolExecutor:
 
 
 async def _run(
-    registered: RegisteredTool, call: ToolCall, context: TurnContext, within_s: float | None
+    registered: RegisteredTool, call: ToolCall, turn: OpenTurn, within_s: float | None
 ) -> tuple[str, bool]:
     # A value that the model sent under that name never reaches a tool: identity comes from the run.
-    given = meant(call, context.timezone)["args"]
+    given = meant(call, turn.timezone)["args"]
     arguments = {name: value for name, value in given.items() if name != "runtime"}
     if registered.takes_runtime:
         arguments["runtime"] = ToolRuntime(
             state={},
-            context=context,
+            context=turn,
             config={},
             stream_writer=lambda _: None,
             tool_call_id=call["id"],
@@ -154,7 +153,7 @@ async def _run(
     except Exception:  # a tool's defect must not cost the user the answer
         if limit.expired():
             return f"{call['name']} did not answer within {seconds:.3g} s.", False
-        log.error("tool failed", tool=call["name"], exc_info=not context.temporary)
+        log.error("tool failed", tool=call["name"], exc_info=turn.stored)
         return f"{call['name']} failed.", False
 
 
@@ -182,7 +181,7 @@ _GO_ON = {
 async def compose(
     executor: ToolExecutor,
     calls: Sequence[ToolCall],
-    context: TurnContext,
+    turn: OpenTurn,
     on_event: OnEvent,
     *,
     say: Say,
@@ -203,7 +202,7 @@ async def compose(
     ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
 
     async def run(call: ToolCall) -> None:
-        ended.put_nowait(await executor.report(call, context, on_event))
+        ended.put_nowait(await executor.report(call, turn, on_event))
 
     _tell(calls, on_event)
     try:

@@ -40,7 +40,7 @@ from services.tools.mcp_connection import (
     tool_name,
 )
 from services.tools.tool import NotConnected, RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 _PATIENCE_S = 600.0
 """Seconds for the user to agree in the browser."""
@@ -183,8 +183,8 @@ class UserMcpServer:
         finally:
             self._attempts.pop(whose, None)
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], context: TurnContext) -> str:
-        whose = (UUID(context.tenant_id), UUID(context.user_id))
+    async def _call(self, tool: str, arguments: Mapping[str, Any], turn: OpenTurn) -> str:
+        whose = (turn.tenant_id, turn.user_id)
         async with self._locks.setdefault(whose, asyncio.Lock()):
             account = await self._accounts.get(*whose, self.name)
             try:
@@ -256,8 +256,8 @@ class UserMcpServer:
         )
 
     def _connecting(self) -> RegisteredTool:
-        async def connect(runtime: ToolRuntime[TurnContext, dict[str, Any]]) -> str:
-            whose = (UUID(runtime.context.tenant_id), UUID(runtime.context.user_id))
+        async def connect(runtime: ToolRuntime[OpenTurn, dict[str, Any]]) -> str:
+            whose = (runtime.context.tenant_id, runtime.context.user_id)
             if await self._accounts.get(*whose, self.name):
                 return f"The user's account at {self.name} is connected."
             raise await self._not_connected(*whose)
@@ -271,7 +271,7 @@ class UserMcpServer:
         return RegisteredTool(tool, timeout_s=CONNECT_S, priority=PRIORITY, experts=self._config.experts)
 
     def _registered(self, tool: types.Tool) -> RegisteredTool:
-        async def call(runtime: ToolRuntime[TurnContext, dict[str, Any]], **arguments: Any) -> str:
+        async def call(runtime: ToolRuntime[OpenTurn, dict[str, Any]], **arguments: Any) -> str:
             return await self._call(tool.name, arguments, runtime.context)
 
         return registered(self.name, self._config, tool, call)

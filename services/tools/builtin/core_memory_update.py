@@ -7,10 +7,12 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
+from services.memory.blocks import Owner
 from services.memory.items import values_of
-from services.tools.actor import owner_of, proposed, trigger_of
+from services.memory.operations import Trigger
+from services.tools.actor import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 Section = Annotated[
     str,
@@ -36,12 +38,12 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def core_memory_update(
-        content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
+        content: Patch, runtime: ToolRuntime[OpenTurn], section: Section = "human"
     ) -> str:
         """Remember in core memory: JSON merge patch of a section."""
         if not content:
             raise ToolException("content is empty: there is nothing to change.")
-        owner, trigger = owner_of(runtime.context), trigger_of(runtime)
+        owner, trigger = Owner.of_turn(runtime.context), Trigger.of_turn(runtime.context, "model")
         text = "; ".join(value for _, value in values_of(content))
         try:
             if waits := await proposed(services.proposals, runtime, "remember", text or ", ".join(content)):

@@ -9,7 +9,7 @@ from pydantic import Field
 from services.errors import AnamnesisError
 from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 What = Annotated[str, Field(description="Words of what is to go, without ids")]
 Ids = Annotated[list[str] | None, Field(description="Of memories, or of a change that waits")]
@@ -22,7 +22,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         return None
 
     @service_tool
-    async def forget(runtime: ToolRuntime[TurnContext], what: What = "", ids: Ids = None) -> str:
+    async def forget(runtime: ToolRuntime[OpenTurn], what: What = "", ids: Ids = None) -> str:
         """Remove what matches from memory; use it at once when the user asks to forget something."""
         request = request_of(runtime)
         named = [each.strip() for each in ids or [] if each.strip()]
