@@ -27,7 +27,6 @@ from services.time_reference.phrases import (
     Step,
     Unit,
     full_year,
-    known,
     one_of,
     period,
 )
@@ -73,7 +72,7 @@ def _in_its_year(said: Said, *parts: Step) -> Phrase:
 
 
 def _decade(first: int) -> Phrase | None:
-    return known(period(Unit.DECADE, date(first, 1, 1))) if first % 10 == 0 else None
+    return Phrase(period(Unit.DECADE, date(first, 1, 1))) if first % 10 == 0 else None
 
 
 # 3 to March 18, 1998; May of 2023; the 1990s; week 10 (of 2019); Q4 of 2016

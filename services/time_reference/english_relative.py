@@ -24,7 +24,7 @@ from services.time_reference.english_words import (
     Said,
     reads,
 )
-from services.time_reference.phrases import ONE_DAY, Phrase, Span, Step, Unit, day, known, moved, one_of, period
+from services.time_reference.phrases import ONE_DAY, Phrase, Span, Step, Unit, day, moved, one_of, period
 from services.time_reference.steps import Part
 
 _FEW = (2, 7)
@@ -105,10 +105,10 @@ def _ago(said: Said) -> Phrase | Reading | None:
         return _from_another(said)
     there, units = _moved(said.today, said, -1 if way in {"ago", "back", "earlier", "before"} else 1)
     if way in {"later", "hence", "from", "after"}:
-        return known(day(there)), said.match.end("now" if said["now"] else "way")
+        return Phrase(day(there)), said.match.end("now" if said["now"] else "way")
     if said["day"]:
-        return known(period(Unit.DAY, there, DAY_WORDS[said["day"]]))
-    whole = known(period(units[-1], there))
+        return Phrase(period(Unit.DAY, there, DAY_WORDS[said["day"]]))
+    whole = Phrase(period(units[-1], there))
     if said["weekday"] and units == [Unit.WEEK]:
         return whole.narrowed(steps.weekday(said.weekday))
     return whole, said.match.end("now" if said["now"] else "way")
@@ -122,7 +122,7 @@ def _from_another(said: Said) -> Reading | None:
     start, stop = other[0].start, other[1]
     if said["way"] == "from" and said["weekday"] and start < said.today:
         start += 7 * ONE_DAY
-    return known(day(_moved(start, said, -1 if said["way"] == "before" else 1)[0])), stop
+    return Phrase(day(_moved(start, said, -1 if said["way"] == "before" else 1)[0])), stop
 
 
 @reads(
@@ -155,9 +155,9 @@ def _rolling(said: Said) -> Phrase | None:
     of_unit, ahead = said.unit, said.away > 0
     there = moved(said.today, of_unit, count if ahead else -count)
     if ahead:
-        return known(Span(said.today + ONE_DAY, there))
+        return Phrase(Span(said.today + ONE_DAY, there))
     to_today = said["which"] in {"last", "past"} and said.match.start("which") < said.match.start("count")
-    return known(Span(there, said.today if to_today else said.today - ONE_DAY))
+    return Phrase(Span(there, said.today if to_today else said.today - ONE_DAY))
 
 
 @reads("which", rf"{_WHICH} (?P<unit>{ONE_UNIT})(?P<of> (?:of|in)\b)?")
@@ -168,7 +168,7 @@ def _shifted_unit(said: Said) -> Reading | None:
         return None
     rolls = said["which"] in {"last", "past"} and of_unit is not Unit.DAY and said["of"] != " of"
     if rolls and _ROLLS.search(said.before):
-        return known(Span(moved(said.today, of_unit, -1), said.today)), said.match.end("unit")
+        return Phrase(Span(moved(said.today, of_unit, -1), said.today)), said.match.end("unit")
     return said.running(of_unit, by), said.match.end("unit")
 
 
@@ -179,7 +179,7 @@ def _shifted_part(said: Said) -> Phrase:
     if what in {"weekend", "workweek"}:
         step = steps.weekend if what == "weekend" else steps.working_days
         return said.running(Unit.WEEK, by).narrowed(step)
-    return known(period(Unit.HALF if what == "half" else Unit.DAY, said.today, by))
+    return Phrase(period(Unit.HALF if what == "half" else Unit.DAY, said.today, by))
 
 
 @reads("which", rf"{_WHICH} (?={MONTH}|{WEEKDAY})")
@@ -193,7 +193,7 @@ def _full_date(said: Said) -> Reading | None:
 def _shifted_weekday(said: Said) -> Phrase:
     by, ahead = said.away, said.weekday - said.today.weekday()
     if said["which"] in {"coming", "upcoming"}:
-        return known(period(Unit.DAY, said.today, (ahead - 1) % 7 + 1))
+        return Phrase(period(Unit.DAY, said.today, (ahead - 1) % 7 + 1))
     return said.running(Unit.DAY, ahead % 7 - 7 if by < 0 else ahead + 7 * by)
 
 
@@ -202,7 +202,7 @@ def _shifted_month(said: Said) -> Phrase | None:
     by, step = said.away, said.month
     if by > 0:
         span = one_of(Unit.YEAR, step).after(said.today + ONE_DAY)
-        return known(span) if span else None
+        return Phrase(span) if span else None
     verb = said["month"] == "may" and not by and not said.in_capitals
     return None if verb else said.running(Unit.YEAR, by).narrowed(step)
 
@@ -216,7 +216,7 @@ def _shifted_season(said: Said) -> Phrase | None:
     span = cycle.after(said.today + ONE_DAY) if by > 0 else cycle.until(said.today)
     if by < 0 and span and span.end >= said.today:
         span = cycle.until(span.start - ONE_DAY)
-    return known(span) if span else None
+    return Phrase(span) if span else None
 
 
 @reads("unit", rf"(?P<unit>{ONE_UNIT}) (?P<way>before|after)\b(?: (?P<other>last|next)\b(?! {UNIT}))?\s*")
@@ -226,7 +226,7 @@ def _day_before(said: Said) -> Phrase | Reading | None:
     if said["other"]:
         return said.running(of_unit, 2 * sign), said.match.end("other")
     if other := _span_at(said, said.match.end()):
-        return known(period(of_unit, moved(other[0].start, of_unit, sign))), other[1]
+        return Phrase(period(of_unit, moved(other[0].start, of_unit, sign))), other[1]
     alone = of_unit is Unit.DAY and _ENDS.match(said.text.text, said.match.end("way"))
     return (said.running(of_unit, sign), said.match.end("way")) if alone else None
 
@@ -250,7 +250,7 @@ def _rest(said: Said) -> Phrase | None:
     end = period(of_unit, said.today).end
     if of_unit is Unit.WEEK and said.today.weekday() <= _SATURDAY:
         end -= ONE_DAY
-    return known(Span(said.today, end)) if of_unit is not Unit.DAY else None
+    return Phrase(Span(said.today, end)) if of_unit is not Unit.DAY else None
 
 
 @reads("other", r"(?P<way>earlier|later)(?: (?:in|the|this)){1,3} (?P<unit>week|month|year|wk|yr)\b")
@@ -258,16 +258,16 @@ def _half_gone(said: Said) -> Phrase:
     """Earlier this month: up to yesterday; later this year: its second half, from today on."""
     whole = period(said.unit, said.today)
     if said["way"] == "earlier":
-        return known(Span(whole.start, max(whole.start, said.today - ONE_DAY)))
+        return Phrase(Span(whole.start, max(whole.start, said.today - ONE_DAY)))
     second = steps.half_of_it(2)(whole)
-    return known(Span(max(second.start if second else whole.start, said.today), whole.end))
+    return Phrase(Span(max(second.start if second else whole.start, said.today), whole.end))
 
 
 @reads("number other", rf"(?:(?:a|just) )*(?:few|several|some) (?P<unit>{UNIT}) (?:ago|back|earlier)\b")
 def _few_ago(said: Said) -> Phrase:
     """A few days ago."""
     near, far = (period(said.unit, moved(said.today, said.unit, -count)) for count in _FEW)
-    return known(Span(far.start, near.end))
+    return Phrase(Span(far.start, near.end))
 
 
 @reads("number", rf"(?P<count>{COUNT}) (?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s? ago\b")
@@ -279,9 +279,9 @@ def _weekdays_ago(said: Said) -> Phrase:
 
 # Yesterday; in two days; within the next two weeks
 reads("other", rf"(?P<day>{'|'.join(DAY_WORDS)})s?\b")(lambda said: said.running(Unit.DAY, DAY_WORDS[said["day"]]))
-reads("other", rf"in (?!couple){_AMOUNTS}")(lambda said: known(day(_moved(said.today, said, 1)[0])))
+reads("other", rf"in (?!couple){_AMOUNTS}")(lambda said: Phrase(day(_moved(said.today, said, 1)[0])))
 reads("other", rf"within (?:the |next ){{0,2}}{_AMOUNTS}")(
-    lambda said: known(Span(said.today, _moved(said.today, said, 1)[0]))
+    lambda said: Phrase(Span(said.today, _moved(said.today, said, 1)[0]))
 )
 # 20th of next month; 4 to 22 this month; the 21st century
 reads("number", rf"(?P<nth>{DAY}) of (?=the |{WHICH})")(
@@ -296,11 +296,11 @@ reads(
     )
 )
 reads("number", rf"(?P<nth>{DAY}) century\b")(
-    lambda said: known(period(Unit.CENTURY, date(100 * (said.number("nth") - 1), 1, 1)))
+    lambda said: Phrase(period(Unit.CENTURY, date(100 * (said.number("nth") - 1), 1, 1)))
 )
 # Year to date; the year 2008; the month of September
 reads("unit", rf"(?P<unit>{ONE_UNIT}) to date\b")(
-    lambda said: known(Span(period(said.unit, said.today).start, said.today - ONE_DAY))
+    lambda said: Phrase(Span(period(said.unit, said.today).start, said.today - ONE_DAY))
 )
 reads("unit", rf"year (?:of )?(?P<year>{YEAR})")(Said.year)
 reads("unit", rf"month of (?:the )?(?P<month>{MONTH})")(lambda said: one_of(Unit.YEAR, said.month))

@@ -12,7 +12,7 @@ from functools import cache
 from services.time_reference import steps
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
 from services.time_reference.numeric import dated
-from services.time_reference.phrases import Phrase, Step, Unit, known, period
+from services.time_reference.phrases import Phrase, Step, Unit, period
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
@@ -143,7 +143,7 @@ class Said:
 
     def running(self, of: Unit, away: int = 0) -> Phrase:
         """The unit that is running, or one so many units from it."""
-        return known(period(of, self.today, away))
+        return Phrase(period(of, self.today, away))
 
     def existing(self, phrase: Phrase) -> "Reading":
         """The phrase, unless it names a day that does not exist."""
@@ -262,7 +262,7 @@ def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
 
 def in_year(number: int) -> Phrase:
     """The year."""
-    return known(period(Unit.YEAR, date(number, 1, 1)))
+    return Phrase(period(Unit.YEAR, date(number, 1, 1)))
 
 
 def number(said: str) -> int:
