@@ -1,9 +1,11 @@
 """Access of routes: scopes, the caller they act for, and rate limits."""
 
 import base64
+from dataclasses import dataclass
 from typing import Annotated
+from uuid import UUID
 
-from fastapi import Depends
+from fastapi import Depends, Path
 from fastapi.openapi.models import HTTPBearer
 from fastapi.requests import HTTPConnection
 from fastapi.security.base import SecurityBase
@@ -14,10 +16,14 @@ from starlette.types import Scope as ASGIScope
 from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.conversations.values import Id
 from services.errors import CallerError, Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
 
+PathId = Annotated[Id, Path()]
+"""The name of a user, of an expert or of something else, in a path."""
 _DOCS = frozenset({"/docs", "/openapi.json"})
 
 
@@ -139,6 +145,38 @@ class _CallerWith(_Bearer):
         return caller
 
 
+@dataclass(frozen=True)
+class UserOfPath:
+    """The user whom a path names, the caller, who may act for them, and the services that are asked."""
+
+    services: Services
+    caller: Caller
+    user_id: str
+
+    @property
+    def named(self) -> tuple[UUID, str]:
+        """The tenant and the user's name, as services take them."""
+        return self.caller.tenant_id, self.user_id
+
+    async def owner(self, expert: str = "default", space: str | None = None, *, make_space: bool = False) -> Owner:
+        """Return whose memory an expert has of the user, within a space or outside of any.
+
+        Raises:
+            NotFound: there is no such user, expert or space.
+        """
+        return await self.services.memory.core.owner(*self.named, expert, space, make_space=make_space)
+
+
+class _UserWith(_Bearer):
+    """The user of the path; the caller must have a scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._caller = _CallerWith(scope)
+
+    async def __call__(self, connection: HTTPConnection, user_id: PathId) -> UserOfPath:
+        return UserOfPath(connection.state.services, await self._caller(connection), user_id)
+
+
 class StartsTurns:
     """A caller who may start turns, by one request or by many over a WebSocket."""
 
@@ -185,6 +223,8 @@ Chatter = Annotated[Caller, Depends(_CallerWith("chat"))]
 MemoryReader = Annotated[Caller, Depends(_CallerWith("memory:read"))]
 MemoryWriter = Annotated[Caller, Depends(_CallerWith("memory:write"))]
 Admin = Annotated[Caller, Depends(_CallerWith("admin"))]
+ReadUser = Annotated[UserOfPath, Depends(_UserWith("memory:read"))]
+WrittenUser = Annotated[UserOfPath, Depends(_UserWith("memory:write"))]
 
 
 async def _admin_of_service(caller: Admin) -> Caller:

@@ -1,23 +1,24 @@
 """Conversations: read them with their messages, summaries and topics, remove them, and what one never uses."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.long_json import message_page
-from api.memory_schemas import SummaryView
-from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, page_by_time
+from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import documented
-from api.schemas import ErasedConversationView, Page, StrictModel, answered
-from api.turn_schemas import ConversationRequest, ListedTurnView, MessageView
+from api.schemas import Answer, ErasedConversationView, Page, StrictModel, answered
+from api.turn_schemas import ConversationRequest, MessageView
 from services.conversations.branches import Branch
 from services.conversations.transcript import Conversation, Message
+from services.conversations.turn import ListedTurn
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.memory.removal.exclusions import Exclusion
@@ -28,10 +29,29 @@ from services.usage.ledger import Spender
 router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 
 
+class PlaceView(BaseModel):
+    """The position of a message in its conversation."""
+
+    message_id: UUID
+    created_at: datetime
+
+
+class SummaryView(Answer):
+    """A conversation's rolling summary; all null or 0 if there is none yet."""
+
+    summary: str | None = None
+    summary_version: int = Field(0, description="One more with every change.")
+    covered_through: PlaceView | None = Field(None, description="The last message that the summary covers.")
+    covered_message_count: int = 0
+    increments_since_full: int = Field(0, description="Changes since it was made from the whole conversation.")
+    updated_at: datetime | None = None
+
+
 @router.get("/conversations", response_model=Page[Conversation])
 async def conversations(
     services: ServicesOf,
     caller: MemoryReader,
+    page: Paged,
     user_id: Id | None = None,
     session_id: Id | None = None,
     space: Annotated[SpaceName | None, Query(description="Only those of spaces of this name.")] = None,
@@ -40,8 +60,6 @@ async def conversations(
         str | None,
         Query(min_length=1, max_length=200, description="Text in the title or a message; needs a user_id."),
     ] = None,
-    after: After = None,
-    limit: Limit = 50,
 ) -> Any:
     """Conversations of the tenant, of one user, or of one session name, newest first."""
     if user_id is not None:
@@ -55,10 +73,9 @@ async def conversations(
         space=space,
         pinned=pinned,
         contains=None if contains is None else contains.replace("\x00", ""),
-        after=cursor_of(after),
-        limit=limit,
+        **vars(page),
     )
-    return page_by_time(items, limit)
+    return page.of(items)
 
 
 @router.get("/conversations/{conversation_id}", response_model=answered(Conversation))
@@ -105,15 +122,13 @@ async def erase(
 
 
 @router.get("/conversations/{conversation_id}/messages", response_model=Page[MessageView])
-async def messages(
-    conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
-) -> Any:
+async def messages(conversation_id: UUID, services: ServicesOf, caller: MemoryReader, page: Paged) -> Any:
     """Messages of a conversation, oldest first, including answers that broke off."""
     parts = services.transcript.page_in_parts(
-        caller.tenant_id, conversation_id, user_id=caller.user_id, after=cursor_of(after), limit=limit
+        caller.tenant_id, conversation_id, user_id=caller.user_id, **vars(page)
     )
     first: Sequence[Message] = await anext(parts, [])  # what can be refused is refused before the answer begins
-    return StreamingResponse(message_page(first, parts, limit), media_type="application/json")
+    return StreamingResponse(message_page(first, parts, page.limit), media_type="application/json")
 
 
 @router.get("/conversations/{conversation_id}/branches", response_model=Page[Branch])
@@ -135,15 +150,11 @@ async def switch_branch(conversation_id: UUID, branch_id: UUID, services: Servic
     return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
 
 
-@router.get("/conversations/{conversation_id}/turns", response_model=Page[ListedTurnView])
-async def turns(
-    conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
-) -> Any:
+@router.get("/conversations/{conversation_id}/turns", response_model=Page[ListedTurn])
+async def turns(conversation_id: UUID, services: ServicesOf, caller: MemoryReader, page: Paged) -> Any:
     """Turns of a conversation, oldest first, with their outcome and the user's feedback."""
-    place = cursor_of(after)
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    items = await services.turns.page(caller.tenant_id, conversation_id, after=place, limit=limit)
-    return page_by_time(items, limit, "accepted_at")
+    return page.of(await services.turns.page(caller.tenant_id, conversation_id, **vars(page)), "accepted_at")
 
 
 @router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)
@@ -154,14 +165,11 @@ async def summary(conversation_id: UUID, services: ServicesOf, caller: MemoryRea
 
 
 @router.get("/conversations/{conversation_id}/topics", response_model=Page[StoredTopic])
-async def topics(
-    conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
-) -> Any:
+async def topics(conversation_id: UUID, services: ServicesOf, caller: MemoryReader, page: Paged) -> Any:
     """Archived topics of a conversation, oldest first."""
-    place = cursor_of(after)
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    items = await services.topics.store.topics(caller.tenant_id, conversation_id, after=place, limit=limit)
-    return page_by_time(items, limit, "last_message_at")
+    items = await services.topics.store.topics(caller.tenant_id, conversation_id, **vars(page))
+    return page.of(items, "last_message_at")
 
 
 def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:

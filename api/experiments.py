@@ -7,8 +7,8 @@ from fastapi import Body
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
-from api.access import Admin, ServicesOf
-from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_by_name
+from api.access import Admin, PathId, ServicesOf
+from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
 from api.problems import documented
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
@@ -121,7 +121,10 @@ async def change(
     name: PathId, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
     """Change, start or stop an experiment; 409 for what cannot change once it was started."""
-    return await services.experiments.change(caller.tenant_id, name, changed)
+    values: dict[str, Any] = {**changed}
+    if "variants" in values:
+        values["variants"] = [each.model_dump() for each in values["variants"]]
+    return await services.experiments.change(caller.tenant_id, name, values)
 
 
 @router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)

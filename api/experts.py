@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import Body, Query
 from pydantic import BaseModel, Field
 
-from api.access import Admin, Chatter, ServicesOf
-from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_by_name
+from api.access import Admin, Chatter, PathId, ServicesOf
+from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
 from api.problems import documented
 from api.schemas import Page, answered
 from services.context.sources.instructions import prompt_of

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Path, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 from starlette.exceptions import HTTPException
 
-from api.access import Admin, Chatter, ServicesOf
-from api.paging import NO_CONTENT, Limit, PathId, json_router
+from api.access import Admin, Chatter, PathId, ServicesOf
+from api.paging import NO_CONTENT, Limit, json_router
 from api.problems import documented
-from api.schemas import Page, StrictModel, answered
+from api.schemas import Answer, Page, StrictModel, answered
 from services.bootstrap import Services
 from services.conversations.values import Text, no_nul
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
@@ -21,6 +21,7 @@ from services.knowledge.document import Ingested, StoredDocument, UnknownKind
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
 from state.conversation import AgentType
+from state.prompt import Passage
 
 router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 
@@ -58,22 +59,10 @@ class KnowledgeQuery(StrictModel):
     )
 
 
-class PassageView(BaseModel):
-    """A passage that was found."""
-
-    document_id: UUID
-    document: str
-    position: int
-    heading: str
-    page: int | None
-    text: str
-    score: float
-
-
-class PassageList(BaseModel):
+class PassageList(Answer):
     """Passages relevant to a question, best first."""
 
-    items: list[PassageView]
+    items: list[Passage]
     degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`.")
 
 

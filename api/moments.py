@@ -1,24 +1,14 @@
 """The two times of memory: `as_of`, the moment whose memory is shown, and the days on which something holds."""
 
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, Field
 
+from services.conversations.values import Moment
 from services.time_reference.parse import timed
-
-
-def _in_calendar(moment: datetime) -> datetime:
-    # A day away from the calendar's ends, every time zone has the moment.
-    if not MINYEAR < moment.year < MAXYEAR:
-        raise ValueError(f"must be in one of the years {MINYEAR + 1} to {MAXYEAR - 1}")
-    return moment
-
-
-Moment = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
-"""A time with its offset, which has a local day in every time zone."""
 
 
 def _past(moment: datetime | None) -> datetime | None:

@@ -7,9 +7,14 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.health import Dependency
+from state.budget import BudgetReport, RequestBudget
+from state.memory import MemoryChange
+from state.prompt import Source
 
 Record = TypeVar("Record")
 _SHOWN = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
+_WHERE_GIVEN = ConfigDict(use_attribute_docstrings=True)
+"""Of a dictionary, which may do without some of its keys."""
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
@@ -30,8 +35,13 @@ class Answer(BaseModel):
 
 def answered(record: type[Record]) -> type[Record]:
     """Return a service's record as the model of an answer; attributes' docstrings describe its fields."""
-    setattr(record, "__pydantic_config__", _SHOWN)  # noqa: B010 — mypy knows no such attribute
+    shown = _SHOWN if is_dataclass(record) else _WHERE_GIVEN
+    setattr(record, "__pydantic_config__", shown)  # noqa: B010 — mypy knows no such attribute
     return record
+
+
+for _record in (BudgetReport, MemoryChange, RequestBudget, Source):
+    answered(_record)
 
 
 class Page(Answer, Generic[Record]):

@@ -6,14 +6,15 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from api.chat_schemas import MemoryChangeView, SourceView
 from api.schemas import Answer, StrictModel
-from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
+from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
 from services.conversations.transcript import LONGEST_TITLE
 from services.conversations.turn import TurnStatus
 from services.conversations.values import no_nul, not_blank
 from services.memory.episodes.episode import Source
-from services.memory.lineage.tracing import ItemValue, Kind, Origin
+from services.memory.lineage.prompt import ShownItem
+from state.memory import MemoryChange
+from state.prompt import Source as PassageSource
 
 Comment = Annotated[
     str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
@@ -43,42 +44,6 @@ class FeedbackRequest(StrictModel):
     tags: list[Tag] = Field(
         default_factory=list, max_length=MAX_TAGS, description="Words of your own, each of 1 to 64 characters."
     )
-
-
-class _TurnView(Answer):
-    id: UUID
-    status: TurnStatus
-    route_decision: dict[str, Any] | None
-    usage: dict[str, int] | None
-    timings: dict[str, float] | None
-    degraded: list[str]
-    error: dict[str, Any] | None
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: Feedback | None
-
-
-class ListedTurnView(_TurnView):
-    """A turn of a conversation, without its texts."""
-
-    user_message_id: UUID
-    assistant_message_id: UUID | None
-    sources: list[SourceView] = Field(description="Passages that the answer's prompt showed.")
-    memory_changes: list[MemoryChangeView]
-    accepted_at: datetime = Field(description="When its message came.")
-    experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
-    branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
-
-
-class TurnView(_TurnView):
-    """A turn: one user message and everything that answers it."""
-
-    conversation_id: UUID
-    user_message_id: UUID
-    assistant_message_id: UUID | None
-    answer: str | None
-    context_report: dict[str, Any] | None
-    experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
 
 
 class ConversationRequest(StrictModel):
@@ -141,10 +106,11 @@ class RecallView(BaseModel):
     items: list[RecalledView] = Field(description="Most likely first.")
 
 
-class PassageSourceView(SourceView):
+class ShownSource(PassageSource):
     """A passage that the prompt showed."""
 
-    text: str | None = Field(description="null = the document is no longer there.")
+    text: str | None
+    """Null = the document is no longer there."""
 
 
 class NodeTimeView(BaseModel):
@@ -167,27 +133,7 @@ class TurnOperationView(BaseModel):
     undone_at: datetime | None
 
 
-class LineageSourceView(BaseModel):
-    """A message, or something derived, that an item was made from."""
-
-    kind: Kind
-    id: UUID
-    text: str | None = Field(description="Null for a turn's episode, whose text is that of its messages.")
-    at: datetime
-    origin: Origin
-    made_by: dict[str, Any]
-
-
-class ShownItemView(LineageSourceView):
-    """Something derived that a section of the prompt showed, and what it was made from."""
-
-    section: str
-    values: list[ItemValue] = Field(description="Of a section of core memory.")
-    sources: list[LineageSourceView] = Field(description="The oldest twelve of them.")
-    source_count: int
-
-
-class ExplanationView(BaseModel):
+class ExplanationView(Answer):
     """Why the answer of a turn is as it is."""
 
     turn_id: UUID
@@ -210,14 +156,14 @@ class ExplanationView(BaseModel):
     sections: list[SectionView]
     dropped: list[dict[str, Any]]
     recall: RecallView
-    lineage: list[ShownItemView] = Field(
+    lineage: list[ShownItem] = Field(
         description="Where what the prompt showed comes from, as memory has it now: for each section its derived "
         "items, with their origin (the least trusted one of the words in them), maker and sources."
     )
-    sources: list[PassageSourceView]
+    sources: list[ShownSource]
     nodes: list[NodeTimeView]
     first_token_ms: float | None
     total_ms: float | None
-    memory_changes: list[MemoryChangeView]
+    memory_changes: list[MemoryChange]
     operations: list[TurnOperationView]
     finished_at: datetime | None

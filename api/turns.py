@@ -7,15 +7,15 @@ from uuid import UUID
 from fastapi.responses import StreamingResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, page_by_time
+from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import documented
 from api.schemas import Page, answered
 from api.streams import EventStream, LastSeen, sse_events
-from api.turn_schemas import ApprovalRequest, ExplanationView, FeedbackRequest, TurnView
+from api.turn_schemas import ApprovalRequest, ExplanationView, FeedbackRequest
 from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
 from services.conversations.feedback import Feedback
-from services.conversations.turn import TurnOfAny, TurnStatus
+from services.conversations.turn import StoredTurn, TurnOfAny, TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict
 
@@ -29,25 +29,20 @@ router = json_router("/api/v1/turns", "turns", HTTPStatus.NOT_FOUND)
 async def turns(
     services: ServicesOf,
     caller: MemoryReader,
+    page: Paged,
     user_id: Id | None = None,
     status: TurnStatus | None = None,
-    after: After = None,
-    limit: Limit = 50,
 ) -> Any:
     """Turns of the tenant or of one user, newest first, in every conversation."""
     if user_id is not None:
         caller.act_for(user_id)
-    items = await services.turns.all(
-        caller.tenant_id,
-        user=user_id or caller.user_id,
-        status=status,
-        after=cursor_of(after),
-        limit=limit,
+    user = user_id or caller.user_id
+    return page.of(
+        await services.turns.all(caller.tenant_id, user=user, status=status, **vars(page)), "accepted_at"
     )
-    return page_by_time(items, limit, "accepted_at")
 
 
-@router.get("/{turn_id}", response_model=TurnView)
+@router.get("/{turn_id}", response_model=answered(StoredTurn))
 async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     """A turn's current state."""
     return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
@@ -99,7 +94,7 @@ async def turn_stream(
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, last_seen)))
 
 
-@router.post("/{turn_id}/cancel", response_model=TurnView)
+@router.post("/{turn_id}/cancel", response_model=answered(StoredTurn))
 async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: Chatter) -> Any:
     """Stop a running or waiting turn; its answer so far is kept.
 

@@ -8,12 +8,10 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from api.access import Admin, KnownCaller, MemoryReader, MemoryWriter, ServicesOf
-from api.paging import After, Limit, PathId, cursor_of, json_router, page_by_time
+from api.access import Admin, KnownCaller, ReadUser, ServicesOf, UserOfPath, WrittenUser
+from api.paging import Paged, json_router
 from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
-from services.bootstrap import Services
-from services.identity.caller import Caller
 from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun
 
 
@@ -61,11 +59,9 @@ async def set_policy(body: UpkeepPolicy, services: ServicesOf, caller: Admin) ->
 
 
 @router.get("/users/{user_id}/upkeep-preview", response_model=UpkeepPreviewView)
-async def preview(
-    user_id: PathId, services: ServicesOf, caller: MemoryReader, query: Annotated[FadingQuery, Query()]
-) -> Any:
+async def preview(user: ReadUser, query: Annotated[FadingQuery, Query()]) -> Any:
     """What a run would merge or archive now, and why; nothing is changed."""
-    found = await services.upkeep.preview(caller.tenant_id, user_id, await _policy(services, caller, query))
+    found = await user.services.upkeep.preview(*user.named, await _policy(user, query))
     return {
         "policy": found.policy,
         "merges": [
@@ -84,24 +80,21 @@ async def preview(
 
 
 @router.post("/users/{user_id}/upkeep-runs", response_model=answered(UpkeepRun), status_code=HTTPStatus.CREATED)
-async def run(user_id: PathId, body: FadingQuery, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def run(user: WrittenUser, body: FadingQuery) -> Any:
     """Merge what says the same, and let unused memories fade now; where the policy says `never`, none do."""
-    return await services.upkeep.run(caller.tenant_id, user_id, await _policy(services, caller, body))
+    return await user.services.upkeep.run(*user.named, await _policy(user, body))
 
 
 @router.get("/users/{user_id}/upkeep-runs", response_model=Page[UpkeepRun])
-async def runs(
-    user_id: PathId, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
-) -> Any:
+async def runs(user: ReadUser, page: Paged) -> Any:
     """Reports of runs, newest first. A night that found nothing leaves none."""
-    items = await services.upkeep.runs(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
-    return page_by_time(items, limit)
+    return page.of(await user.services.upkeep.runs(*user.named, **vars(page)))
 
 
 @router.get("/users/{user_id}/upkeep-runs/{run_id}", response_model=answered(UpkeepRun))
-async def report(user_id: PathId, run_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def report(user: ReadUser, run_id: UUID) -> Any:
     """Report of one run."""
-    return await services.upkeep.report(caller.tenant_id, user_id, run_id)
+    return await user.services.upkeep.report(*user.named, run_id)
 
 
 @router.post(
@@ -109,12 +102,12 @@ async def report(user_id: PathId, run_id: UUID, services: ServicesOf, caller: Me
     response_model=answered(UpkeepRun),
     responses=documented(HTTPStatus.CONFLICT),
 )
-async def undo(user_id: PathId, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def undo(user: WrittenUser, run_id: UUID) -> Any:
     """Bring back exactly what a run took; 409 if it was undone before."""
-    return await services.upkeep.undo(caller.tenant_id, user_id, run_id)
+    return await user.services.upkeep.undo(*user.named, run_id)
 
 
-async def _policy(services: Services, caller: Caller, tried: FadingQuery) -> UpkeepPolicy:
+async def _policy(user: UserOfPath, tried: FadingQuery) -> UpkeepPolicy:
     """The tenant's policy with the figures that the caller tries."""
-    stored = await services.upkeep.policies.of(caller.tenant_id)
+    stored = await user.services.upkeep.policies.of(user.caller.tenant_id)
     return replace(stored, **tried.model_dump(exclude_none=True))

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
+from api.access import Chatter, PathId, RunnerOf, ServicesOf, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.frontends.schemas import AgUiRequest, UiChatRequest
 from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
-from api.paging import PathId
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, LastSeen

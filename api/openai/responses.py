@@ -168,9 +168,8 @@ async def input_items(response_id: ResponseId, services: ServicesOf, caller: Cha
 
 async def forget_message(services: Services, caller: Caller, user_id: str, message_id: UUID) -> None:
     """Forget a message for good and delete its words; with a message of the user its answer as well."""
-    by = f"user {caller.user_id}" if caller.user_id else "operator"
     target = Target(message_id=message_id)
-    await services.forgetting.forget(caller.tenant_id, user_id, target, by=by, delete_messages=True)
+    await services.forgetting.forget(caller.tenant_id, user_id, target, by=caller.actor, delete_messages=True)
 
 
 async def _in_conversation(
