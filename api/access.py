@@ -183,7 +183,9 @@ class StartsTurns:
     def __init__(self, connection: HTTPConnection, caller: Caller) -> None:
         self._connection = connection
         self.caller = caller
+        self.headers = connection.headers
         self.services: Services = connection.state.services
+        self.runner: TurnRunner = connection.state.runner
 
     async def caller_for(self, user_id: str) -> Caller:
         """Check that a turn for the user may begin; call it once per turn.

@@ -14,10 +14,13 @@ from api.streams import EventStream, LastSeen, sse_events
 from api.turn_schemas import ApprovalRequest, ExplanationView, FeedbackRequest
 from graph.turns.replay import Asked, Replay, Replays
 from graph.turns.requests import ReplayRequest
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services
 from services.conversations.feedback import Feedback
 from services.conversations.turn import StoredTurn, TurnOfAny, TurnStatus
 from services.conversations.values import Id
 from services.errors import Conflict
+from services.identity.caller import Caller
 
 answered(Asked)
 _Replayed = answered(Replay)
@@ -89,8 +92,7 @@ async def turn_stream(
 
     If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.
     """
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
-        await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    await _stored(services, runner, caller, turn_id)
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, last_seen)))
 
 
@@ -100,8 +102,7 @@ async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: 
 
     An ended turn stays as it is. Only the process that runs a temporary turn knows it.
     """
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
-        await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    await _stored(services, runner, caller, turn_id)
     return await runner.stop(caller.tenant_id, turn_id)
 
 
@@ -113,10 +114,9 @@ async def approve(
 
     409 if the turn has ended.
     """
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
-        stored = await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
-        if stored.finished_at is not None:
-            raise Conflict("The turn has ended.")
+    stored = await _stored(services, runner, caller, turn_id)
+    if stored is not None and stored.finished_at is not None:
+        raise Conflict("The turn has ended.")
     await services.approvals.answer(caller.tenant_id, turn_id, body.approval_id, approved=body.approved)
     return body
 
@@ -138,3 +138,10 @@ async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: Services
 async def withdraw_feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> None:
     """Withdraw the feedback on a turn."""
     await services.feedback.delete(caller.tenant_id, turn_id, user=caller.user_id)
+
+
+async def _stored(services: Services, runner: TurnRunner, caller: Caller, turn_id: UUID) -> StoredTurn | None:
+    """Return a turn of the caller's as it is stored; None = it is a temporary one, which this process runs."""
+    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is not None:
+        return None
+    return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)

@@ -1,24 +1,21 @@
 """`/api/v1/ui`: front-end protocols; turns are started as for OpenAI's clients."""
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api.access import Chatter, PathId, RunnerOf, ServicesOf, TurnStarter
+from api.access import Chatter, PathId, RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.frontends.schemas import AgUiRequest, UiChatRequest
 from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, LastSeen
-from graph.turns.runner import TurnRunner
 from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.validation import RULE, is_id
@@ -43,29 +40,17 @@ router = APIRouter(
 
 
 @router.post(CHAT_PATH, response_class=StreamingResponse, responses=_STREAM)
-async def ui_chat(
-    body: UiChatRequest, connection: Request, services: ServicesOf, starter: TurnStarter, runner: RunnerOf
-) -> EventStream:
+async def ui_chat(body: UiChatRequest, starter: TurnStarter) -> EventStream:
     """Answer the last message of an AI SDK chat; the messages before it show what is new."""
     ids = ClientIds(
         session=_session("id", body.id),
         space=body.space,
         parent="" if body.edits_first else None,
-        idempotency_key=connection.headers.get("Idempotency-Key", "").strip() or None,
+        idempotency_key=starter.headers.get("Idempotency-Key", "").strip() or None,
     )
-    person = end_user_of(starter.caller, connection.headers, services.settings, ("user", body.user))
-    request = ReadRequest(
-        body.expert,
-        read_messages(body.said()),
-        ids,
-        person,
-        keeps=not body.temporary,
-        budget=budget_of(connection.headers),
-    )
-    started = await RequestStarter(services, runner, starter).start(request)
-    events = runner.follow(started.tenant_id, started.turn_id)
-    stream = mapped(events, UiMessageMapper(started.turn_id))
-    return EventStream(stream, _stop_of(runner, started), {**HEADERS, **started.headers})
+    started = await _start(starter, body, body.expert, ids, ("user", body.user))
+    stream = mapped(started.events, UiMessageMapper(started.turn_id))
+    return EventStream(stream, started.abandon, {**HEADERS, **started.headers})
 
 
 @router.get(
@@ -92,36 +77,26 @@ async def ui_chat_stream(
 
 
 @router.post(AG_UI_PATH, response_class=StreamingResponse, responses=_STREAM)
-async def ag_ui(
-    body: AgUiRequest,
-    connection: Request,
-    services: ServicesOf,
-    starter: TurnStarter,
-    runner: RunnerOf,
-    last_seen: LastSeen,
-) -> EventStream:
+async def ag_ui(body: AgUiRequest, starter: TurnStarter, last_seen: LastSeen) -> EventStream:
     """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, resumes where it broke."""
-    named = ("forwardedProps.user", body.prop("user"))
-    expert = body.prop("expert") or "default"
+    user, expert = body.prop("user"), body.prop("expert") or "default"
     ids = ClientIds(session=_session("threadId", body.thread_id), space=body.space, idempotency_key=body.run_id)
-    person = end_user_of(starter.caller, connection.headers, services.settings, named)
-    request = ReadRequest(
-        expert,
-        read_messages(body.said()),
-        ids,
-        person,
-        keeps=not body.temporary,
-        budget=budget_of(connection.headers),
-    )
-    started = await RequestStarter(services, runner, starter).start(request)
+    started = await _start(starter, body, expert, ids, ("forwardedProps.user", user))
     mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
-    events = runner.follow(started.tenant_id, started.turn_id)
-    return EventStream(mapped(events, mapper, last_seen), _stop_of(runner, started), started.headers)
+    return EventStream(mapped(started.events, mapper, last_seen), started.abandon, started.headers)
 
 
-def _stop_of(runner: TurnRunner, started: StartedTurn) -> Callable[[], Awaitable[object]] | None:
-    """Return what ends a temporary turn when its reader disconnects."""
-    return None if started.stored else partial(runner.abandon, started.tenant_id, started.turn_id)
+async def _start(
+    starter: StartsTurns,
+    body: UiChatRequest | AgUiRequest,
+    expert: str,
+    ids: ClientIds,
+    named: tuple[str, str | None],
+) -> StartedTurn:
+    person = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
+    said, budget = read_messages(body.said()), budget_of(starter.headers)
+    asking = ReadRequest(expert, said, ids, person, keeps=not body.temporary, budget=budget)
+    return await start_turn(starter, asking)
 
 
 def _session(field: str, name: str) -> str:

@@ -1,20 +1,17 @@
 """`/v1/responses`: turns as responses, returned at once, as a stream, or later from the log of their events."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
 from api.access import Chatter, MemoryWriter, RunnerOf, ServicesOf, TurnStarter
-from api.end_user import EndUser, end_user_of
-from api.openai.chat import ERRORS
-from api.openai.chat_schemas import passed_parameters
+from api.end_user import EndUser
+from api.openai.chat import ERRORS, start_answer
 from api.openai.errors import response_of_failed
-from api.openai.messages import read_messages
 from api.openai.response_events import (
     ResponseHead,
     event_before,
@@ -23,11 +20,9 @@ from api.openai.response_events import (
     response_stream,
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
-from api.openai.sessions import ClientIds, ids_of, uuid_in
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
-from api.openai.utilities import is_utility, utility_turn
+from api.openai.sessions import ClientIds, uuid_in
 from api.request_bodies import JsonRoute
-from api.streams import EventStream, TurnEvents, last_event
+from api.streams import EventStream, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.errors import NotFound
@@ -46,57 +41,22 @@ ResponseId = Annotated[str, Path(description="resp_… of a response.")]
         200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "The response."}
     },
 )
-async def create(
-    body: ResponseRequest,
-    connection: Request,
-    services: ServicesOf,
-    starter: TurnStarter,
-    runner: RunnerOf,
-) -> Response:
+async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
     """Answer the last message of the input, with the memory of its user."""
     body.refuse_unsupported()
-    passed = passed_parameters(services.settings)
-    sampling = body.sampling(passed)
-    messages = body.messages()
-    if by := is_utility(messages, connection.headers):
-        asked, events = await utility_turn(services, starter, body.model, messages, sampling, by)
-        return await _answer(bool(body.stream), ResponseHead(asked.turn_id, asked.model), asked, events)
-    caller = starter.caller
-    named = (("safety_identifier", body.safety_identifier), ("user", body.user))
-    speaker = end_user_of(caller, connection.headers, services.settings, *named)
-    ids = ids_of(connection.headers, body.metadata)
-    speaker, ids = await _in_conversation(services, caller, speaker, body, ids)
-    asking = ReadRequest(
-        model=body.model,
-        request=read_messages(messages, "input"),
-        ids=ids,
-        speaker=speaker,
-        keeps=body.store is not False,
-        headers=body.ignored(passed),
-        sampling=sampling,
-        budget=budget_of(connection.headers, body.metadata),
-        echo=body.kept_echo,
+    services = starter.services
+    asked = await start_answer(
+        starter, body, body.messages(), partial(_in_conversation, services, starter.caller, body)
     )
-    asked = await RequestStarter(services, runner, starter).start(asking)
-    background = bool(body.background)
-    head = replace(await _head_of(services, asked, background=background), echo=body.echo)
-    if background and not body.stream:
-        stored = await services.turns.get(asked.tenant_id, asked.turn_id)
+    stored = await services.turns.get(asked.tenant_id, asked.turn_id) if asked.stored else None
+    conversation_id = stored.conversation_id if stored else None
+    background = stored is not None and bool(body.background)
+    head = ResponseHead(asked.turn_id, asked.model, conversation_id, background, asked.note, body.echo)
+    if body.stream:
+        return EventStream(response_stream(head, asked.events), asked.abandon, asked.headers)
+    if stored is not None and background:
         return JSONResponse(response_of_stored(head, stored), headers=asked.headers)
-    stop = None if asked.stored else partial(runner.abandon, asked.tenant_id, asked.turn_id)
-    return await _answer(bool(body.stream), head, asked, runner.follow(asked.tenant_id, asked.turn_id), stop)
-
-
-async def _answer(
-    stream: bool,
-    head: ResponseHead,
-    asked: StartedTurn,
-    events: TurnEvents,
-    stop: Callable[[], Awaitable[object]] | None = None,
-) -> Response:
-    if stream:
-        return EventStream(response_stream(head, events), stop, asked.headers)
-    last = await last_event(events)
+    last = await last_event(asked.events)
     if last.status == "error" and "answer" not in last.content:
         return response_of_failed(last, asked.headers)
     return JSONResponse(response_of_last(head, last), headers=asked.headers)
@@ -173,7 +133,7 @@ async def forget_message(services: Services, caller: Caller, user_id: str, messa
 
 
 async def _in_conversation(
-    services: Services, caller: Caller, speaker: EndUser, body: ResponseRequest, ids: ClientIds
+    services: Services, caller: Caller, body: ResponseRequest, speaker: EndUser, ids: ClientIds
 ) -> tuple[EndUser, ClientIds]:
     """The user and the ids with the conversation that the body names, which must be the user's.
 
@@ -219,10 +179,3 @@ async def _stored(services: Services, caller: Caller, turn_id: UUID, user_id: st
 async def _head(services: Services, caller: Caller, turn: StoredTurn) -> ResponseHead:
     conversation = await services.transcript.conversation(caller.tenant_id, turn.conversation_id)
     return ResponseHead(turn.id, conversation.expert, turn.conversation_id, echo=turn.echo or {})
-
-
-async def _head_of(services: Services, asked: StartedTurn, *, background: bool) -> ResponseHead:
-    if not asked.stored:
-        return ResponseHead(asked.turn_id, asked.model, note=asked.note)
-    stored = await services.turns.get(asked.tenant_id, asked.turn_id)
-    return ResponseHead(asked.turn_id, asked.model, stored.conversation_id, background)
