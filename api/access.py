@@ -1,7 +1,7 @@
 """Access of routes: scopes, the caller they act for, and rate limits."""
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 from uuid import UUID
 
@@ -124,6 +124,13 @@ class _Bearer(SecurityBase):
     model = HTTPBearer(description="An API key or a token, as ANAMNESIS_AUTH says; with `none`, nothing.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedCaller(Caller):
+    """The caller of a request, and the services that are asked."""
+
+    services: Services
+
+
 class _CallerWith(_Bearer):
     """The caller of a request, who must have a scope, if one is given, and may act for the user in its path.
 
@@ -133,7 +140,7 @@ class _CallerWith(_Bearer):
     def __init__(self, scope: Scope | None = None) -> None:
         self._scope = scope
 
-    async def __call__(self, connection: HTTPConnection) -> Caller:
+    async def __call__(self, connection: HTTPConnection) -> ServedCaller:
         caller = await caller_of(connection)
         if self._scope is not None:
             caller.require(self._scope)
@@ -142,7 +149,8 @@ class _CallerWith(_Bearer):
             await services.rate_limits.count_request(caller.tenant_id)
         if (user_id := connection.path_params.get("user_id")) is not None:
             caller.act_for(user_id)
-        return caller
+        known = {each.name: getattr(caller, each.name) for each in fields(caller)}
+        return ServedCaller(**known, services=services)
 
 
 @dataclass(frozen=True)
@@ -220,11 +228,11 @@ FOR_OPERATORS = Depends(_operator)
 ServicesOf = Annotated[Services, Depends(_services)]
 RunnerOf = Annotated[TurnRunner, Depends(_runner)]
 TurnStarter = Annotated[StartsTurns, Depends(_TurnStarter())]
-KnownCaller = Annotated[Caller, Depends(_CallerWith())]
-Chatter = Annotated[Caller, Depends(_CallerWith("chat"))]
-MemoryReader = Annotated[Caller, Depends(_CallerWith("memory:read"))]
-MemoryWriter = Annotated[Caller, Depends(_CallerWith("memory:write"))]
-Admin = Annotated[Caller, Depends(_CallerWith("admin"))]
+KnownCaller = Annotated[ServedCaller, Depends(_CallerWith())]
+Chatter = Annotated[ServedCaller, Depends(_CallerWith("chat"))]
+MemoryReader = Annotated[ServedCaller, Depends(_CallerWith("memory:read"))]
+MemoryWriter = Annotated[ServedCaller, Depends(_CallerWith("memory:write"))]
+Admin = Annotated[ServedCaller, Depends(_CallerWith("admin"))]
 ReadUser = Annotated[UserOfPath, Depends(_UserWith("memory:read"))]
 WrittenUser = Annotated[UserOfPath, Depends(_UserWith("memory:write"))]
 

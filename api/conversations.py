@@ -10,7 +10,7 @@ from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.access import MemoryReader, MemoryWriter
 from api.long_json import message_page
 from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import documented
@@ -49,7 +49,6 @@ class SummaryView(Answer):
 
 @router.get("/conversations", response_model=Page[Conversation])
 async def conversations(
-    services: ServicesOf,
     caller: MemoryReader,
     page: Paged,
     user_id: Id | None = None,
@@ -66,7 +65,7 @@ async def conversations(
         caller.act_for(user_id)
     if contains is not None and (user_id or caller.user_id) is None:
         raise InvalidInput("contains", "is searched among the conversations of one user; give a user_id")
-    items = await services.transcript.conversations(
+    items = await caller.services.transcript.conversations(
         caller.tenant_id,
         user_id=user_id or caller.user_id,
         session_id=session_id,
@@ -79,40 +78,39 @@ async def conversations(
 
 
 @router.get("/conversations/{conversation_id}", response_model=answered(Conversation))
-async def conversation(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def conversation(conversation_id: UUID, caller: MemoryReader) -> Any:
     """One conversation."""
-    return await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
 
 
 @router.patch("/conversations/{conversation_id}", response_model=answered(Conversation))
-async def change(
-    conversation_id: UUID, body: ConversationRequest, services: ServicesOf, caller: MemoryWriter
-) -> Any:
+async def change(conversation_id: UUID, body: ConversationRequest, caller: MemoryWriter) -> Any:
     """Rename a conversation, pin it or unpin it."""
-    return await services.transcript.change(
+    return await caller.services.transcript.change(
         caller.tenant_id, conversation_id, user_id=caller.user_id, title=body.title, pinned=body.pinned
     )
 
 
 @router.post("/conversations/{conversation_id}/name", response_model=answered(Conversation))
-async def name(conversation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def name(conversation_id: UUID, caller: MemoryWriter) -> Any:
     """Have the small model name a conversation by its first exchange, unless somebody has named it."""
     spender = Spender(caller.tenant_id, "conversation_name", conversation_id=conversation_id)
-    with services.usage.meter.spending(spender):
-        return await services.conversation_names.name(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    with caller.services.usage.meter.spending(spender):
+        return await caller.services.conversation_names.name(
+            caller.tenant_id, conversation_id, user_id=caller.user_id
+        )
 
 
 @router.delete("/conversations/{conversation_id}", response_model=ErasedConversationView)
 async def erase(
     conversation_id: UUID,
-    services: ServicesOf,
     caller: MemoryWriter,
     keep_memories: Annotated[
         bool, Query(description="Keep core memory and written memories that come from the conversation.")
     ] = False,
 ) -> Any:
     """Remove a conversation with everything derived from it; a running turn is cancelled first."""
-    erased = await services.erasure.conversation(
+    erased = await caller.services.erasure.conversation(
         caller.tenant_id, conversation_id, user=caller.user_id, keep_memories=keep_memories
     )
     counts = erased.removed["postgresql"]
@@ -122,9 +120,9 @@ async def erase(
 
 
 @router.get("/conversations/{conversation_id}/messages", response_model=Page[MessageView])
-async def messages(conversation_id: UUID, services: ServicesOf, caller: MemoryReader, page: Paged) -> Any:
+async def messages(conversation_id: UUID, caller: MemoryReader, page: Paged) -> Any:
     """Messages of a conversation, oldest first, including answers that broke off."""
-    parts = services.transcript.page_in_parts(
+    parts = caller.services.transcript.page_in_parts(
         caller.tenant_id, conversation_id, user_id=caller.user_id, **vars(page)
     )
     first: Sequence[Message] = await anext(parts, [])  # what can be refused is refused before the answer begins
@@ -132,10 +130,10 @@ async def messages(conversation_id: UUID, services: ServicesOf, caller: MemoryRe
 
 
 @router.get("/conversations/{conversation_id}/branches", response_model=Page[Branch])
-async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def branches(conversation_id: UUID, caller: MemoryReader) -> Any:
     """Replaced tails of a conversation, in the order in which they were put aside."""
-    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
+    await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return {"items": await caller.services.branches.list(caller.tenant_id, conversation_id)}
 
 
 @router.post(
@@ -143,32 +141,34 @@ async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryRe
     response_model=Page[Branch],
     responses=documented(HTTPStatus.CONFLICT),
 )
-async def switch_branch(conversation_id: UUID, branch_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def switch_branch(conversation_id: UUID, branch_id: UUID, caller: MemoryWriter) -> Any:
     """Restore a branch; the current tail becomes one. Returns the resulting branches."""
-    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    await services.branches.switch(caller.tenant_id, conversation_id, branch_id)
-    return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
+    await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    await caller.services.branches.switch(caller.tenant_id, conversation_id, branch_id)
+    return {"items": await caller.services.branches.list(caller.tenant_id, conversation_id)}
 
 
 @router.get("/conversations/{conversation_id}/turns", response_model=Page[ListedTurn])
-async def turns(conversation_id: UUID, services: ServicesOf, caller: MemoryReader, page: Paged) -> Any:
+async def turns(conversation_id: UUID, caller: MemoryReader, page: Paged) -> Any:
     """Turns of a conversation, oldest first, with their outcome and the user's feedback."""
-    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    return page.of(await services.turns.page(caller.tenant_id, conversation_id, **vars(page)), "accepted_at")
+    await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return page.of(
+        await caller.services.turns.page(caller.tenant_id, conversation_id, **vars(page)), "accepted_at"
+    )
 
 
 @router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)
-async def summary(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def summary(conversation_id: UUID, caller: MemoryReader) -> Any:
     """A conversation's rolling summary, and which messages it covers."""
-    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    return _summary_view(await services.summaries.store.get(caller.tenant_id, conversation_id))
+    await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return _summary_view(await caller.services.summaries.store.get(caller.tenant_id, conversation_id))
 
 
 @router.get("/conversations/{conversation_id}/topics", response_model=Page[StoredTopic])
-async def topics(conversation_id: UUID, services: ServicesOf, caller: MemoryReader, page: Paged) -> Any:
+async def topics(conversation_id: UUID, caller: MemoryReader, page: Paged) -> Any:
     """Archived topics of a conversation, oldest first."""
-    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
-    items = await services.topics.store.topics(caller.tenant_id, conversation_id, **vars(page))
+    await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    items = await caller.services.topics.store.topics(caller.tenant_id, conversation_id, **vars(page))
     return page.of(items, "last_message_at")
 
 
@@ -186,9 +186,9 @@ class ExclusionRequest(StrictModel):
 
 
 @router.get("/conversations/{conversation_id}/exclusions", response_model=Page[Exclusion])
-async def exclusions(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def exclusions(conversation_id: UUID, caller: MemoryReader) -> Any:
     """What a conversation never uses."""
-    found = await services.memory.exclusions.of_conversation(
+    found = await caller.services.memory.exclusions.of_conversation(
         caller.tenant_id, conversation_id, user=caller.user_id
     )
     return {"items": found}
@@ -199,18 +199,20 @@ async def exclusions(conversation_id: UUID, services: ServicesOf, caller: Memory
     response_model=answered(Exclusion),
     status_code=HTTPStatus.CREATED,
 )
-async def exclude(
-    conversation_id: UUID, body: ExclusionRequest, services: ServicesOf, caller: MemoryWriter
-) -> Any:
+async def exclude(conversation_id: UUID, body: ExclusionRequest, caller: MemoryWriter) -> Any:
     """Never use a memory, or a message, in a conversation, from its next turn on.
 
     Excluding a memory also excludes the messages it was made from, and other memories made from those. Memory
     itself is not changed, and other conversations still use it. A repeated request changes nothing.
     """
-    return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what, user=caller.user_id)
+    return await caller.services.memory.exclusions.add(
+        caller.tenant_id, conversation_id, body.what, user=caller.user_id
+    )
 
 
 @router.delete("/conversations/{conversation_id}/exclusions/{exclusion_id}", **NO_CONTENT)
-async def use_again(conversation_id: UUID, exclusion_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
+async def use_again(conversation_id: UUID, exclusion_id: UUID, caller: MemoryWriter) -> None:
     """Use it again, from the conversation's next turn on."""
-    await services.memory.exclusions.remove(caller.tenant_id, conversation_id, exclusion_id, user=caller.user_id)
+    await caller.services.memory.exclusions.remove(
+        caller.tenant_id, conversation_id, exclusion_id, user=caller.user_id
+    )

@@ -10,7 +10,7 @@ from fastapi import Body, Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 from starlette.exceptions import HTTPException
 
-from api.access import Admin, Chatter, PathId, ServicesOf
+from api.access import Admin, Chatter, PathId
 from api.paging import NO_CONTENT, Limit, json_router
 from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
@@ -68,46 +68,42 @@ class PassageList(Answer):
 
 @router.get("", response_model=Page[Base])
 async def bases(
-    services: ServicesOf,
     caller: Chatter,
     after: Annotated[Prefix | None, Query(description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
     """Knowledge bases of the tenant, by prefix."""
-    items = await services.knowledge.bases.page(caller.tenant_id, after=after, limit=limit)
+    items = await caller.services.knowledge.bases.page(caller.tenant_id, after=after, limit=limit)
     return {"items": items, "next": items[-1].prefix if len(items) == limit else None}
 
 
 @router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
-async def create(new: NewBase, services: ServicesOf, caller: Admin) -> Any:
+async def create(new: NewBase, caller: Admin) -> Any:
     """Create a knowledge base; 409 if the prefix is taken."""
-    return await services.knowledge.bases.create(caller.tenant_id, new)
+    return await caller.services.knowledge.bases.create(caller.tenant_id, new)
 
 
 @router.get("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
-async def get(prefix: OfBase, services: ServicesOf, caller: Chatter) -> Any:
+async def get(prefix: OfBase, caller: Chatter) -> Any:
     """One knowledge base."""
-    return await services.knowledge.bases.get(caller.tenant_id, prefix)
+    return await caller.services.knowledge.bases.get(caller.tenant_id, prefix)
 
 
 @router.patch("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
-async def change(
-    prefix: OfBase, changed: Annotated[BaseChange, Body()], services: ServicesOf, caller: Admin
-) -> Any:
+async def change(prefix: OfBase, changed: Annotated[BaseChange, Body()], caller: Admin) -> Any:
     """Change the given fields of a knowledge base, for messages sent afterwards."""
-    return await services.knowledge.bases.update(caller.tenant_id, prefix, changed)
+    return await caller.services.knowledge.bases.update(caller.tenant_id, prefix, changed)
 
 
 @router.delete("/{prefix}", **NO_CONTENT, responses=_NOT_FOUND)
-async def delete(prefix: OfBase, services: ServicesOf, caller: Admin) -> None:
+async def delete(prefix: OfBase, caller: Admin) -> None:
     """Remove a knowledge base with its documents."""
-    await services.knowledge.bases.delete(caller.tenant_id, prefix)
+    await caller.services.knowledge.bases.delete(caller.tenant_id, prefix)
 
 
 @router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=_NOT_FOUND)
 async def documents(
     prefix: OfBase,
-    services: ServicesOf,
     caller: Chatter,
     after: Annotated[
         Annotated[str, AfterValidator(no_nul)] | None,
@@ -116,7 +112,7 @@ async def documents(
     limit: Limit = 50,
 ) -> Any:
     """Documents of a knowledge base, by source."""
-    known = services.knowledge.documents
+    known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
     return {"items": items, "next": items[-1].source if len(items) == limit else None}
@@ -136,13 +132,12 @@ async def ingest(
     source: Source,
     request: Request,
     response: Response,
-    services: ServicesOf,
     caller: Admin,
 ) -> Any:
     """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
-    known = services.knowledge.documents
+    known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    data = await _body_of(request, services)
+    data = await _body_of(request, caller.services)
     kind = request.headers.get("content-type", "")
     with _readable():
         taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
@@ -152,18 +147,18 @@ async def ingest(
 
 
 @router.delete("/{prefix}/documents/{document_id}", **NO_CONTENT, responses=_NOT_FOUND)
-async def delete_document(prefix: OfBase, document_id: UUID, services: ServicesOf, caller: Admin) -> None:
+async def delete_document(prefix: OfBase, document_id: UUID, caller: Admin) -> None:
     """Remove a document."""
-    known = services.knowledge.documents
+    known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     await known.delete(caller.tenant_id, base_id, document_id)
 
 
 @router.post("/{prefix}/search", response_model=PassageList, responses=_NOT_FOUND)
-async def search(prefix: OfBase, asked: KnowledgeQuery, services: ServicesOf, caller: Chatter) -> Any:
+async def search(prefix: OfBase, asked: KnowledgeQuery, caller: Chatter) -> Any:
     """The passages that an answer to this question would get."""
-    await services.knowledge.documents.base_id(caller.tenant_id, prefix)
-    found = await services.knowledge.search.search(
+    await caller.services.knowledge.documents.base_id(caller.tenant_id, prefix)
+    found = await caller.services.knowledge.search.search(
         caller.tenant_id, prefix, asked.query, agent_type=asked.agent_type, limit=asked.top_k
     )
     return {"items": found.passages, "degraded": found.degraded}
@@ -202,11 +197,9 @@ conversation_documents = json_router("/api/v1/users/{user_id}/sessions/{session_
 
 
 @conversation_documents.get("", response_model=Page[StoredDocument])
-async def documents_of_conversation(
-    user_id: PathId, session_id: PathId, services: ServicesOf, caller: Chatter
-) -> Any:
+async def documents_of_conversation(user_id: PathId, session_id: PathId, caller: Chatter) -> Any:
     """Documents of a conversation."""
-    return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
+    return {"items": await caller.services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
 
 
 @conversation_documents.post(
@@ -223,14 +216,13 @@ async def add_to_conversation(
     session_id: PathId,
     source: Source,
     request: Request,
-    services: ServicesOf,
     caller: Chatter,
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    data = await _body_of(request, services)
-    await services.users.make(caller.tenant_id, user_id)
+    data = await _body_of(request, caller.services)
+    await caller.services.users.make(caller.tenant_id, user_id)
     with _readable():
-        return await services.knowledge.of_conversations.add(
+        return await caller.services.knowledge.of_conversations.add(
             caller.tenant_id,
             user_id,
             session_id,
@@ -245,8 +237,7 @@ async def remove_from_conversation(
     user_id: PathId,
     session_id: PathId,
     document_id: UUID,
-    services: ServicesOf,
     caller: Chatter,
 ) -> None:
     """Remove a document of a conversation."""
-    await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)
+    await caller.services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

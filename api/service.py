@@ -49,9 +49,9 @@ class ServiceView(BaseModel):
 
 
 @router.get("", response_model=ServiceView)
-async def service(services: ServicesOf, caller: KnownCaller) -> ServiceView:
+async def service(caller: KnownCaller) -> ServiceView:
     """Which models answer, which limits hold, and what the caller may do."""
-    settings = services.settings
+    settings = caller.services.settings
     return ServiceView(
         version=version("anamnesis-agent"),
         auth=settings.auth,

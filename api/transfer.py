@@ -14,7 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from api.access import MemoryWriter, ReadUser, ServicesOf, UserOfPath, WrittenUser
+from api.access import MemoryWriter, ReadUser, UserOfPath, WrittenUser
 from api.paging import json_router
 from api.problems import documented
 from api.schemas import answered
@@ -58,12 +58,12 @@ router = json_router("/api/v1", "import and export")
         }
     },
 )
-async def import_lines(request: Request, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def import_lines(request: Request, caller: MemoryWriter) -> Any:
     """Store messages and the other lines of an export; valid lines are stored, invalid ones reported."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _ACCEPTED:
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send JSON Lines as {LINES}.")
-    return await services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
+    return await caller.services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
 
 
 @router.get(

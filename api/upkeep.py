@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from api.access import Admin, KnownCaller, ReadUser, ServicesOf, UserOfPath, WrittenUser
+from api.access import Admin, KnownCaller, ReadUser, UserOfPath, WrittenUser
 from api.paging import Paged, json_router
 from api.problems import documented
 from api.schemas import Answer, Page, StrictModel, answered
@@ -46,15 +46,15 @@ router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 
 
 @router.get("/upkeep-policy", response_model=UpkeepPolicy)
-async def policy(services: ServicesOf, caller: KnownCaller) -> Any:
+async def policy(caller: KnownCaller) -> Any:
     """Policy by which memories of the tenant's users fade."""
-    return await services.upkeep.policies.of(caller.tenant_id)
+    return await caller.services.upkeep.policies.of(caller.tenant_id)
 
 
 @router.put("/upkeep-policy", response_model=UpkeepPolicy)
-async def set_policy(body: UpkeepPolicy, services: ServicesOf, caller: Admin) -> Any:
+async def set_policy(body: UpkeepPolicy, caller: Admin) -> Any:
     """Set the tenant's policy as a whole; it holds from the next run on."""
-    await services.upkeep.policies.set(caller.tenant_id, body)
+    await caller.services.upkeep.policies.set(caller.tenant_id, body)
     return body
 
 

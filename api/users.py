@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from api.access import Admin, MemoryReader, PathId, ReadUser, ServicesOf, WrittenUser
+from api.access import Admin, MemoryReader, PathId, ReadUser, WrittenUser
 from api.paging import AfterName, Limit, json_router
 from api.problems import documented
 from api.schemas import ErasureView, Page, StrictModel, answered
@@ -42,7 +42,6 @@ class UserRequest(StrictModel):
 
 @router.get("", response_model=Page[ListedUser])
 async def users(
-    services: ServicesOf,
     caller: MemoryReader,
     prefix: Annotated[
         str | None, Query(min_length=1, max_length=128, description="How the name, or the display name, begins.")
@@ -54,7 +53,7 @@ async def users(
     if caller.user_id is not None:
         raise Forbidden("This is for callers who may act for every user of the tenant.")
     prefix = prefix.replace("\x00", "") if prefix else None
-    items = await services.users.page(caller.tenant_id, prefix=prefix, after=after, limit=limit)
+    items = await caller.services.users.page(caller.tenant_id, prefix=prefix, after=after, limit=limit)
     return {"items": items, "next": items[-1].user_id if len(items) == limit else None}
 
 
@@ -71,9 +70,9 @@ async def change(user: WrittenUser, body: UserRequest) -> Any:
 
 
 @router.delete("/{user_id}", response_model=ErasureView)
-async def erase(user_id: PathId, services: ServicesOf, caller: Admin) -> Any:
+async def erase(user_id: PathId, caller: Admin) -> Any:
     """Remove a user with everything stored for them, and report what was removed from where."""
-    return {"user_id": user_id, **vars(await services.erasure.user(caller.tenant_id, user_id))}
+    return {"user_id": user_id, **vars(await caller.services.erasure.user(caller.tenant_id, user_id))}
 
 
 SpaceQuery = Annotated[

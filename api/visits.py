@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import Field
 
-from api.access import Chatter, ReadUser, ServicesOf
+from api.access import Chatter, ReadUser
 from api.moments import AsOf
 from api.paging import Limit, Paged, json_router
 from api.schemas import Answer, Page, answered
@@ -48,9 +48,9 @@ class DailySummaryPage(Answer):
 
 
 @router.post("/conversations/{conversation_id}/close", response_model=answered(Closed))
-async def close(conversation_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
+async def close(conversation_id: UUID, caller: Chatter) -> Any:
     """End the conversation's open visit; its next message begins another."""
-    return await services.visits.close(caller.tenant_id, conversation_id, user=caller.user_id)
+    return await caller.services.visits.close(caller.tenant_id, conversation_id, user=caller.user_id)
 
 
 @router.get("/users/{user_id}/visits", response_model=Page[Visit])

@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
-from api.access import Admin, ServicesOf
+from api.access import Admin
 from api.paging import NO_CONTENT
 from api.problems import documented
 from api.request_bodies import JsonRoute
@@ -285,13 +285,13 @@ class DemoView(BaseModel):
 @router.post(
     "", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=documented(HTTPStatus.CONFLICT)
 )
-async def load(services: ServicesOf, caller: Admin) -> Any:
+async def load(caller: Admin) -> Any:
     """Load a month of made-up conversations for a separate demo user, without a model. 409 if they are loaded."""
-    turns = await Demo(services).load(caller.tenant_id, datetime.now(UTC))
+    turns = await Demo(caller.services).load(caller.tenant_id, datetime.now(UTC))
     return {"user_id": DEMO_USER, "turns": turns}
 
 
 @router.delete("", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
-async def remove(services: ServicesOf, caller: Admin) -> None:
+async def remove(caller: Admin) -> None:
     """Remove the demo with all that came with it."""
-    await Demo(services).remove(caller.tenant_id)
+    await Demo(caller.services).remove(caller.tenant_id)

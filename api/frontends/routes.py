@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api.access import Chatter, PathId, RunnerOf, ServicesOf, StartsTurns, TurnStarter
+from api.access import Chatter, PathId, RunnerOf, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.frontends.schemas import AgUiRequest, UiChatRequest
@@ -61,16 +61,15 @@ async def ui_chat(body: UiChatRequest, starter: TurnStarter) -> EventStream:
 async def ui_chat_stream(
     chat_id: PathId,
     connection: Request,
-    services: ServicesOf,
     caller: Chatter,
     runner: RunnerOf,
     user: Annotated[Id | None, Query(description="Whose chat it is, where nothing else says so.")] = None,
 ) -> Response:
     """Resume the answer that an AI SDK chat is waiting for, from its beginning; 204 if there is none."""
-    person = end_user_of(caller, connection.headers, services.settings, ("user", user))
+    person = end_user_of(caller, connection.headers, caller.services.settings, ("user", user))
     if person.user_id is None:
         raise InvalidInput("user", "names nobody; send `user`, or use a key or a token that does")
-    running = await services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
+    running = await caller.services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
     if running is None:
         return Response(status_code=HTTPStatus.NO_CONTENT)
     return EventStream(mapped(runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS)
