@@ -85,26 +85,26 @@ def _not_for_everybody() -> Unauthenticated:
     return Unauthenticated("This needs the key of an admin of the default tenant (ANAMNESIS_PROTECT_OPERATIONS).")
 
 
+@dataclass(frozen=True)
 class ProtectedDocs:
     """ASGI middleware: requires an admin's key for the documentation, which a browser sends as the password.
 
     Nothing else accepts a password: a browser would also send it with requests that another site makes.
     """
 
-    def __init__(self, app: ASGIApp, *, services: Services) -> None:
-        self._app = app
-        self._services = services
+    app: ASGIApp
+    services: Services
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Check the headers of requests for the documentation."""
         if scope["type"] == "http" and scope["path"] in _DOCS:
             sent = Headers(scope=scope).get("authorization", "")
-            if not await _is_admin_of_service(self._services, _password_as_bearer(sent)):
+            if not await _is_admin_of_service(self.services, _password_as_bearer(sent)):
                 response = response_of(_not_for_everybody(), path=scope["path"])
                 response.headers["WWW-Authenticate"] = 'Basic realm="Anamnesis: any name, an admin\'s key"'
                 await response(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _password_as_bearer(authorization: str) -> str:

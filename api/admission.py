@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from opentelemetry.trace import SpanKind
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,35 +32,35 @@ STARTING_TURNS = frozenset(
 """Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
 
 
+@dataclass(frozen=True)
 class Admission:
     """ASGI middleware: 503 with `Retry-After` for requests that start a turn while the process is busy."""
 
-    def __init__(self, app: ASGIApp, *, admit: Callable[[], None]) -> None:
-        self._app = app
-        self._admit = admit
+    app: ASGIApp
+    admit: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check only the path."""
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
             try:
-                self._admit()
+                self.admit()
             except Busy as busy:
                 await answer_early(response_of(busy, path=scope["path"]), scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
+@dataclass(frozen=True)
 class Draining:
     """ASGI middleware: asks clients to reconnect, which takes them to another process."""
 
-    def __init__(self, app: ASGIApp, *, draining: Callable[[], bool]) -> None:
-        self._app = app
-        self._draining = draining
+    app: ASGIApp
+    draining: Callable[[], bool]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Change only one header."""
-        if scope["type"] != "http" or not self._draining():
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or not self.draining():
+            await self.app(scope, receive, send)
             return
 
         async def closing(message: Message) -> None:
@@ -67,7 +68,7 @@ class Draining:
                 MutableHeaders(scope=message)["Connection"] = "close"
             await send(message)
 
-        await self._app(scope, receive, closing)
+        await self.app(scope, receive, closing)
 
 
 _AT_ONCE = 2
@@ -107,25 +108,22 @@ def _named_user(body: bytes) -> bytes:
     return found[1] if found else b""
 
 
+@dataclass(frozen=True)
 class EarlyAuthentication:
     """ASGI middleware: every request that may have a body must come from a known caller."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits | None) -> None:
-        """Take the services that know callers and their limits."""
-        self._app = app
-        self._authenticator = authenticator
-        self._limits = limits
+    app: ASGIApp
+    authenticator: Authenticator
+    limits: RateLimits | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check only the headers, and pass the caller to `api/access.py`."""
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD", "OPTIONS"}:
             headers = Headers(scope=scope)
             try:
-                caller = await self._authenticator.caller_of(headers.get("authorization"))
-                if self._limits is not None and _may_be_large(
-                    headers
-                ):  # others are counted once read: one request to Redis
-                    await self._limits.check_tenant(caller.tenant_id)
+                caller = await self.authenticator.caller_of(headers.get("authorization"))
+                if self.limits is not None and _may_be_large(headers):  # others are counted once read
+                    await self.limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
                 response = response_of(error, path=scope["path"])
                 if "WWW-Authenticate" in response.headers:
@@ -133,7 +131,7 @@ class EarlyAuthentication:
                 await answer_early(response, scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _may_be_large(headers: Headers) -> bool:
@@ -145,16 +143,16 @@ HEADER = "X-Trace-Id"
 _SERVER_ERROR = 500
 
 
+@dataclass(frozen=True)
 class RequestSpans:
     """ASGI middleware: a span for each request that starts a turn, within the trace that its caller names."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open the span until the last byte of the answer."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in STARTING_TURNS:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         path = scope["path"]
         about = {names.METHOD: "POST", names.PATH: path}
@@ -169,4 +167,4 @@ class RequestSpans:
                     MutableHeaders(scope=message)[HEADER] = trace_id() or ""
                 await send(message)
 
-            await self._app(scope, receive, send_with_id)
+            await self.app(scope, receive, send_with_id)

@@ -34,7 +34,7 @@ from api import (
     visits,
 )
 from api.access import ProtectedDocs
-from api.addresses import LOOPBACK_NAMES, EncodedSlashes, RelativeDocs, SameHost, SameOrigin
+from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
 from api.console import demo
 from api.console import pages as console_pages
@@ -75,7 +75,6 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         lifespan=lifespan,
         routes=[*routes()],
     )
-    app.add_middleware(RelativeDocs)
     app.add_middleware(Turnstile)
     app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)
@@ -83,9 +82,8 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
         app.add_middleware(console_session.ConsoleSession)
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
-    app.add_middleware(SameOrigin, hosts=names, trusted=frozenset(services.settings.trusted_origins))
-    app.add_middleware(SameHost, hosts=names)
-    app.add_middleware(EncodedSlashes)
+    app.add_middleware(SameSite, hosts=names, trusted=frozenset(services.settings.trusted_origins))
+    app.add_middleware(Addresses)
     app.add_middleware(Draining, draining=lambda: runner.draining)
     app.mount("/guide", GZipMiddleware(Guide(), minimum_size=500))
     app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))

@@ -209,8 +209,9 @@ def _answer_of(last: TurnEvent) -> JSONResponse:
     code = last.content["code"]
     status = status_of_failure(code)
     detail = f"{last.content['message']} Turn {last.content['turn_id']} holds the answer as far as it came."
-    problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
-    return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
+    return problem_response(
+        Problem.of(status, code, detail), {"Retry-After": "1"} if last.content["retryable"] else None
+    )
 
 
 def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:

@@ -75,6 +75,11 @@ class Problem(BaseModel):
     param: str | None = Field(None, exclude=True)
     """The part of the request that is wrong, where one is."""
 
+    @classmethod
+    def of(cls, status: HTTPStatus, code: str, detail: str, param: str | None = None) -> "Problem":
+        """Return a problem of this status."""
+        return cls(title=status.phrase, status=status, detail=detail, code=code, param=param)
+
 
 def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI document on these error answers."""
@@ -88,7 +93,7 @@ def problem_of(error: AnamnesisError) -> Problem:
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
     param = error.field if isinstance(error, InvalidInput) else None
-    return Problem(title=status.phrase, status=status, detail=detail, code=code, param=param)
+    return Problem.of(status, code, detail, param)
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
@@ -194,7 +199,7 @@ def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any
         status, code = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input"
         detail = "; ".join(f"{_name(error['loc'])}: {_reason(error, schemas)}" for error in errors)
     param = _name(errors[0]["loc"]) if code == "invalid_input" else None
-    return Problem(title=status.phrase, status=status, detail=detail, code=code, param=param)
+    return Problem.of(status, code, detail, param)
 
 
 def _name(location: tuple[int | str, ...]) -> str:
@@ -256,9 +261,8 @@ def add_problem_handlers(app: FastAPI) -> None:
             code, detail = "malformed", _UNREADABLE
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED} and detail == status.phrase:
             detail = f"{request.method} {request.url.path} is not supported here."
-        problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
         headers = dict(error.headers) if error.headers else None
-        return problem_response(problem, headers, path=request.url.path)
+        return problem_response(Problem.of(status, code, detail), headers, path=request.url.path)
 
     @app.exception_handler(ClientDisconnect)
     async def broken_off(request: Request, _: ClientDisconnect) -> Response:
@@ -268,7 +272,6 @@ def add_problem_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> JSONResponse:
         log.error("request failed", path=request.url.path, exc_info=error)
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
         detail = "Something went wrong on our side."
-        problem = Problem(title=status.phrase, status=status, detail=detail, code="internal")
+        problem = Problem.of(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", detail)
         return problem_response(problem, path=request.url.path)

@@ -48,7 +48,7 @@ class Refused(HTTPException):
     """A body that is not taken; carries the answer. FastAPI passes on no other exception from reading a body."""
 
     def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
-        self.problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
+        self.problem = Problem.of(status, code, detail)
         may_come_back = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
         super().__init__(status, detail, {"Retry-After": _RETRY_AFTER_S} if may_come_back else None)
 

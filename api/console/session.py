@@ -1,5 +1,6 @@
 """Sign-in of browsers: a key or token becomes a cookie that no script can read and no other site can use."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Annotated
@@ -63,11 +64,11 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
+@dataclass(frozen=True)
 class ConsoleSession:
     """ASGI middleware: uses the credential of the cookie if there is no header `Authorization`."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check only the headers."""
@@ -78,7 +79,7 @@ class ConsoleSession:
                 if credential:
                     scope = {**scope, "headers": list(scope["headers"])}
                     MutableHeaders(scope=scope)["authorization"] = f"Bearer {credential}"
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _cookie(header: str) -> str:

@@ -45,12 +45,5 @@ def response_of_failed(last: TurnEvent, headers: Mapping[str, str]) -> JSONRespo
 
 def error_of_turn(last: TurnEvent) -> dict[str, Any]:
     """The error document of a turn that ended with one."""
-    status = status_of_failure(last.content["code"])
-    problem = Problem(
-        title=status.phrase,
-        status=status,
-        detail=last.content["message"],
-        code=last.content["code"],
-        param=last.content.get("param"),
-    )
-    return openai_error(problem)
+    code, message = last.content["code"], last.content["message"]
+    return openai_error(Problem.of(status_of_failure(code), code, message, last.content.get("param")))
