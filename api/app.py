@@ -23,7 +23,7 @@ from api import (
     knowledge,
     memories,
     memory,
-    model_choice,
+    pages,
     service,
     store,
     tool_accounts,
@@ -37,10 +37,8 @@ from api.access import ProtectedDocs
 from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
 from api.console import demo
-from api.console import pages as console_pages
 from api.console import session as console_session
 from api.frontends import routes as frontends
-from api.guide.pages import Guide
 from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
@@ -85,8 +83,8 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(SameSite, hosts=names, trusted=frozenset(services.settings.trusted_origins))
     app.add_middleware(Addresses)
     app.add_middleware(Draining, draining=lambda: runner.draining)
-    app.mount("/guide", GZipMiddleware(Guide(), minimum_size=500))
-    app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))
+    app.mount("/guide", GZipMiddleware(pages.Guide(), minimum_size=500))
+    app.mount("/console/static", GZipMiddleware(pages.console_files(), minimum_size=500))
     if TRACING.tracer is not None:
         app.add_middleware(RequestSpans)
     if services.settings.operations_protected:
@@ -135,7 +133,7 @@ def routes() -> Sequence[BaseRoute]:
         transfer.router,
         demo.router,
         service.doctor_router,
-        model_choice.router,
+        service.model_router,
         frontends.router,
         service.router,
         tool_accounts.router,
@@ -145,7 +143,7 @@ def routes() -> Sequence[BaseRoute]:
     for each in (
         tool_accounts.callback_router,
         console_session.router,
-        console_pages.router,
+        pages.router,
         service.health_router,
     ):
         router.include_router(each)

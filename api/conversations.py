@@ -8,18 +8,17 @@ from uuid import UUID
 
 from fastapi import Query
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from api.access import MemoryReader, MemoryWriter
-from api.long_json import message_page
+from api.long_json import MessageView, message_page
 from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import documented
 from api.schemas import Answer, ErasedConversationView, Page, StrictModel, answered
-from api.turn_schemas import ConversationRequest, MessageView
 from services.conversations.branches import Branch
-from services.conversations.transcript import Conversation, Message
+from services.conversations.transcript import LONGEST_TITLE, Conversation, Message
 from services.conversations.turn import ListedTurn
-from services.conversations.values import Id, SpaceName
+from services.conversations.values import Id, SpaceName, no_nul
 from services.errors import InvalidInput
 from services.memory.removal.exclusions import Exclusion
 from services.summaries.store import StoredSummary
@@ -27,6 +26,22 @@ from services.summaries.topic_store import StoredTopic
 from services.usage.ledger import Spender
 
 router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
+
+
+Title = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TITLE),
+    AfterValidator(no_nul),
+]
+
+
+class ConversationRequest(StrictModel):
+    """A change of a conversation; fields that are not given stay."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"title": "Bread", "pinned": True}]})
+
+    title: Title | None = Field(None, description=f"1 to {LONGEST_TITLE} characters.")
+    pinned: bool | None = None
 
 
 class PlaceView(BaseModel):

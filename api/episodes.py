@@ -10,10 +10,9 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from api.access import ReadUser, UserOfPath, WrittenUser
-from api.moments import PastMoment, Validity, validity_fields
 from api.paging import NO_CONTENT, cursor_of, json_router, next_of
 from api.problems import documented
-from api.schemas import MAX_PAGE, Page, StrictModel, answered
+from api.schemas import MAX_PAGE, Page, PastMoment, StrictModel, Validity, answered, validity_fields
 from services.conversations.values import Id, Moment, SpaceName, no_nul, not_blank
 from services.memory.archive import FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from api.access import ReadUser, WrittenUser
 from api.paging import Paged, json_router
 from api.schemas import Page, StrictModel, answered
-from services.conversations.values import Id, SpaceName, Text
+from services.conversations.values import Id, Moment, SpaceName, Text
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.removal.erasures import ForgetResult
@@ -78,6 +78,11 @@ class ErasureRequest(Target):
         json_schema_extra={"examples": [{"topic": "my asthma", "preview": True}]},
     )
 
+    since: Moment | None = None
+    until: Moment | None = None
+    topic: Text | None = None
+    expert: Id | None = None
+    space: SpaceName | None = None
     delete_messages: bool = False
     """Delete the words from the conversations as well."""
     preview: bool = False

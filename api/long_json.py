@@ -5,19 +5,35 @@ For a client that reads it slowly, or never, memory holds one piece and not the 
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
 import orjson
 import structlog
+from pydantic import BaseModel, Field
 
 from api.paging import next_of
-from api.turn_schemas import MessageView
 from services.conversations.transcript import Message
 from services.errors import DatabaseUnavailable
 from services.platform.patience import beside_the_loop
 
 PIECE_BYTES = 256 * 1024
+
+
+class MessageView(BaseModel):
+    """One message. `completed` is false for an answer that broke off."""
+
+    id: UUID
+    turn_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    parts: list[dict[str, Any]]
+    completed: bool
+    created_at: datetime
+    external_id: str | None = Field(description="The caller's own id of a message that was imported.")
+    speaker: str | None = Field(description="Who said a message that was imported, if known.")
 
 
 async def pieces_of(value: Any, *, size: int) -> AsyncGenerator[bytes]:

@@ -10,9 +10,8 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from api.access import ReadUser, UserOfPath, WrittenUser
-from api.moments import Validity, validity_fields
 from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, next_of
-from api.schemas import Page, StrictModel, answered
+from api.schemas import Page, StrictModel, Validity, answered, validity_fields
 from api.users import SpaceQuery
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.context.sources.time import user_activity

@@ -11,10 +11,9 @@ from fastapi import Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import ReadUser, ServicesOf, WrittenUser
-from api.moments import AsOf, Validity, validity_fields
 from api.paging import NO_CONTENT, Limit, Paged, json_router
 from api.problems import documented
-from api.schemas import Answer, Page, StrictModel, answered
+from api.schemas import Answer, AsOf, Page, StrictModel, Validity, answered, validity_fields
 from api.users import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id

@@ -10,9 +10,8 @@ from fastapi import Query
 from pydantic import Field
 
 from api.access import Chatter, ReadUser
-from api.moments import AsOf
 from api.paging import Limit, Paged, json_router
-from api.schemas import Answer, Page, answered
+from api.schemas import Answer, AsOf, Page, answered
 from api.users import SpaceQuery
 from services.conversations.values import Id
 from services.errors import InvalidInput

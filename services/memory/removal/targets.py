@@ -9,7 +9,6 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from pydantic import ConfigDict, Field
 
-from services.conversations.values import Id, Moment, SpaceName, Text
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
 from services.memory.content import SECTION_PATTERN
@@ -87,15 +86,15 @@ class Target:
     conversation_id: UUID | None = None
     day: date | None = None
     """In the user's time zone."""
-    since: Moment | None = None
+    since: datetime | None = None
     """Everything said from then on, and before `until`."""
-    until: Moment | None = None
+    until: datetime | None = None
     """Itself not included; None = now."""
-    topic: Text | None = None
+    topic: str | None = None
     """A description in the user's words."""
-    expert: Id | None = None
+    expert: str | None = None
     """Whose memory; None = that of all experts, and of `default` for a value."""
-    space: SpaceName | None = None
+    space: str | None = None
     """Of a value: its space."""
 
     @property
