@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
@@ -78,11 +79,17 @@ class ErasureRequest(Target):
         json_schema_extra={"examples": [{"topic": "my asthma", "preview": True}]},
     )
 
+    message_id: UUID | None = None
+    """With a message of the user its answer goes, too."""
     since: Moment | None = None
+    """Everything said from then on, and before `until`."""
     until: Moment | None = None
     topic: Text | None = None
+    """A description in the user's words."""
     expert: Id | None = None
+    """Only this expert's; of a value `default` unless given."""
     space: SpaceName | None = None
+    """Of a value: its space."""
     delete_messages: bool = False
     """Delete the words from the conversations as well."""
     preview: bool = False
