@@ -21,8 +21,7 @@ from anamnesis_client.models import (
     Section,
     WrittenMemory,
 )
-from anamnesis_client.retries import Tries
-from anamnesis_client.streams import Lines, Parts, TurnStream
+from anamnesis_client.streams import Lines, Parts, Tries, TurnStream
 
 Params = Mapping[str, Any] | None
 

@@ -1,23 +1,20 @@
 """Knowledge bases and their documents, which admins manage, and documents of one conversation."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Path, Query, Request, Response
 from pydantic import AfterValidator, Field
-from starlette.exceptions import HTTPException
 
 from api.access import Admin, Chatter, PathId
 from api.paging import NO_CONTENT, Limit, json_router
 from api.problems import documented
+from api.request_bodies import whole_body
 from api.schemas import Answer, Page, StrictModel, answered
-from services.bootstrap import Services
 from services.conversations.values import Text, no_nul
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
-from services.knowledge.document import Ingested, StoredDocument, UnknownKind
+from services.knowledge.document import Ingested, StoredDocument
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
 from state.conversation import AgentType
@@ -137,10 +134,9 @@ async def ingest(
     """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
     known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    data = await _body_of(request, caller.services)
+    data = await whole_body(request, caller.services.knowledge.documents.most_bytes, "document")
     kind = request.headers.get("content-type", "")
-    with _readable():
-        taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
+    taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
     if taken.status == "unchanged":
         response.status_code = HTTPStatus.OK
     return taken
@@ -162,35 +158,6 @@ async def search(prefix: OfBase, asked: KnowledgeQuery, caller: Chatter) -> Any:
         caller.tenant_id, prefix, asked.query, agent_type=asked.agent_type, limit=asked.top_k
     )
     return {"items": found.passages, "degraded": found.degraded}
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Answer 415 to a document of an unsupported type."""
-    try:
-        yield
-    except UnknownKind as error:
-        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The document {error.message}.") from None
-
-
-async def _body_of(request: Request, services: Services) -> bytes:
-    """Read a document that is sent.
-
-    Raises:
-        HTTPException: it is larger than a document may be.
-        ClientDisconnect: the rest does not come.
-    """
-    most = services.knowledge.documents.most_bytes
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > most:
-            raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The document is larger than {most} bytes.",
-                headers={"Connection": "close"},
-            )
-    return bytes(data)
 
 
 conversation_documents = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
@@ -219,17 +186,12 @@ async def add_to_conversation(
     caller: Chatter,
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    data = await _body_of(request, caller.services)
+    data = await whole_body(request, caller.services.knowledge.documents.most_bytes, "document")
     await caller.services.users.make(caller.tenant_id, user_id)
-    with _readable():
-        return await caller.services.knowledge.of_conversations.add(
-            caller.tenant_id,
-            user_id,
-            session_id,
-            source,
-            data,
-            content_type=request.headers.get("content-type", ""),
-        )
+    kind = request.headers.get("content-type", "")
+    return await caller.services.knowledge.of_conversations.add(
+        caller.tenant_id, user_id, session_id, source, data, content_type=kind
+    )
 
 
 @conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))

@@ -32,6 +32,7 @@ from services.errors import (
     Unauthenticated,
     Unavailable,
 )
+from services.knowledge.document import UnknownKind
 from services.validation import accepted_fields, plain_reason
 
 log = structlog.get_logger(__name__)
@@ -52,6 +53,7 @@ _thrown_away: set[Receive] = set()
 """Of whom the long rest of a body is being thrown away."""
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
+    (UnknownKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Unauthenticated, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from api.access import MemoryWriter, ReadUser, UserOfPath, WrittenUser
 from api.paging import json_router
 from api.problems import documented
+from api.request_bodies import body_within
 from api.schemas import answered
 from services.conversations.values import SpaceName
 from services.errors import AnamnesisError, InvalidInput
@@ -140,7 +141,9 @@ async def import_archive(
     folder = TemporaryDirectory(prefix="anamnesis-import-")
     path = FilePath(folder.name) / "archive"
     try:
-        await _keep(request, path)
+        with path.open("wb") as file:
+            async for chunk in body_within(request, MOST_BYTES, "archive"):
+                await asyncio.to_thread(file.write, chunk)
         export = VendorExport(vendor, path, user=user.user_id)
         size = await asyncio.to_thread(export.archive.size)
     except InvalidInput as error:
@@ -150,20 +153,6 @@ async def import_archive(
         folder.cleanup()
         raise
     return StreamingResponse(_progress(user, export, size, folder), media_type="application/x-ndjson")
-
-
-async def _keep(request: Request, path: FilePath) -> None:
-    size = 0
-    with path.open("wb") as file:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > MOST_BYTES:
-                raise HTTPException(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                    f"The archive is larger than {MOST_BYTES} bytes; import it with `anamnesis import`.",
-                    headers={"Connection": "close"},
-                )
-            await asyncio.to_thread(file.write, chunk)
 
 
 async def _progress(

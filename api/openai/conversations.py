@@ -1,13 +1,11 @@
 """`/v1/conversations`: conversations and their messages as items."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
-import structlog
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +13,7 @@ from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServedCaller
 from api.end_user import NO_USER, end_user_of
-from api.long_json import pieces_of
+from api.long_json import MessageList, pieces_of
 from api.openai.chat import ERRORS
 from api.openai.messages import read_all
 from api.openai.models import expert_of
@@ -26,9 +24,7 @@ from api.openai.sessions import ids_of, uuid_in
 from api.request_bodies import JsonRoute
 from services.conversations.known_conversations import UNNAMED
 from services.conversations.transcript import Conversation, Message
-from services.errors import DatabaseUnavailable, InvalidInput, NotFound
-
-log = structlog.get_logger(__name__)
+from services.errors import InvalidInput, NotFound
 
 
 def item_of(message: Message) -> dict[str, Any]:
@@ -49,8 +45,8 @@ def item_of(message: Message) -> dict[str, Any]:
 
 def item_list(messages: Sequence[Message]) -> dict[str, Any]:
     """Return a whole list of messages."""
-    shown = [item_of(message) for message in messages if message.content]  # of a deleted one the row stays
-    return {"object": "list", "data": shown, **_end([each["id"] for each in shown], has_more=False)}
+    shown = [message for message in messages if message.content]  # of a deleted one the row stays
+    return {"object": "list", "data": list(map(item_of, shown)), **_end(shown, has_more=False)}
 
 
 async def item_page(
@@ -60,31 +56,22 @@ async def item_page(
 
     If the database fails meanwhile, the list ends early, and says that there are more.
     """
-    ids: list[str] = []
-    seen, has_more = 0, False
+    listed = MessageList(first, others, limit)
     yield b'{"object":"list","data":['
-    async with aclosing(others):
-        part = first
-        while part:
-            for message in part[: limit - seen]:
-                if not message.content:
-                    continue
-                if ids:
-                    yield b","
-                ids.append(f"msg_{message.id}")
-                async for piece in pieces_of(item_of(message), size=_size(message)):
-                    yield piece
-            seen += len(part)
-            has_more = seen > limit
-            try:
-                part = [] if has_more else await anext(others, [])
-            except DatabaseUnavailable as error:
-                log.warning("a list of messages ended early", reason=str(error))
-                part, has_more = [], True
-    yield b"]," + orjson.dumps(_end(ids, has_more=has_more))[1:]
+    async for piece in listed.pieces(_pieces):
+        yield piece
+    has_more = listed.received > limit or not listed.complete
+    yield b"]," + orjson.dumps(_end(listed.shown, has_more=has_more))[1:]
 
 
-def _end(ids: Sequence[str], *, has_more: bool) -> dict[str, Any]:
+async def _pieces(message: Message) -> AsyncGenerator[bytes]:
+    if message.content:
+        async for piece in pieces_of(item_of(message), size=_size(message)):
+            yield piece
+
+
+def _end(shown: Sequence[Message], *, has_more: bool) -> dict[str, Any]:
+    ids = [f"msg_{message.id}" for message in shown]
     return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None, "has_more": has_more}
 
 
