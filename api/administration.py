@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from api.access import Admin, KnownCaller
 from api.paging import Limit, json_router
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Answer, Page, StrictModel, answered
 from services.conversations.values import Id
 from services.errors import InvalidInput
@@ -72,7 +72,7 @@ async def preview_retention(caller: Admin, body: RetentionRulesView | None = Non
     return await caller.services.retention.preview(caller.tenant_id, tried)
 
 
-@retention_router.post("/run", response_model=answered(RetentionReport), responses=documented(HTTPStatus.CONFLICT))
+@retention_router.post("/run", response_model=answered(RetentionReport), responses=CONFLICT)
 async def run_retention(caller: Admin, body: RunRequest | None = None) -> Any:
     """Remove it now, for some seconds at most; 409 while another run of the tenant is under way."""
     return await caller.services.retention.run(caller.tenant_id, seconds=(body or RunRequest()).seconds)
@@ -101,7 +101,7 @@ async def jobs(
     return {"items": items, "next": str(items[-1].id) if len(items) == limit else None}
 
 
-@jobs_router.post("/{job_id}/retry", response_model=answered(StoredJob), responses=documented(HTTPStatus.CONFLICT))
+@jobs_router.post("/{job_id}/retry", response_model=answered(StoredJob), responses=CONFLICT)
 async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], caller: Admin) -> Any:
     """Let a failed job run again, with all its tries; 409 if it has not failed."""
     return await caller.services.jobs.records.retry(caller.tenant_id, job_id)
@@ -142,7 +142,7 @@ async def create_key(body: KeyRequest, caller: Admin) -> Any:
     return {**vars(record), "key": key}
 
 
-@keys_router.delete("/{key_id}", response_model=answered(ApiKey), responses=documented(HTTPStatus.NOT_FOUND))
+@keys_router.delete("/{key_id}", response_model=answered(ApiKey), responses=NOT_FOUND)
 async def revoke_key(key_id: UUID, caller: Admin) -> Any:
     """Revoke a key; repeating it changes nothing."""
     return await caller.services.api_keys.revoke(caller.tenant_id, key_id)

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from api.access import MemoryReader, MemoryWriter
 from api.long_json import MessageView, message_page
 from api.paging import NO_CONTENT, Paged, json_router
-from api.problems import documented
+from api.problems import CONFLICT
 from api.schemas import Answer, ErasedConversationView, Page, StrictModel, answered
 from services.conversations.branches import Branch
 from services.conversations.transcript import LONGEST_TITLE, Conversation, Message
@@ -154,7 +154,7 @@ async def branches(conversation_id: UUID, caller: MemoryReader) -> Any:
 @router.post(
     "/conversations/{conversation_id}/branches/{branch_id}/switch",
     response_model=Page[Branch],
-    responses=documented(HTTPStatus.CONFLICT),
+    responses=CONFLICT,
 )
 async def switch_branch(conversation_id: UUID, branch_id: UUID, caller: MemoryWriter) -> Any:
     """Restore a branch; the current tail becomes one. Returns the resulting branches."""

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_
 
 from api.access import ReadUser, UserOfPath, WrittenUser
 from api.paging import NO_CONTENT, cursor_of, json_router, next_of
-from api.problems import documented
+from api.problems import CONFLICT
 from api.schemas import MAX_PAGE, Page, PastMoment, StrictModel, Validity, answered, validity_fields
 from services.conversations.values import Id, Moment, SpaceName, no_nul, not_blank
 from services.memory.archive import FoundEpisodes
@@ -150,7 +150,7 @@ async def episode(user: ReadUser, episode_id: UUID) -> Any:
     return await _whole(user, episode_id)
 
 
-@router.patch("/{episode_id}", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
+@router.patch("/{episode_id}", response_model=_Whole, responses=CONFLICT)
 async def edit(user: WrittenUser, episode_id: UUID, body: EpisodeChangeRequest) -> Any:
     """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
     await user.services.memory.catalog.edit(*user.named, episode_id, _BY_USER, **body.model_dump())
@@ -171,7 +171,7 @@ async def unpin(user: WrittenUser, episode_id: UUID) -> Any:
     return await _whole(user, episode_id)
 
 
-@router.post("/{episode_id}/restore", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{episode_id}/restore", response_model=_Whole, responses=CONFLICT)
 async def restore(user: WrittenUser, episode_id: UUID) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
     await user.services.upkeep.restore(*user.named, episode_id)

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from api.access import Admin, PathId
 from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
 from services.conversations.values import Id, Name, no_nul
@@ -88,9 +88,6 @@ class ExperimentChangeRequest(TypedDict, total=False):
 
 router = json_router("/api/v1/experiments", "experiments")
 
-_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
-_CONFLICT = documented(HTTPStatus.CONFLICT)
-
 
 @router.get("", response_model=Page[Experiment])
 async def experiments(
@@ -103,19 +100,19 @@ async def experiments(
     return page_by_name(items, limit)
 
 
-@router.post("", response_model=answered(Experiment), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+@router.post("", response_model=answered(Experiment), status_code=HTTPStatus.CREATED, responses=CONFLICT)
 async def create(body: ExperimentRequest, caller: Admin) -> Any:
     """Draft an experiment; 409 when there is one of this name."""
     return await caller.services.experiments.create(caller.tenant_id, NewExperiment(**body.model_dump()))
 
 
-@router.get("/{name}", response_model=answered(Experiment), responses=_NOT_FOUND)
+@router.get("/{name}", response_model=answered(Experiment), responses=NOT_FOUND)
 async def get(name: PathId, caller: Admin) -> Any:
     """One experiment."""
     return await caller.services.experiments.get(caller.tenant_id, name)
 
 
-@router.patch("/{name}", response_model=answered(Experiment), responses=_NOT_FOUND | _CONFLICT)
+@router.patch("/{name}", response_model=answered(Experiment), responses=NOT_FOUND | CONFLICT)
 async def change(name: PathId, changed: Annotated[ExperimentChangeRequest, Body()], caller: Admin) -> Any:
     """Change, start or stop an experiment; 409 for what cannot change once it was started."""
     values: dict[str, Any] = {**changed}
@@ -124,13 +121,13 @@ async def change(name: PathId, changed: Annotated[ExperimentChangeRequest, Body(
     return await caller.services.experiments.change(caller.tenant_id, name, values)
 
 
-@router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
+@router.delete("/{name}", **NO_CONTENT, responses=NOT_FOUND | CONFLICT)
 async def delete(name: PathId, caller: Admin) -> None:
     """Remove an experiment; 409 while it runs."""
     await caller.services.experiments.delete(caller.tenant_id, name)
 
 
-@router.get("/{name}/report", response_model=answered(ExperimentReport), responses=_NOT_FOUND)
+@router.get("/{name}/report", response_model=answered(ExperimentReport), responses=NOT_FOUND)
 async def report(name: PathId, caller: Admin) -> Any:
     """Results of each variant so far, and differences from the first, with 95 % confidence intervals."""
     experiment = await caller.services.experiments.get(caller.tenant_id, name)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from api.access import Admin, Chatter, PathId
 from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, answered
 from services.context.sources.instructions import prompt_of
 from services.conversations.experts import Expert, ExpertChange, NewExpert
@@ -25,9 +25,6 @@ class ExpertPromptView(BaseModel):
 
 router = json_router("/api/v1/experts", "experts")
 
-_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
-_CONFLICT = documented(HTTPStatus.CONFLICT)
-
 
 @router.get("", response_model=Page[Expert])
 async def experts(
@@ -40,19 +37,19 @@ async def experts(
     return page_by_name(items, limit)
 
 
-@router.post("", response_model=answered(Expert), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+@router.post("", response_model=answered(Expert), status_code=HTTPStatus.CREATED, responses=CONFLICT)
 async def create(new: NewExpert, caller: Admin) -> Any:
     """Create an expert; 409 if the name is taken."""
     return await caller.services.experts.create(caller.tenant_id, new)
 
 
-@router.get("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
+@router.get("/{name}", response_model=answered(Expert), responses=NOT_FOUND)
 async def get(name: PathId, caller: Chatter) -> Any:
     """One expert."""
     return await caller.services.experts.get(caller.tenant_id, name)
 
 
-@router.get("/{name}/prompt", response_model=ExpertPromptView, responses=_NOT_FOUND)
+@router.get("/{name}/prompt", response_model=ExpertPromptView, responses=NOT_FOUND)
 async def prompt(name: PathId, caller: Chatter, language: Annotated[Language, Query()] = "en") -> ExpertPromptView:
     """The instructions that the model gets for an expert in a conversation in this language."""
     expert = await caller.services.experts.get(caller.tenant_id, name)
@@ -62,13 +59,13 @@ async def prompt(name: PathId, caller: Chatter, language: Annotated[Language, Qu
     return ExpertPromptView(text=text, tokens=count_tokens(text))
 
 
-@router.patch("/{name}", response_model=answered(Expert), responses=_NOT_FOUND)
+@router.patch("/{name}", response_model=answered(Expert), responses=NOT_FOUND)
 async def change(name: PathId, changed: Annotated[ExpertChange, Body()], caller: Admin) -> Any:
     """Change the given fields of an expert, for messages sent afterwards."""
     return await caller.services.experts.update(caller.tenant_id, name, changed)
 
 
-@router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
+@router.delete("/{name}", **NO_CONTENT, responses=NOT_FOUND | CONFLICT)
 async def delete(name: PathId, caller: Admin) -> None:
     """Remove an expert; 409 if it has conversations, or is `default`."""
     await caller.services.experts.delete(caller.tenant_id, name)

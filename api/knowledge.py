@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from api.access import Admin, Chatter, PathId
 from api.paging import NO_CONTENT, Limit, json_router
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND, documented
 from api.request_bodies import whole_body
 from api.schemas import Answer, Page, StrictModel, answered
 from services.conversations.values import Text, no_nul
@@ -39,8 +39,6 @@ _OF_DOCUMENT: dict[str, Any] = {
         },
     }
 }
-_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
-_CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
 MAX_FOUND = 50
@@ -74,31 +72,31 @@ async def bases(
     return {"items": items, "next": items[-1].prefix if len(items) == limit else None}
 
 
-@router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+@router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=CONFLICT)
 async def create(new: NewBase, caller: Admin) -> Any:
     """Create a knowledge base; 409 if the prefix is taken."""
     return await caller.services.knowledge.bases.create(caller.tenant_id, new)
 
 
-@router.get("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
+@router.get("/{prefix}", response_model=answered(Base), responses=NOT_FOUND)
 async def get(prefix: OfBase, caller: Chatter) -> Any:
     """One knowledge base."""
     return await caller.services.knowledge.bases.get(caller.tenant_id, prefix)
 
 
-@router.patch("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
+@router.patch("/{prefix}", response_model=answered(Base), responses=NOT_FOUND)
 async def change(prefix: OfBase, changed: Annotated[BaseChange, Body()], caller: Admin) -> Any:
     """Change the given fields of a knowledge base, for messages sent afterwards."""
     return await caller.services.knowledge.bases.update(caller.tenant_id, prefix, changed)
 
 
-@router.delete("/{prefix}", **NO_CONTENT, responses=_NOT_FOUND)
+@router.delete("/{prefix}", **NO_CONTENT, responses=NOT_FOUND)
 async def delete(prefix: OfBase, caller: Admin) -> None:
     """Remove a knowledge base with its documents."""
     await caller.services.knowledge.bases.delete(caller.tenant_id, prefix)
 
 
-@router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=_NOT_FOUND)
+@router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=NOT_FOUND)
 async def documents(
     prefix: OfBase,
     caller: Chatter,
@@ -119,7 +117,7 @@ async def documents(
     "/{prefix}/documents",
     response_model=answered(Ingested),
     status_code=HTTPStatus.CREATED,
-    responses=_NOT_FOUND
+    responses=NOT_FOUND
     | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     | {200: {"model": Ingested, "description": "It is there already, with the same bytes."}},
     openapi_extra=_OF_DOCUMENT,
@@ -142,7 +140,7 @@ async def ingest(
     return taken
 
 
-@router.delete("/{prefix}/documents/{document_id}", **NO_CONTENT, responses=_NOT_FOUND)
+@router.delete("/{prefix}/documents/{document_id}", **NO_CONTENT, responses=NOT_FOUND)
 async def delete_document(prefix: OfBase, document_id: UUID, caller: Admin) -> None:
     """Remove a document."""
     known = caller.services.knowledge.documents
@@ -150,7 +148,7 @@ async def delete_document(prefix: OfBase, document_id: UUID, caller: Admin) -> N
     await known.delete(caller.tenant_id, base_id, document_id)
 
 
-@router.post("/{prefix}/search", response_model=PassageList, responses=_NOT_FOUND)
+@router.post("/{prefix}/search", response_model=PassageList, responses=NOT_FOUND)
 async def search(prefix: OfBase, asked: KnowledgeQuery, caller: Chatter) -> Any:
     """The passages that an answer to this question would get."""
     await caller.services.knowledge.documents.base_id(caller.tenant_id, prefix)
@@ -194,7 +192,7 @@ async def add_to_conversation(
     )
 
 
-@conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
+@conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=NOT_FOUND)
 async def remove_from_conversation(
     user_id: PathId,
     session_id: PathId,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import ReadUser, ServicesOf, WrittenUser
 from api.paging import NO_CONTENT, Limit, Paged, json_router
-from api.problems import documented
+from api.problems import CONFLICT
 from api.schemas import Answer, AsOf, Page, StrictModel, Validity, answered, validity_fields
 from api.users import SpaceQuery
 from services.bootstrap import Services
@@ -109,9 +109,7 @@ async def core_memory(owner: ReadOwner, services: ServicesOf, as_of: AsOf = None
     return {"items": await _views(services, owner, blocks), "next": None}
 
 
-@router.put(
-    "/core-memory/{section}", response_model=CoreMemorySectionView, responses=documented(HTTPStatus.CONFLICT)
-)
+@router.put("/core-memory/{section}", response_model=CoreMemorySectionView, responses=CONFLICT)
 async def replace(
     user: WrittenUser,
     section: Section,
@@ -164,7 +162,7 @@ async def operations(user: ReadUser, page: Paged, space: SpaceQuery = None) -> A
 @router.post(
     "/memory-operations/{operation_id}/undo",
     response_model=answered(UndoneOperation),
-    responses=documented(HTTPStatus.CONFLICT),
+    responses=CONFLICT,
 )
 async def undo(user: WrittenUser, operation_id: UUID) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
@@ -181,9 +179,7 @@ async def proposals(
     return page.of(await user.services.memory.proposals.list(*user.named, state=state, **vars(page)), "at")
 
 
-@router.post(
-    "/memory-proposals/{proposal_id}", response_model=SettledView, responses=documented(HTTPStatus.CONFLICT)
-)
+@router.post("/memory-proposals/{proposal_id}", response_model=SettledView, responses=CONFLICT)
 async def settle(user: WrittenUser, proposal_id: UUID, body: SettlementRequest) -> Any:
     """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
     change = await user.services.memory.proposals.settle(*user.named, proposal_id, accept=body.accept)

@@ -89,6 +89,10 @@ def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
 
 
+CONFLICT = documented(HTTPStatus.CONFLICT)
+NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
+
+
 def problem_of(error: AnamnesisError) -> Problem:
     """The problem document for an error of ours."""
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)

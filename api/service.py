@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
 from api.access import FOR_OPERATORS, KnownCaller, OfServiceAdmins, RunnerOf, ServicesOf, is_operator
-from api.problems import documented
+from api.problems import CONFLICT, documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, ReadinessView, StrictModel, answered
 from services.errors import Conflict
@@ -203,13 +203,13 @@ async def try_(chosen: ChosenModel, services: ServicesOf) -> Tried:
     return await try_model(services.settings, chosen)
 
 
-@model_router.put("", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+@model_router.put("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
 async def choose(chosen: ChosenModel, services: ServicesOf, request: Request) -> None:
     """Keep a model in the data folder, and restart the service with it, if it can."""
     _change(services.settings, chosen, request)
 
 
-@model_router.delete("", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+@model_router.delete("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
 async def forget(services: ServicesOf, request: Request) -> None:
     """Forget the model that was chosen: from the restart on the built-in one answers."""
     _change(services.settings, None, request)

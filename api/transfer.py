@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from api.access import MemoryWriter, ReadUser, UserOfPath, WrittenUser
 from api.paging import json_router
-from api.problems import documented
+from api.problems import NOT_FOUND, documented
 from api.request_bodies import body_within
 from api.schemas import answered
 from services.conversations.values import SpaceName
@@ -72,7 +72,7 @@ async def import_lines(request: Request, caller: MemoryWriter) -> Any:
     response_class=Response,
     responses={
         200: {"description": "JSON Lines.", "content": {LINES: {"schema": {"type": "string"}}}},
-        **documented(HTTPStatus.NOT_FOUND),
+        **NOT_FOUND,
     },
 )
 async def export(

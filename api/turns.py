@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from api.access import Chatter, MemoryReader, RunnerOf
 from api.paging import NO_CONTENT, Paged, json_router
-from api.problems import documented
+from api.problems import CONFLICT
 from api.schemas import Answer, Page, StrictModel, answered
 from api.streams import EventStream, LastSeen, sse_events
 from graph.turns.replay import Asked, Replay, Replays
@@ -192,7 +192,7 @@ async def why(turn_id: UUID, caller: MemoryReader) -> Any:
     return {**explained, "lineage": lineage}
 
 
-@router.post("/{turn_id}/replay", response_model=_Replayed, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{turn_id}/replay", response_model=_Replayed, responses=CONFLICT)
 async def replay(turn_id: UUID, body: ReplayRequest, runner: RunnerOf, caller: MemoryReader) -> Any:
     """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
 
@@ -232,7 +232,7 @@ async def cancel(turn_id: UUID, runner: RunnerOf, caller: Chatter) -> Any:
     return await runner.stop(caller.tenant_id, turn_id)
 
 
-@router.post("/{turn_id}/approve", response_model=ApprovalRequest, responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{turn_id}/approve", response_model=ApprovalRequest, responses=CONFLICT)
 async def approve(turn_id: UUID, body: ApprovalRequest, runner: RunnerOf, caller: Chatter) -> Any:
     """Say whether a tool may be called that asked for it by an event `approval`; the first answer counts.
 
@@ -245,7 +245,7 @@ async def approve(turn_id: UUID, body: ApprovalRequest, runner: RunnerOf, caller
     return body
 
 
-@router.post("/{turn_id}/feedback", response_model=answered(Feedback), responses=documented(HTTPStatus.CONFLICT))
+@router.post("/{turn_id}/feedback", response_model=answered(Feedback), responses=CONFLICT)
 async def give_feedback(turn_id: UUID, body: FeedbackRequest, caller: Chatter) -> Any:
     """Rate a turn's answer, replacing earlier feedback; 409 while the turn has not ended."""
     return await caller.services.feedback.put(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from api.access import Admin, KnownCaller, ReadUser, UserOfPath, WrittenUser
 from api.paging import Paged, json_router
-from api.problems import documented
+from api.problems import CONFLICT
 from api.schemas import Answer, Page, StrictModel, answered
 from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun
 
@@ -97,11 +97,7 @@ async def report(user: ReadUser, run_id: UUID) -> Any:
     return await user.services.upkeep.report(*user.named, run_id)
 
 
-@router.post(
-    "/users/{user_id}/upkeep-runs/{run_id}/undo",
-    response_model=answered(UpkeepRun),
-    responses=documented(HTTPStatus.CONFLICT),
-)
+@router.post("/users/{user_id}/upkeep-runs/{run_id}/undo", response_model=answered(UpkeepRun), responses=CONFLICT)
 async def undo(user: WrittenUser, run_id: UUID) -> Any:
     """Bring back exactly what a run took; 409 if it was undone before."""
     return await user.services.upkeep.undo(*user.named, run_id)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from api.access import Admin, MemoryReader, PathId, ReadUser, WrittenUser
 from api.paging import AfterName, Limit, json_router
-from api.problems import documented
+from api.problems import CONFLICT
 from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedSpace, ListedUser, User
 from services.conversations.values import Locale, SpaceName, TimeZone, no_nul
@@ -103,7 +103,7 @@ async def spaces(user: ReadUser) -> Any:
     return {"items": await user.services.spaces.of_user(*user.named)}
 
 
-@spaces_router.patch("/{space:path}", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+@spaces_router.patch("/{space:path}", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
 async def rename(user: WrittenUser, space: Annotated[SpaceName, Path()], change: SpaceChange) -> None:
     """Rename a space; its conversations and memories stay in it."""
     await user.services.spaces.rename(*user.named, space, change.name)
