@@ -54,13 +54,13 @@ class RunRequest(StrictModel):
 @retention_router.get("", response_model=RetentionRulesView)
 async def rules(caller: Admin) -> Any:
     """The tenant's rules."""
-    return await caller.services.retention_rules.of(caller.tenant_id)
+    return await caller.services.retention.rules(caller.tenant_id)
 
 
 @retention_router.put("", response_model=RetentionRulesView)
 async def set_rules(body: RetentionRulesView, caller: Admin) -> Any:
     """Set the tenant's rules; those that are not named are removed. They apply from the next night on."""
-    return await caller.services.retention_rules.change(caller.tenant_id, body.by_kind())
+    return await caller.services.retention.change_rules(caller.tenant_id, body.by_kind())
 
 
 @retention_router.post("/preview", response_model=answered(RetentionReport))

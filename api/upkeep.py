@@ -12,7 +12,7 @@ from api.access import Admin, KnownCaller, ReadUser, UserOfPath, WrittenUser
 from api.paging import Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import Answer, Page, StrictModel, answered
-from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun
+from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun, change_policy, policy_of
 
 
 class FadingQuery(StrictModel):
@@ -48,13 +48,13 @@ router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
 @router.get("/upkeep-policy", response_model=UpkeepPolicy)
 async def policy(caller: KnownCaller) -> Any:
     """Policy by which memories of the tenant's users fade."""
-    return await caller.services.upkeep.policies.of(caller.tenant_id)
+    return await policy_of(caller.services.database, caller.tenant_id)
 
 
 @router.put("/upkeep-policy", response_model=UpkeepPolicy)
 async def set_policy(body: UpkeepPolicy, caller: Admin) -> Any:
     """Set the tenant's policy as a whole; it holds from the next run on."""
-    await caller.services.upkeep.policies.set(caller.tenant_id, body)
+    await change_policy(caller.services.database, caller.tenant_id, body)
     return body
 
 
@@ -105,5 +105,5 @@ async def undo(user: WrittenUser, run_id: UUID) -> Any:
 
 async def _policy(user: UserOfPath, tried: FadingQuery) -> UpkeepPolicy:
     """The tenant's policy with the figures that the caller tries."""
-    stored = await user.services.upkeep.policies.of(user.caller.tenant_id)
+    stored = await policy_of(user.services.database, user.caller.tenant_id)
     return replace(stored, **tried.model_dump(exclude_none=True))

@@ -16,7 +16,7 @@ from services.memory.lineage.tracing import Lineage
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
-from services.memory.removal.expiry import Retention, RetentionRules
+from services.memory.removal.expiry import Retention
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
 from services.memory.removal.stores import RemovalStores
@@ -95,8 +95,7 @@ class RemovalServices:
             on_removed=memory.drop_cached,
         )
         self.erasure = WholeErasure(stores)
-        self.retention_rules = RetentionRules(database)
-        self.retention = Retention(database, self.retention_rules, self.erasure, jobs)
+        self.retention = Retention(database, self.erasure, jobs)
         self.forgetting = Erasures(
             stores,
             Lineage(database),

@@ -194,7 +194,7 @@ class Services:
         self.past_days = PastDays(self.daily, database, most_tokens=settings.memory_days_tokens)
         removal = RemovalServices(settings, database, memory, self.leases, self.events, jobs)
         self.forgetting, self.erasure = removal.forgetting, removal.erasure
-        self.retention, self.retention_rules = removal.retention, removal.retention_rules
+        self.retention = removal.retention
         find_days = self.daily_scheduler.find if self.daily_scheduler.is_on else None
         background = BackgroundServices(settings, database, memory, self.models, self.embedder, jobs, find_days)
         self.upkeep, self.upkeep_scheduler = background.upkeep, background.scheduler

@@ -59,7 +59,7 @@ class IndexRebuild:
     @property
     def is_due(self) -> bool:
         """Whether the last look found an index of another model or an older version."""
-        return self._memory.index.is_outdated or self._knowledge.index.is_outdated
+        return self._memory.index.vectors.is_outdated or self._knowledge.index.is_outdated
 
     async def look(self) -> bool:
         """Look at the indexes; return whether they need to be rebuilt.
@@ -68,7 +68,7 @@ class IndexRebuild:
             Unavailable: Milvus does not answer.
         """
         if self._episodes:
-            await self._memory.index.check()
+            await self._memory.index.vectors.check()
         await self._knowledge.index.check()
         if not self.is_due:
             self._note()
@@ -126,14 +126,14 @@ class IndexRebuild:
             self._note()
             return True
         try:
-            return self._standby.indexed_with.read_text() == self._memory.index.made_with
+            return self._standby.indexed_with.read_text() == self._memory.index.vectors.made_with
         except OSError:
             return False
 
     def _note(self) -> None:
         if self._standby is not None:
             with suppress(OSError):  # without it, the next start asks
-                self._standby.indexed_with.write_text(self._memory.index.made_with)
+                self._standby.indexed_with.write_text(self._memory.index.vectors.made_with)
 
     async def _rebuild_logged(self) -> None:
         self.progress = progress = Progress(total=sum(await self.count()))

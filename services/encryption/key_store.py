@@ -13,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID, uuid4
@@ -21,6 +22,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from services.encryption.data_key import ID_BYTES, KEY_BYTES, RENEWED_BYTES, DataKey
+from services.encryption.private_files import make_file, replace_file
 from services.errors import ConfigurationError, Unavailable
 
 MASTER_KEY_FILE = "master.key"
@@ -49,7 +51,10 @@ Result = TypeVar("Result")
 
 
 class KeyStore:
-    """Makes, reads and destroys users' keys. All processes of a machine share one file."""
+    """Makes, reads and destroys users' keys. All processes of a machine share one file.
+
+    Every method but `open` and `close` raises `Unavailable` where the file cannot be read or written.
+    """
 
     def __init__(self, folder: Path, master_key_file: Path | None = None) -> None:
         """Take the folder of the keys, and the file of the master key if it is elsewhere."""
@@ -77,7 +82,7 @@ class KeyStore:
                         "nothing that users said can be read."
                     )
                 self._make()
-            self._master = self._read_master()
+            self._master = self._masters()[0]
             self._connection = sqlite3.connect(
                 self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
             )
@@ -103,20 +108,12 @@ class KeyStore:
             self._connection = None
 
     def of_owner(self, tenant_id: UUID, user: str) -> DataKey | None:
-        """Return the key of a user, by the caller's own name for them; None = there is none yet.
-
-        Raises:
-            Unavailable: the file cannot be read.
-        """
+        """Return the key of a user, by the caller's own name for them; None = there is none yet."""
         row = self._run("SELECT key_id, wrapped FROM user_keys WHERE owner = ?", _owner(tenant_id, user))
         return self._key(*row) if row else None
 
     def make_for(self, tenant_id: UUID, user: str) -> DataKey:
-        """Return the key of a user; make one if there is none. The file is flushed to disk: not for an event loop.
-
-        Raises:
-            Unavailable: the file cannot be written.
-        """
+        """Return the key of a user; make one if there is none. It waits for the disk: not for an event loop."""
         key_id, secret = secrets.token_bytes(ID_BYTES), secrets.token_bytes(KEY_BYTES)
         self._run(
             "INSERT INTO user_keys (key_id, owner, wrapped, created_at) VALUES (?, ?, ?, ?)"
@@ -132,11 +129,7 @@ class KeyStore:
         return key
 
     def of_id(self, key_id: bytes) -> DataKey | None:
-        """Return a key by its id; None = it was destroyed.
-
-        Raises:
-            Unavailable: the file cannot be read.
-        """
+        """Return a key by its id; None = it was destroyed."""
         kept = self._kept.get(key_id)
         if kept and kept[1] > time.monotonic():
             return kept[0]
@@ -147,11 +140,7 @@ class KeyStore:
         return self._key(*row)
 
     def renew(self, tenant_id: UUID, user: str) -> None:
-        """Give a user who has a key another one; what the old one has sealed can be read until that is destroyed.
-
-        Raises:
-            Unavailable: the file cannot be written.
-        """
+        """Give a user who has a key another one; the old one is read with until it is destroyed."""
         owner = _owner(tenant_id, user)
 
         def renewed() -> None:
@@ -172,26 +161,18 @@ class KeyStore:
         self._transaction(renewed)
 
     def renewed(self, tenant_id: UUID, user: str, *, before_s: float) -> list[DataKey]:
-        """Return the old keys of a user that were renewed at least `before_s` seconds ago.
-
-        Raises:
-            Unavailable: the file cannot be read.
-        """
+        """Return the old keys of a user that were renewed at least `before_s` seconds ago."""
         statement = "SELECT key_id, wrapped FROM user_keys WHERE renews_of = ? AND renewed_at <= ?"
         values = (_owner(tenant_id, user), time.time() - before_s)
         return self._transaction(lambda: [self._key(*row) for row in self._store.execute(statement, values)])
 
     def destroy(self, tenant_id: UUID, user: str) -> bool:
-        """Destroy the keys of a user, in the file and in this process; return whether there was one.
-
-        Raises:
-            Unavailable: the file cannot be written.
-        """
+        """Destroy the keys of a user, in the file and in this process; return whether there was one."""
         owner = _owner(tenant_id, user)
         return self._destroy("owner = ? OR renews_of = ?", owner, owner)
 
     def destroy_renewed(self, key: DataKey) -> bool:
-        """Destroy an old key of a user, with which nothing is sealed any more; raises as `destroy`."""
+        """Destroy an old key of a user, with which nothing is sealed any more."""
         return self._destroy("key_id = ? AND renews_of IS NOT NULL", key.id)
 
     def _destroy(self, which: LiteralString, *values: bytes) -> bool:
@@ -212,17 +193,13 @@ class KeyStore:
     def rotate_master(self) -> int:
         """Wrap every key with a new master key, which takes the place of the old one; return how many.
 
-        The new key stands beside the old one until the store has changed, so that a crash loses neither.
-
-        Raises:
-            Unavailable: a file cannot be written.
-        """
+        The new key stands beside the old one until the store has changed, so that a crash loses neither."""
         new = secrets.token_bytes(_MASTER_BYTES)
         try:
-            _write(self._master_path, _line(new) + _line(self._master))
+            replace_file(self._master_path, _line(new) + _line(self._master))
             old, self._master = self._master, new
             count = self._transaction(lambda: self._wrap_again(old))
-            _write(self._master_path, _line(new))
+            replace_file(self._master_path, _line(new))
         except OSError as error:
             raise Unavailable(f"{self._master_path} cannot be written: {error.strerror}.") from error
         self._kept.clear()
@@ -292,28 +269,16 @@ class KeyStore:
             raise Unavailable("The keys of users cannot be written.") from error
 
     def _make(self) -> None:
-        """Make the store under a temporary name: of two processes at once, one store holds."""
+        """Make the store, unless another process makes it at this moment."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self._makes_master and not self._master_path.exists():
-            _write_new(self._master_path, _line(secrets.token_bytes(_MASTER_BYTES)))
-        self._master = self._read_master()
-        draft = self._path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"):
-            pass
-        try:
-            connection = sqlite3.connect(draft)
+            make_file(self._master_path, _line(secrets.token_bytes(_MASTER_BYTES)))
+        self._master = self._masters()[0]
+        with closing(sqlite3.connect(":memory:")) as connection:
             connection.executescript(_SCHEMA)
             connection.execute("INSERT INTO store VALUES (?, ?)", (str(uuid4()), self._wrapped(_CHECK, b"store")))
             connection.commit()
-            connection.close()
-            os.link(draft, self._path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-
-    def _read_master(self) -> bytes:
-        return self._masters()[0]
+            make_file(self._path, connection.serialize())
 
     def _masters(self) -> list[bytes]:
         """The master key, and during a rotation the one before it."""
@@ -339,25 +304,3 @@ def _owner(tenant_id: UUID, user: str) -> bytes:
 
 def _line(key: bytes) -> bytes:
     return base64.b64encode(key) + b"\n"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace a file at once, durably."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    """Write a file unless there is one."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    _write(draft, content)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()

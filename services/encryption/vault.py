@@ -71,9 +71,8 @@ class Vault:
     """Seals and opens with the keys of a store."""
 
     def __init__(self, keys: KeyStore) -> None:
-        """Take the keys, and whether a database that holds users in clear is to be encrypted."""
+        """Take the keys."""
         self.keys = keys
-        """Whether nothing was left in clear when the database was opened."""
         self._owners: OrderedDict[UUID, _Owner] = OrderedDict()
         self._cursor = type("SealingCursor", (_SealingCursor,), {"vault": self})
         opening = {"key_of": staticmethod(keys.of_id)}

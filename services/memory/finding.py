@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.rows import class_row, tuple_row
 
-from services.encryption.search import like_any
 from services.errors import Unavailable
 from services.llm.builtin_embeddings import NAME as BUILTIN
 from services.llm.embeddings import Embedder
@@ -274,8 +273,9 @@ class MemoryFinder:
         found = await self._database.fetch(request.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
         if not is_searched_here:
             return found
-        matchers = [like_any([each]) for each in patterns]
-        matched = [(sum(is_met(each.content) for is_met in matchers), each) for each in found]
+        parts = [re.sub(r"\\(.)", r"\1", each[1:-1]).lower() for each in patterns]
+        lowered = [(each.content.lower(), each) for each in found]
+        matched = [(sum(part in content for part in parts), each) for content, each in lowered]
         matched = sorted((each for each in matched if each[0]), key=lambda each: -each[0])
         return [each for _, each in matched[:most]]
 

@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from services.text.language import SEMICOLONS, sentences
+from services.time_reference import english_words
 from services.time_reference.local_days import time_zone
 from services.time_reference.normalisation import (
     DAYS,
@@ -194,6 +195,7 @@ def warm() -> None:
     """Compile the rules, so that no message has to wait for them."""
     chinese()
     english()
+    english_words.warm()
 
 
 def _rules(part: str) -> Rules:

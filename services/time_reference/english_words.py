@@ -1,178 +1,246 @@
-"""The words that English says time with, and a text cut into words, figures and signs."""
+"""The words that English says time with, as pieces of patterns; and the readers of phrases that are made of them.
+
+In the pattern of a reader a space stands for any white space.
+"""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
-from services.time_reference.phrases import TWO_FIGURES, Unit
-from services.time_reference.steps import Part
+from services.time_reference.numeric import dated
+from services.time_reference.phrases import Phrase, Unit, known, period
 
-_FULL_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
+_UNITS = {
+    **{"da": Unit.DAY, "ni": Unit.DAY, "we": Unit.WEEK, "wk": Unit.WEEK, "fo": Unit.WEEK, "mo": Unit.MONTH},
+    **{"qu": Unit.QUARTER, "qt": Unit.QUARTER, "ye": Unit.YEAR, "yr": Unit.YEAR, "de": Unit.DECADE},
+    **{"ce": Unit.CENTURY},
+}
+"""By their first two letters."""
+_VALUES = {**ENGLISH_ONES, **ENGLISH_TENS, **ENGLISH_ORDINALS, "a": 1, "an": 1}
+_BACKWARD = "last|past|previous|prior|preceding"
+_FORWARD = "next|coming|following|upcoming"
+
+BACKWARD = rf"(?:{_BACKWARD})\b"
+SHIFTED = rf"(?:{_BACKWARD}|{_FORWARD})\b"
+WHICH = rf"(?:{_BACKWARD}|{_FORWARD}|this|current)\b"
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![a-z])"
 )
-_FULL_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-MONTHS = {
-    **{name: number for number, name in enumerate(_FULL_MONTHS, 1)},
-    **{name[:3]: number for number, name in enumerate(_FULL_MONTHS, 1)},
-    **{"sept": 9},
-}
-WEEKDAYS = {
-    **{name: number for number, name in enumerate(_FULL_WEEKDAYS)},
-    **{name[:3]: number for number, name in enumerate(_FULL_WEEKDAYS)},
-    **{"tues": 1, "wednes": 2, "thur": 3, "thurs": 3},
-}
-SAFE_ALONE = frozenset({*_FULL_WEEKDAYS, *_FULL_MONTHS}) - {"march", "may", "april", "june", "august"}
+WEEKDAY = (
+    r"(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nes(?:day)?)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?"
+    r"|sun(?:day)?)\b"
+)
+SURE = re.compile(
+    "(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:jan|febr)uary|july|(?:septem|octo|novem|decem)ber"
+)
 """Words that are nothing but a month or a day of the week, with nothing around them that asks for one."""
-UNITS = {
-    **{"day": Unit.DAY, "week": Unit.WEEK, "month": Unit.MONTH, "quarter": Unit.QUARTER, "qtr": Unit.QUARTER},
-    **{"year": Unit.YEAR, "decade": Unit.DECADE, "century": Unit.CENTURY, "wk": Unit.WEEK, "yr": Unit.YEAR},
-    **{"fortnight": Unit.WEEK},
-    **{"nights": Unit.DAY},
-}
-UNITS |= {word + "s": unit for word, unit in UNITS.items()} | {"centuries": Unit.CENTURY}
-BACKWARD = frozenset({"last", "past", "previous", "prior", "preceding"})
-CURRENT = frozenset({"this", "current"})
-FORWARD = frozenset({"next", "coming", "following", "upcoming"})
+UNIT = r"(?:days?|nights|weeks?|wks?|fortnights?|months?|quarters?|qtrs?|years?|yrs?|decades?|century|centuries)\b"
+ONE_UNIT = r"(?:day|week|wk|fortnight|month|quarter|qtr|year|yr|decade|century)\b"
+SEASON = r"(?:spring|summer|autumn|fall|winter)\b"
+_TENS, _ONES = "|".join(ENGLISH_TENS), "|".join(sorted(ENGLISH_ONES, key=len, reverse=True))
+_SPELT = rf"(?:(?:{_TENS})(?:[\s-](?:{_ONES}))?|{_ONES})\b"
+_BEFORE_A_FIGURE = r"(?<!\d[:.,/])(?<![$€£#+:\d])(?<![$€£#+]\s)"
+_AFTER_A_FIGURE = r"(?![\d%]|(?:st|nd|rd|th)\b|[:.,/]\d|\s?[ap]m\b)"
+NUMBER = rf"(?:{_BEFORE_A_FIGURE}\d{{1,4}}{_AFTER_A_FIGURE}|{_SPELT})"
+"""No part of a price, a time of day or a fraction."""
+COUNT = rf"(?:an?\scouple(?:\sof)?|couple(?:\sof)?|an?|{NUMBER})"
+ORDINAL = rf"(?:\d{{1,2}}(?:st|nd|rd|th)|(?:(?:{_TENS})[\s-])?(?:{'|'.join(ENGLISH_ORDINALS)}))(?![a-z\d])"
+DAY = rf"(?:{ORDINAL}|{_BEFORE_A_FIGURE}\d{{1,2}}{_AFTER_A_FIGURE}|{_SPELT})"
+YEAR = (
+    rf"(?:{_BEFORE_A_FIGURE}(?:1[5-9]|2[01])\d\d{_AFTER_A_FIGURE}|two\sthousand(?:(?:\sand)?\s{_SPELT})?"
+    rf"|(?:eighteen|nineteen|twenty)\s(?=ten|elev|twelve|\w+teen|\w+ty){_SPELT})"
+)
+TO = r"(?:\s*(?:(?:to|until|till|through|thru)\b|[-–—~])\s*)"
+CLOCK_WORD = r"(?:morning|afternoon|evening|night|noon|midday|midnight|lunchtime)\b"
 DAY_WORDS = {
-    **{"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1, "tmrw": 1, "tmr": 1, "yday": -1},
-    **{"todays": 0, "yesterdays": -1, "tomorrows": 1},
+    **{"today": 0, "tonight": 0, "yesterday": -1, "yday": -1, "tomorrow": 1, "tmrw": 1, "tmr": 1},
 }
-SEASONS = {"spring": "spring", "summer": "summer", "autumn": "autumn", "fall": "autumn", "winter": "winter"}
-PARTS: dict[str, Part] = {
-    **{"early": "early", "beginning": "early", "start": "early", "mid": "middle", "middle": "middle"},
-    **{"late": "late", "end": "late"},
-}
-CLOCK_WORDS = frozenset({"morning", "afternoon", "evening", "night", "noon", "midday", "midnight", "lunchtime"})
-ASKING = frozenset(
-    {"in", "on", "during", "since", "from", "between", "by", "until", "till", "of", "through", "before", "after"}
+_CLOCK = re.compile(rf"(?:\s+{CLOCK_WORD})?", re.ASCII)
+_ASKING = re.compile(
+    r"\b(?:in|on|during|since|from|between|by|until|till|of|through|before|after)\s+(?:the\s+)?$|^$",
+    re.ASCII,
 )
-TO = frozenset({"to", "until", "till", "through", "thru", "-", "–", "—", "~"})
-DECADE_WORDS = {
-    **{"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70},
-    **{"eighties": 80, "nineties": 90},
-}
-FEW = frozenset({"few", "several", "some"})
+_LOOK_BACK = 24
+_THE = re.compile(r"(?:the\s+)?", re.ASCII)
+_OF_WHICH = re.compile(rf"(?:\s+(?:of|in|the)){{0,3}}\s+(?P<which>{WHICH})\s+(?P<unit>{ONE_UNIT})", re.ASCII)
+_IN_IT = re.compile(r"(?:['’]s\b|[\s-]|\b(?:on|in|the)\b){1,6}", re.ASCII)
+_HOLDING = frozenset({Unit.WEEK, Unit.MONTH, Unit.YEAR})
+_FIGURES = frozenset("0123456789qh")
+"""What dates in figures begin with: 2026-11-21, q4 2016."""
+_DEEPEST = 4
+"""The end of the second week of the month of May; what is deeper is nobody's sentence."""
 
-_MOST_PASSED = 6
-"""So that no text takes time that grows with the square of its length."""
-_FIGURES = 4
-_ONES = range(1, 10)
-_REST_OF_A_YEAR = range(10, 100)
-_YEARS = range(1500, 2200)
-_WORD = re.compile(
-    r"[A-Za-z]+|\d+(?:st|nd|rd|th)(?![A-Za-z\d])|\d+|[\u3400-\u9fff]+|[^\sA-Za-z\d]", re.IGNORECASE | re.ASCII
-)
-_STARTS_A_FRACTION = re.compile(r"[:.,/]\d|%|\d")
-_ENDS_A_FRACTION = re.compile(r"\d[:.,/]$|[$€£#+]\s?$|:$")
+Reading = tuple[Phrase | None, int]
+"""A phrase and where it stops; no phrase if the words name a day that does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word, a figure or a sign, in lower case, and its place."""
+@dataclass
+class Text:
+    """A text that is read."""
 
+    written: str
     text: str
-    begin: int
-    stop: int
-    capital: bool
+    """In lower case, place for place."""
+    today: date
+    depth: int = 0
+    """How many references within references are being read."""
 
-
-class Words:
-    """A text, word by word; what lies beyond its ends is the empty word."""
-
-    def __init__(self, text: str, today: date) -> None:
-        self.text = text
-        self.today = today
-        self.depth = 0
-        """How many references within references are being read."""
-        self.words = [
-            Word(found[0].lower(), found.start(), found.end(), found[0][0].isupper())
-            for found in _WORD.finditer(text)
-        ]
-
-    def __getitem__(self, at: int) -> str:
-        return self.words[at].text if 0 <= at < len(self.words) else ""
-
-    def capital(self, at: int) -> bool:
-        """Whether it begins with a capital letter."""
-        return 0 <= at < len(self.words) and self.words[at].capital
-
-    def past(self, at: int, *words: str) -> int:
-        """The place after those of these words that stand there."""
-        end = at + _MOST_PASSED
-        while at < end and self[at] and self[at] in words:
-            at += 1
-        return at
+    def before(self, at: int) -> str:
+        """What stands before a place."""
+        return self.text[max(0, at - _LOOK_BACK) : at]
 
     def asked(self, at: int) -> bool:
         """Whether a word before it asks for a time: in May, on the 4th, or it is all there is."""
-        before = self[at - 1] if self[at - 1] != "the" else self[at - 2]
-        return before in ASKING or self.past(1, ".") == len(self.words)
+        before = _ASKING.search(self.before(at))
+        return bool(before and (before[0] or self.text.strip(" .").isalpha()))
 
-    def figure(self, at: int) -> int | None:
-        """The whole number in figures there, if it is no part of a price, a time of day or a fraction."""
-        text = self[at]
-        if not text.isdecimal() or not text.isascii():
-            return None
-        word = self.words[at]
-        before = self.text[max(0, word.begin - 2) : word.begin]
-        if _STARTS_A_FRACTION.match(self.text, word.stop) or _ENDS_A_FRACTION.search(before):
-            return None
-        return int(text) if len(text) <= _FIGURES and self[at + 1] not in {"am", "pm"} else None
+    def existing(self, phrase: Phrase, stop: int) -> Reading:
+        """The phrase, unless it names a day that does not exist."""
+        return (phrase if phrase.resolved(self.today) else None), stop
 
-    def count(self, at: int) -> tuple[int, int] | None:
-        """How many, in figures or words (12, twenty-one, a, couple of), and the place after it."""
-        if self[at] in {"a", "an"}:
-            if self[at + 1] == "couple":
-                return 2, self.past(at + 2, "of")
-            return None if self[at + 1] in FEW else (1, at + 1)
-        if self[at] == "couple":
-            return 2, self.past(at + 1, "of")
-        return self.cardinal(at)
 
-    def cardinal(self, at: int) -> tuple[int, int] | None:
-        """A number up to 9999 in figures, or up to 99 in words, and the place after it."""
-        if (figure := self.figure(at)) is not None:
-            return figure, at + 1
-        if self[at] in ENGLISH_ONES:
-            return ENGLISH_ONES[self[at]], at + 1
-        if self[at] not in ENGLISH_TENS:
-            return None
-        tens, after = ENGLISH_TENS[self[at]], self.past(at + 1, "-")
-        ones = ENGLISH_ONES.get(self[after], 0)
-        return (tens + ones, after + 1) if ones in _ONES else (tens, at + 1)
+Reader = Callable[[Text, re.Match[str]], Phrase | Reading | None]
+_READERS: dict[str, list[tuple[str, Reader]]] = {}
+_KIND = re.compile(
+    rf"(?P<month>{MONTH})|(?P<weekday>{WEEKDAY})|(?P<which>{WHICH})|(?P<season>{SEASON})|(?P<unit>{ONE_UNIT})"
+    rf"|(?P<number>\d|{ORDINAL}|{_SPELT}|(?:an?|half|couple)\b)|(?P<other>)",
+    re.ASCII,
+)
 
-    def ordinal(self, at: int) -> tuple[int, int] | None:
-        """4th, fourth, twenty-first, and the place after it."""
-        text = self[at]
-        if text[:1].isdecimal() and text[-2:] in {"st", "nd", "rd", "th"}:
-            return (int(text[:-2]), at + 1) if len(text) <= _FIGURES else None
-        if text in ENGLISH_ORDINALS:
-            return ENGLISH_ORDINALS[text], at + 1
-        if text in ENGLISH_TENS:
-            after = self.past(at + 1, "-")
-            ones = ENGLISH_ORDINALS.get(self[after], 0)
-            return (ENGLISH_TENS[text] + ones, after + 1) if ones in _ONES else None
+
+def reads(kinds: str, pattern: str) -> Callable[[Reader], Reader]:
+    """Register a reader of what begins so, with a word of one of these kinds; the first registered is asked first.
+
+    It answers with a phrase that takes all that the pattern matched, with a phrase and where it stops, or with
+    None if the words mean something else.
+    """
+
+    def register(reader: Reader) -> Reader:
+        for kind in kinds.split():
+            _READERS.setdefault(kind, []).append((pattern, reader))
+        return reader
+
+    return register
+
+
+@cache
+def readers(kind: str) -> Sequence[tuple[re.Pattern[str], Reader]]:
+    """The readers of what begins with such a word; compiling them takes long enough to be no part of an import."""
+    return [(re.compile(pattern.replace(" ", r"\s{1,9}"), re.ASCII), reader) for pattern, reader in _READERS[kind]]
+
+
+def warm() -> None:
+    """Compile all readers."""
+    for kind in _READERS:
+        readers(kind)
+
+
+def phrase_at(text: Text, at: int, *, follows: bool = False) -> Reading | None:
+    """The reference that begins there, with the time of day after it; `follows`: another one stands before it."""
+    if text.depth == _DEEPEST:
         return None
+    text.depth += 1
+    found = _read(text, at, follows=follows)
+    if found and found[0]:
+        found = _placed(text, found[0], found[1])
+    text.depth -= 1
+    return found
 
-    def day_number(self, at: int) -> tuple[int, int] | None:
-        """The number of a day in its month, and the place after it; not a time of day."""
-        found = self.ordinal(at) or self.cardinal(at)
-        if found is None or found[0] not in TWO_FIGURES or self[found[1]] in {"am", "pm", "%", ":"}:
-            return None
+
+def _read(text: Text, at: int, *, follows: bool) -> Reading | None:
+    the = _THE.match(text.text, at)
+    at = the.end() if the else at
+    kind = _KIND.match(text.text, at)
+    in_figures = text.text[at : at + 1] in _FIGURES
+    if in_figures and (found := dated(text.text, at, text.today, follows=follows)):
         return found
+    for pattern, reader in readers(kind.lastgroup or "") if kind else ():
+        match = pattern.match(text.text, at)
+        try:
+            reading = reader(text, match) if match else None
+        except (ValueError, OverflowError):  # the calendar ends
+            continue
+        if match is None or reading is None:
+            continue
+        phrase, stop = (reading, match.end()) if isinstance(reading, Phrase) else reading
+        if phrase is None:
+            return None, stop
+        if phrase.resolved(text.today):
+            clock = _CLOCK.match(text.text, stop)
+            return phrase, clock.end() if clock else stop
+    return None
 
-    def year(self, at: int) -> tuple[int, int] | None:
-        """A year in four figures or in words (nineteen sixty nine, two thousand and seven), and what follows."""
-        figure = self.figure(at)
-        if figure is not None:
-            return (figure, at + 1) if figure in _YEARS else None
-        if self[at] == "two" and self[at + 1] == "thousand":
-            rest = self.cardinal(self.past(at + 2, "and"))
-            return (2000 + rest[0], rest[1]) if rest and rest[0] in TWO_FIGURES else (2000, at + 2)
-        if self[at] in {"nineteen", "twenty", "eighteen"}:
-            century = {"eighteen": 1800, "nineteen": 1900, "twenty": 2000}[self[at]]
-            rest = self.cardinal(at + 1)
-            return (century + rest[0], rest[1]) if rest and rest[0] in _REST_OF_A_YEAR else None
-        return None
+
+def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
+    """With what says which one it is, after it or before it: October 3 (of) last year, last year in March."""
+    if phrase.cycle:
+        of = _OF_WHICH.match(text.text, stop)
+        if of and unit(of["unit"]) is phrase.cycle:
+            placed = phrase.within(period(phrase.cycle, text.today, away(of["which"])))
+            return (placed, of.end()) if placed.resolved(text.today) else (phrase, stop)
+        return phrase, stop
+    base = phrase.base if not phrase.steps else None
+    gap = _IN_IT.match(text.text, stop) if base and base.unit in _HOLDING else None
+    found = phrase_at(text, gap.end()) if gap else None
+    if base and found and found[0] and found[0].cycle is base.unit:
+        placed = found[0].within(base)
+        return (placed, found[1]) if placed.resolved(text.today) else (phrase, stop)
+    return phrase, stop
+
+
+def named(text: Text, reading: Reading | None) -> Phrase | None:
+    """The phrase of a reading that says a stretch of days."""
+    phrase = reading[0] if reading else None
+    return phrase if phrase and phrase.resolved(text.today) else None
+
+
+def in_year(number: int) -> Phrase:
+    """The year."""
+    return known(period(Unit.YEAR, date(number, 1, 1)))
+
+
+def number(said: str) -> int:
+    """The number that is written in figures or words: 12, 4th, twenty-one, a couple of."""
+    if said[0].isdecimal():
+        return int(said.rstrip("stndrh"))
+    return 2 if "couple" in said else sum(_VALUES.get(word, 0) for word in re.split(r"[\s-]+", said))
+
+
+def year(said: str) -> int:
+    """The year that is written in four figures or in words (nineteen sixty nine, two thousand and seven)."""
+    if said.isdecimal():
+        return int(said)
+    first, _, rest = said.partition(" ")
+    century = {"eighteen": 1800, "nineteen": 1900, "twenty": 2000, "two": 2000}[first]
+    return century + sum(_VALUES.get(word, 0) for word in re.split(r"[\s-]+", rest))
+
+
+def unit(said: str) -> Unit:
+    """The unit that a word names."""
+    return _UNITS[said[:2]]
+
+
+def month_number(said: str) -> int:
+    """The number of a month, from 1."""
+    return _MONTHS.index(said[:3]) + 1
+
+
+def weekday_number(said: str) -> int:
+    """The number of a day of the week, Monday being 0."""
+    return _WEEKDAYS.index(said[:2])
+
+
+def away(which: str) -> int:
+    """How many units from the one that is running: -1 for last, 1 for next."""
+    return -1 if which in _BACKWARD else 1 if which in _FORWARD else 0
+
+
+def season_name(said: str) -> str:
+    """The name of a season as steps know it."""
+    return "autumn" if said == "fall" else said

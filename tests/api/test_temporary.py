@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.index_row import shard_of
+from services.memory.episodes.index_row import NAME, shard_of
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.settings import Settings
 from services.text.tokenizer import terms
@@ -75,7 +75,7 @@ async def test_no_byte_of_a_temporary_conversation_is_in_any_store_or_log_howeve
     await _of_openai(client)
     await services.memory.indexing.index_waiting()
     user_id = (await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")).user_id
-    await services.memory.index.flush(shard_of(user_id))
+    await services.memory.index.vectors.flush(NAME.format(shard=shard_of(user_id)))
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
         connection.execute("CHECKPOINT")
 

@@ -69,9 +69,10 @@ class StoredUnit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitToIndex(StoredUnit):
-    """A unit with its owner."""
+class IndexedUnit(StoredUnit):
+    """A unit with its owner, as it is indexed."""
 
+    tenant_id: UUID
     user_id: UUID
     expert_id: UUID
     space_id: UUID | None
@@ -82,6 +83,9 @@ class UnitToIndex(StoredUnit):
     """Hash of what was written; None for a turn."""
     is_living: bool
     """Whether it is still valid; otherwise it must be removed from the index."""
+    terms: Sequence[str] = ()
+    embedding: Sequence[float] = ()
+    """An array where there are many units: the garbage collector does not look at each of its numbers."""
 
 
 @dataclass(frozen=True)

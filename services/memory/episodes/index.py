@@ -15,20 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from services.memory.episodes.episode import Scope
-from services.memory.episodes.index_row import (
-    IndexRow,
-    as_entity,
-    collection_name,
-    filter_of,
-    shard_of,
-    shards_in,
-    vector_index,
-)
+from services.memory.episodes.episode import IndexedUnit, Scope
+from services.memory.episodes.index_row import PREFIX, SHARDS, as_entity, collection_name, filter_of, shard_of
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.patience import beside_the_loop
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
-from services.search.vector_index import Hits, any_of
+from services.search.vector_index import Hits, VectorIndex, any_of
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -66,27 +58,14 @@ class EpisodeIndex:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
         self._key_of = key_of
         self._milvus = milvus
-        self._vectors = vector_index(milvus, model=model, dimension=dimension)
+        self.vectors = VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
+        """Its collections."""
         self._shards: int | None = None
 
     @property
     def hides_terms(self) -> bool:
         """Whether terms are stored as digests."""
         return self._key_of is not None
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether the last check found rows of another embedding model or an older version."""
-        return self._vectors.is_outdated
-
-    @property
-    def made_with(self) -> str:
-        """What its collections depend on: embedding model and version."""
-        return self._vectors.made_with
-
-    async def check(self) -> None:
-        """Check whether the index was made with this embedding model and by this version."""
-        await self._vectors.check()
 
     async def search(
         self,
@@ -112,10 +91,11 @@ class EpisodeIndex:
             CollectionMissing: the user's shard is not there.
             Unavailable: Milvus does not answer in time.
         """
-        stored = [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)]
+        key = await self._key(scope.tenant_id, scope.user_id)
+        stored = [" ".join(_stored(each, key)) for each in terms]
         limits = (limit, limit)
         name = await self._name_within(scope.user_id, within_s)
-        words, meaning = await self._vectors.search(
+        words, meaning = await self.vectors.search(
             name, filter_of(scope), stored, vectors, limits, ("episode_id",), within_s=within_s
         )
         return _hits(words), _hits(meaning)
@@ -123,7 +103,7 @@ class EpisodeIndex:
     async def shards(self) -> int:
         """Return the number of collections."""
         if self._shards is None:
-            self._shards = await shards_in(self._milvus)
+            self._shards = SHARDS if await self._milvus.is_lite() else 1
         return self._shards
 
     async def _name(self, user_id: UUID) -> str:
@@ -134,7 +114,7 @@ class EpisodeIndex:
         """The same, asking Milvus at most once and for at most so long."""
         if self._shards is not None or within_s is None:
             return await self._name(user_id)
-        return await self._vectors.in_time(partial(self._name, user_id), within_s)
+        return await self.vectors.in_time(partial(self._name, user_id), within_s)
 
     async def rows(
         self, scope: Scope, unit_ids: Sequence[UUID], *, between: bool = False, within_s: float
@@ -158,12 +138,12 @@ class EpisodeIndex:
             chosen = f"{filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
-            readable = ["id", "terms", *(["embedding"] if await self._vectors.is_of_model(name) else [])]
+            readable = ["id", "terms", *(["embedding"] if await self.vectors.is_of_model(name) else [])]
             async with self._milvus.use() as client:
                 ask = partial(client.query, name, filter=chosen, output_fields=readable, limit=_MOST_ROWS)
                 return await loaded(client, name, ask)
 
-        found = await self._vectors.in_time(query, within_s)
+        found = await self.vectors.in_time(query, within_s)
 
         def read() -> dict[UUID, tuple[str, Sequence[float] | None]]:
             # The client decodes a row when it is looked at.
@@ -196,7 +176,7 @@ class EpisodeIndex:
             return []
 
     async def upsert(
-        self, rows: Sequence[IndexRow], *, lost: Callable[[int, int], Awaitable[None]] | None = None
+        self, rows: Sequence[IndexedUnit], *, lost: Callable[[int, int], Awaitable[None]] | None = None
     ) -> None:
         """Add or replace units.
 
@@ -211,9 +191,9 @@ class EpisodeIndex:
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):
             mine = await self.entities([row for row in rows if shard_of(row.user_id) % shards == shard])
             of_shard = partial(lost, shard, shards) if lost is not None else None
-            await self._vectors.upsert(collection_name(shard, shards), mine, lost=of_shard)
+            await self.vectors.upsert(collection_name(shard, shards), mine, lost=of_shard)
 
-    async def entities(self, rows: Sequence[IndexRow]) -> list[dict[str, Any]]:
+    async def entities(self, rows: Sequence[IndexedUnit]) -> list[dict[str, Any]]:
         """Return units in the form in which the index stores them."""
         owners = {(row.tenant_id, row.user_id) for row in rows}
         keys = {owner: await self._key(*owner) for owner in owners}
@@ -225,19 +205,8 @@ class EpisodeIndex:
 
         return await beside_the_loop(made, characters=sum(len(row.terms) for row in rows), most=_MANY_TERMS)
 
-    async def _stored_terms(
-        self, tenant_id: UUID, user_id: UUID, terms: Sequence[Sequence[str]]
-    ) -> Sequence[Sequence[str]]:
-        """Return lists of terms as the index stores them: with encryption each is hidden by a keyed digest."""
-        key = await self._key(tenant_id, user_id)
-        return [_stored(each, key) for each in terms]
-
     async def _key(self, tenant_id: UUID, user_id: UUID) -> "DataKey | None":
         return await self._key_of(tenant_id, user_id=user_id) if self._key_of else None
-
-    async def flush(self, shard: int) -> None:
-        """Flush a shard's newest rows into its indexes."""
-        await self._vectors.flush(collection_name(shard, await self.shards()))
 
     async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
         """Remove a user's units: those of the episodes given, or all; return how many."""
@@ -247,11 +216,11 @@ class EpisodeIndex:
             if episode_ids is None
             else [f"{mine} and {chosen}" for chosen in any_of("episode_id", episode_ids)]
         )
-        return await self._vectors.delete(await self._name(user_id), filters)
+        return await self.vectors.delete(await self._name(user_id), filters)
 
     async def begin_again(self, shard: int) -> NewCollection:
         """Create an empty collection beside a shard's current one, to be filled and then to replace it."""
-        return await self._vectors.begin_again(collection_name(shard, await self.shards()))
+        return await self.vectors.begin_again(collection_name(shard, await self.shards()))
 
     async def remove_shard(self, shard: int) -> None:
         """Remove an empty shard."""
@@ -277,6 +246,7 @@ class EpisodeIndex:
 
 
 def _stored(terms: Sequence[str], key: "DataKey | None") -> Sequence[str]:
+    """Return terms as the index stores them: with encryption each is hidden by a keyed digest."""
     return terms if key is None else [key.hidden_term(term) for term in terms]
 
 

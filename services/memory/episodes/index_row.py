@@ -1,15 +1,11 @@
 """Units as rows of the index, the collections that hold them, and the filter by which they are searched."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from services.memory.episodes.episode import Scope
-from services.platform.milvus import Milvus
+from services.memory.episodes.episode import IndexedUnit, Scope
 from services.search.collection import terms_that_fit
-from services.search.vector_index import VectorIndex
 
 PREFIX = "conversation_episodes"
 NAME = PREFIX + "_{shard:02d}"
@@ -21,39 +17,9 @@ def shard_of(user_id: UUID) -> int:
     return user_id.int % SHARDS
 
 
-async def shards_in(milvus: Milvus) -> int:
-    """Return the number of collections that hold the units of a Milvus."""
-    return SHARDS if await milvus.is_lite() else 1
-
-
-def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
-    """Return the collections of episodes, for an embedding model and its dimensions."""
-    return VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
-
-
 def collection_name(shard: int, shards: int) -> str:
     """Return the name of a shard's collection, out of `shards` collections."""
     return PREFIX if shards == 1 else NAME.format(shard=shard % shards)
-
-
-@dataclass(frozen=True)
-class IndexRow:
-    """A unit as it is indexed."""
-
-    unit_id: UUID
-    """Id of the message, or of the written episode."""
-    episode_id: UUID
-    tenant_id: UUID
-    user_id: UUID
-    expert_id: UUID
-    conversation_id: UUID | None
-    episode_type: str
-    importance: float
-    created_at: datetime
-    terms: Sequence[str]
-    embedding: Sequence[float]
-    """An array where there are many rows: the garbage collector does not look at each of its numbers."""
-    space_id: UUID | None = None
 
 
 def milliseconds(at: datetime) -> int:
@@ -66,20 +32,20 @@ def held_by(expert_id: UUID, space_id: UUID | None) -> UUID:
     return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 
 
-def as_entity(row: IndexRow) -> dict[str, Any]:
-    """The row's fields by their names in the collection."""
+def as_entity(unit: IndexedUnit) -> dict[str, Any]:
+    """The unit's fields by their names in the collection."""
     return {
-        "id": str(row.unit_id),
-        "episode_id": str(row.episode_id),
-        "tenant_id": str(row.tenant_id),
-        "user_id": str(row.user_id),
-        "expert_id": str(held_by(row.expert_id, row.space_id)),
-        "conversation_id": str(row.conversation_id or ""),
-        "episode_type": row.episode_type,
-        "importance": row.importance,
-        "created_at": milliseconds(row.created_at),
-        "terms": terms_that_fit(row.terms),
-        "embedding": row.embedding,
+        "id": str(unit.unit_id),
+        "episode_id": str(unit.episode_id),
+        "tenant_id": str(unit.tenant_id),
+        "user_id": str(unit.user_id),
+        "expert_id": str(held_by(unit.expert_id, unit.space_id)),
+        "conversation_id": str(unit.conversation_id or ""),
+        "episode_type": unit.episode_type,
+        "importance": unit.importance,
+        "created_at": milliseconds(unit.created_at),
+        "terms": terms_that_fit(unit.terms),
+        "embedding": unit.embedding,
     }
 
 

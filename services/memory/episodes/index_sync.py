@@ -7,7 +7,7 @@ same ids: nothing is lost or duplicated.
 import asyncio
 from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -20,9 +20,8 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import FORGET, UnitToIndex
+from services.memory.episodes.episode import FORGET, IndexedUnit
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS, indexed_terms
@@ -41,17 +40,12 @@ _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class _Written:
-    """As what an episode was written into the index."""
-
-    source_count: int
-    content_hash: str | None
-    is_living: bool
+_Written = dict[UUID, tuple[int, str | None, bool]]
+"""As what each episode was written into the index: the number of its sources, its hash, whether it is valid."""
 
 
-def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
-    return {unit.episode_id: _Written(unit.source_count, unit.content_hash, unit.is_living) for unit in units}
+def _written(units: Sequence[IndexedUnit]) -> _Written:
+    return {unit.episode_id: (unit.source_count, unit.content_hash, unit.is_living) for unit in units}
 
 
 class EpisodeIndexSync:
@@ -64,7 +58,7 @@ class EpisodeIndexSync:
         embedder: Embedder,
         jobs: JobQueue,
         *,
-        on_indexed: Callable[[Sequence[IndexRow]], Awaitable[None]] | None = None,
+        on_indexed: Callable[[Sequence[IndexedUnit]], Awaitable[None]] | None = None,
     ) -> None:
         """Register the jobs; `on_indexed` is called with what this process has indexed."""
         self._on_indexed = on_indexed
@@ -101,10 +95,10 @@ class EpisodeIndexSync:
         count = 0
         while True:
             values = {"tenant_id": tenant_id, "limit": _EPISODES_AT_ONCE}
-            units = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(UnitToIndex))
+            units = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(IndexedUnit))
             if not units:
                 return count
-            rows = await self._rows(tenant_id, units)
+            rows = await self._rows(units)
             await self._index.upsert(rows, lost=self._lost)
             if self._on_indexed is not None:
                 await self._on_indexed(rows)
@@ -120,7 +114,7 @@ class EpisodeIndexSync:
             count += len(marked)
             UNITS_INDEXED.inc(len(rows))
 
-    async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
+    async def _rows(self, units: Sequence[IndexedUnit]) -> list[IndexedUnit]:
         said = [unit for unit in units if unit.text]
         # In a thread, so that turns of the same process go on.
         found = await asyncio.to_thread(
@@ -131,34 +125,20 @@ class EpisodeIndexSync:
             [embedded_text(one.role, one.speaker, one.text) for one, _ in full]
         )
         return [
-            IndexRow(
-                unit_id=unit.unit_id,
-                episode_id=unit.episode_id,
-                tenant_id=tenant_id,
-                user_id=unit.user_id,
-                expert_id=unit.expert_id,
-                space_id=unit.space_id,
-                conversation_id=unit.conversation_id,
-                episode_type=unit.episode_type,
-                importance=unit.importance,
-                created_at=unit.created_at,
-                terms=words,
-                embedding=array("f", vector),
-            )
+            replace(unit, terms=words, embedding=array("f", vector))
             for (unit, words), vector in zip(full, vectors, strict=True)
         ]
 
-    async def _mark(self, tenant_id: UUID, written: dict[UUID, _Written]) -> set[UUID]:
+    async def _mark(self, tenant_id: UUID, written: _Written) -> set[UUID]:
+        sources, contents, living = map(list, zip(*written.values(), strict=True))
         values = {
             "tenant_id": tenant_id,
             "episode_ids": list(written),
-            "sources": [each.source_count for each in written.values()],
-            "contents": [each.content_hash for each in written.values()],
-            "living": [each.is_living for each in written.values()],
+            "sources": sources,
+            "contents": contents,
+            "living": living,
         }
-        async with self._database.tenant(tenant_id) as connection:
-            rows = await (await connection.execute(sql.INDEXED, values)).fetchall()
-        return {row[0] for row in rows}
+        return {row[0] for row in await self._database.fetch(tenant_id, sql.INDEXED, values, tuple_row)}
 
     async def _lost(self, shard: int, shards: int) -> None:
         """A missing shard was lost, or is new: index again whatever it had held."""
@@ -212,10 +192,10 @@ class EpisodeIndexSync:
                 await self._index.remove_shard(shard)
                 return 0
             fresh = await self._index.begin_again(shard)
-            done: list[tuple[UUID, dict[UUID, _Written]]] = []
+            done: list[tuple[UUID, _Written]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
-                    await fresh.add(await self._index.entities(await self._rows(tenant_id, units)))
+                    await fresh.add(await self._index.entities(await self._rows(units)))
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()
@@ -224,7 +204,7 @@ class EpisodeIndexSync:
         await asyncio.sleep(_OTHERS_S)
         return sum(len(written) for _, written in done)
 
-    async def _of_user(self, tenant_id: UUID, user_id: UUID) -> AsyncIterator[list[UnitToIndex]]:
+    async def _of_user(self, tenant_id: UUID, user_id: UUID) -> AsyncIterator[list[IndexedUnit]]:
         at, last = _FIRST
         while True:
             values = {
@@ -234,7 +214,7 @@ class EpisodeIndexSync:
                 "after_id": last,
                 "limit": _EPISODES_AT_ONCE,
             }
-            units = await self._database.fetch(tenant_id, sql.OF_USER, values, class_row(UnitToIndex))
+            units = await self._database.fetch(tenant_id, sql.OF_USER, values, class_row(IndexedUnit))
             if not units:
                 return
             at, last = units[-1].episode_at, units[-1].episode_id

@@ -107,11 +107,13 @@ GENERATION_AND_CHANGED: LiteralString = f"""
 SELECT state.*, unit.* FROM ({GENERATION}) AS state LEFT JOIN ({_CHANGED}) AS unit ON true
 """  # noqa: S608 — our own text only
 
-TO_INDEX: LiteralString = f"""
-SELECT {_UNIT_OR_GONE}, e.user_id, e.expert_id, e.space_id,
+_TO_INDEX: LiteralString = f"""
+SELECT {_UNIT_OR_GONE}, e.tenant_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
        md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
-FROM (
+"""
+TO_INDEX: LiteralString = f"""
+{_TO_INDEX} FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
     ORDER BY e.id LIMIT %(limit)s
 ) AS e
@@ -120,10 +122,7 @@ ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 OF_USER: LiteralString = f"""
-SELECT {_UNIT_OR_GONE}, e.user_id, e.expert_id, e.space_id,
-       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
-FROM (
+{_TO_INDEX} FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
       AND (e.created_at, e.id) > (%(after_at)s, %(after_id)s)
     ORDER BY e.created_at, e.id LIMIT %(limit)s

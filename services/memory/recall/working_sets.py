@@ -19,9 +19,8 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import Scope
+from services.memory.episodes.episode import IndexedUnit, Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import IndexRow
 from services.memory.recall.past_sets import PastSets
 from services.memory.recall.unit_arrays import Embedding
 from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
@@ -223,7 +222,7 @@ class WorkingSets:
             entry.following = True
             self._start(self._follow(entry, scope))
 
-    async def learn(self, rows: Sequence[IndexRow]) -> None:
+    async def learn(self, rows: Sequence[IndexedUnit]) -> None:
         """Store the embeddings of units that this process has just indexed; others run between parts of it."""
         owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
         for row in rows:

@@ -26,7 +26,6 @@ from services.memory.removal.stores import Left, RemovalStores
 from services.memory.removal.tables import LOCK_USER, Rows
 from services.memory.removal.targets import Target, TargetPlan, TargetPlanner, ValueTarget, described
 from services.platform.connections import Connection
-from services.platform.postgres import UNHURRIED_S
 
 _REBUILT = frozenset({"summary", "topic", "visit", "day"})
 _NONCE_BYTES = 16
@@ -116,7 +115,8 @@ class Erasures:
         stopped: list[UUID] = []
         if not preview:
             self.receipts.key.load()
-            stopped = await self._stop_turns(plan)
+            # Their prompts were read before: they would store what is forgotten.
+            stopped = await self._stores.stop(plan.whose, "user", "forgotten")
         before = await self._reached(plan)
         receipt_id = None if preview else uuid7()
 
@@ -137,13 +137,6 @@ class Erasures:
         counts = _counts(done)
         log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
         return ForgetResult(preview, done.items, done.purged.values, counts, receipt_id, pending)
-
-    async def _stop_turns(self, plan: TargetPlan) -> list[UUID]:
-        """Stop turns whose prompts were read before: they would store them; return them."""
-        async with self._stores.database.tenant(plan.tenant_id, statement_s=UNHURRIED_S) as connection:
-            turns = await Rows(connection, plan.whose).recent_turns("user", recent_s=0)
-        await self._stores.stop(plan.tenant_id, turns, "forgotten")
-        return [turn_id for turn_id, _ in turns]
 
     async def _reached(self, plan: TargetPlan) -> list[Item]:
         """Everything that was made of what is forgotten."""

@@ -44,28 +44,6 @@ ON CONFLICT (tenant_id, kind) DO UPDATE SET days = excluded.days, set_at = clock
 _REMOVE_RULE: LiteralString = "DELETE FROM retention_rules WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s"
 
 
-class RetentionRules:
-    """Reads and sets the rules of tenants."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def of(self, tenant_id: UUID) -> dict[Kind, int]:
-        """Return a tenant's rules."""
-        rows = await self._database.fetch(tenant_id, _RULES, {"tenant_id": tenant_id}, tuple_row)
-        days: dict[str, int] = dict(rows)
-        return {kind: days[kind] for kind in KINDS if kind in days}
-
-    @again_if_contended
-    async def change(self, tenant_id: UUID, rules: Mapping[Kind, int | None]) -> dict[Kind, int]:
-        """Set the rules that are named, remove those that are None, and return all that hold then."""
-        async with self._database.tenant(tenant_id) as connection:
-            for kind, days in rules.items():
-                values = {"tenant_id": tenant_id, "kind": kind, "days": days}
-                await connection.execute(_REMOVE_RULE if days is None else _SET_RULE, values)
-        return await self.of(tenant_id)
-
-
 APPLY_RETENTION = "apply_retention"
 _EVERY = "37 3 * * *"
 _NIGHT_S = 480.0
@@ -111,35 +89,24 @@ WHERE m.tenant_id = %(tenant_id)s AND m.created_at < %(before)s AND EXISTS (
     SELECT FROM messages l WHERE l.conversation_id = m.conversation_id AND l.created_at >= %(before)s)
 """
 
-_REPORTED_TURNS: LiteralString = """
-SELECT id FROM turns WHERE tenant_id = %(tenant_id)s AND finished_at < %(before)s
-  AND (prompt IS NOT NULL OR context_report IS NOT NULL OR request <> '{}')
-"""
-
-_FINISHED_JOBS: LiteralString = """
-SELECT j.id FROM procrastinate_jobs j
-WHERE j.status NOT IN ('todo', 'doing')
-  AND coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
-  AND (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id) < %(before)s
-"""
-
-_OLD_OPERATIONS: LiteralString = """
-SELECT id FROM memory_operations o WHERE o.tenant_id = %(tenant_id)s AND o.at < %(before)s
-  AND NOT coalesce(o.type = 'memory_proposal' AND o.results->>'state' = 'waiting', false)
-"""
-
-_COUNT: dict[str, LiteralString] = {
-    "turns": f"SELECT count(*) FROM ({_REPORTED_TURNS}) AS found",  # noqa: S608
-    "jobs": f"SELECT count(*) FROM ({_FINISHED_JOBS}) AS found",  # noqa: S608
-    "operations": f"SELECT count(*) FROM ({_OLD_OPERATIONS}) AS found",  # noqa: S608
+_OLD: dict[str, LiteralString] = {
+    "turns": """
+        SELECT id FROM turns WHERE tenant_id = %(tenant_id)s AND finished_at < %(before)s
+          AND (prompt IS NOT NULL OR context_report IS NOT NULL OR request <> '{}')""",
+    "jobs": """
+        SELECT j.id FROM procrastinate_jobs j
+        WHERE j.status NOT IN ('todo', 'doing')
+          AND coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
+          AND (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id) < %(before)s""",
+    "operations": """
+        SELECT id FROM memory_operations o WHERE o.tenant_id = %(tenant_id)s AND o.at < %(before)s
+          AND NOT coalesce(o.type = 'memory_proposal' AND o.results->>'state' = 'waiting', false)""",
 }
-
-_REMOVE_BATCH: dict[str, LiteralString] = {
-    "turns": f"""
-        UPDATE turns SET prompt = NULL, context_report = NULL, request = '{{}}'
-        WHERE id IN ({_REPORTED_TURNS} LIMIT %(limit)s)""",  # noqa: S608
-    "jobs": f"DELETE FROM procrastinate_jobs WHERE id IN ({_FINISHED_JOBS} LIMIT %(limit)s)",  # noqa: S608
-    "operations": f"DELETE FROM memory_operations WHERE id IN ({_OLD_OPERATIONS} LIMIT %(limit)s)",  # noqa: S608
+_COUNT: LiteralString = "SELECT count(*) FROM ({old}) AS found"
+_REMOVE: dict[str, LiteralString] = {
+    "turns": "UPDATE turns SET prompt = NULL, context_report = NULL, request = '{}'",
+    "jobs": "DELETE FROM procrastinate_jobs",
+    "operations": "DELETE FROM memory_operations",
 }
 
 
@@ -179,12 +146,26 @@ class StoredReport:
 class Retention:
     """Previews and applies the rules. Every process with a worker has one: it registers the nightly run."""
 
-    def __init__(self, database: Database, rules: RetentionRules, erasure: WholeErasure, jobs: JobQueue) -> None:
+    def __init__(self, database: Database, erasure: WholeErasure, jobs: JobQueue) -> None:
         self._database = database
-        self._rules = rules
         self._erasure = erasure
         self._jobs = jobs
         jobs.periodic(APPLY_RETENTION, _EVERY)(self._night)
+
+    async def rules(self, tenant_id: UUID) -> dict[Kind, int]:
+        """Return a tenant's rules."""
+        rows = await self._database.fetch(tenant_id, _RULES, {"tenant_id": tenant_id}, tuple_row)
+        days: dict[str, int] = dict(rows)
+        return {kind: days[kind] for kind in KINDS if kind in days}
+
+    @again_if_contended
+    async def change_rules(self, tenant_id: UUID, rules: Mapping[Kind, int | None]) -> dict[Kind, int]:
+        """Set the rules that are named, remove those that are None, and return all that hold then."""
+        async with self._database.tenant(tenant_id) as connection:
+            for kind, days in rules.items():
+                values = {"tenant_id": tenant_id, "kind": kind, "days": days}
+                await connection.execute(_REMOVE_RULE if days is None else _SET_RULE, values)
+        return await self.rules(tenant_id)
 
     async def preview(self, tenant_id: UUID, rules: Rules | None = None) -> RetentionReport:
         """Count what a run would remove now; nothing is removed.
@@ -194,7 +175,7 @@ class Retention:
         """
         now = datetime.now(UTC)
         found = []
-        for kind, days in (await self._rules.of(tenant_id) if rules is None else rules).items():
+        for kind, days in (await self.rules(tenant_id) if rules is None else rules).items():
             before = now - timedelta(days=days)
             counts, staying = await self._count(tenant_id, kind, before)
             found.append(Expired(kind, days, before, counts, staying))
@@ -208,7 +189,7 @@ class Retention:
             Conflict: another run of the tenant is under way.
             DatabaseUnavailable: the database does not answer; what was removed stays removed.
         """
-        rules = await self._rules.of(tenant_id)
+        rules = await self.rules(tenant_id)
         if not rules:
             raise InvalidInput("rules", "none is set, so everything is kept")
         async with self._database.only_one(f"{APPLY_RETENTION} {tenant_id}") as alone:
@@ -248,7 +229,7 @@ class Retention:
                     [counts] = await (await cursor.execute(_COUNT_SILENT, values)).fetchall()
                 [[staying]] = await (await connection.execute(_COUNT_STAYING, values)).fetchall()
                 return counts, staying
-            [[count]] = await (await connection.execute(_COUNT[kind], values)).fetchall()
+            [[count]] = await (await connection.execute(_COUNT.replace("{old}", _OLD[kind]), values)).fetchall()
         return {kind: count}, 0
 
     async def _remove(self, tenant_id: UUID, kind: Kind, before: datetime, until: float) -> dict[str, int]:
@@ -256,9 +237,10 @@ class Retention:
             return await self._remove_conversations(tenant_id, before, until)
         count, removed = 0, _ROWS_AT_ONCE
         values = {"tenant_id": tenant_id, "before": before, "limit": _ROWS_AT_ONCE}
+        statement: LiteralString = _REMOVE[kind] + " WHERE id IN (" + _OLD[kind] + " LIMIT %(limit)s)"
         while removed == _ROWS_AT_ONCE and time.monotonic() < until:
             async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-                removed = (await connection.execute(_REMOVE_BATCH[kind], values)).rowcount
+                removed = (await connection.execute(statement, values)).rowcount
             count += removed
         return {kind: count}
 
@@ -288,7 +270,7 @@ class Retention:
                 log.warning("retention goes on in the next night")
                 break
             try:
-                if await self._rules.of(tenant_id):
+                if await self.rules(tenant_id):
                     await self.run(tenant_id, seconds=left)
             except Conflict:
                 continue

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from services.encryption.marks import WordsInJson, all_words
+from services.encryption.marks import all_words
 from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.memory.blocks import AddedItem, Owner
@@ -107,18 +107,12 @@ class Hiding:
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
         removes = any(each["action"] != "add" for each in planned["items"])
         but = exchange.conversation_id if exchange else None
-        if not texts and not planned["episodes"]:
-            written = await self._write_each(connection, owner, planned, part, exchange)
-            await self._note(connection, owner, _entry(owner, planned, trigger, _old(written)))
-            await self._change_items(connection, owner, planned, part)
-            await self.remake(connection, owner, [], everywhere=removes, but=but)
-            return UUID(operation_id)
-        await self._note(connection, owner, _entry(owner, planned, trigger))
-        old = await self._retract(connection, values)
+        old = await self._retract(connection, values) if texts or planned["episodes"] else None
+        written = await self._write_each(connection, owner, planned, part, exchange)
+        entry = _entry(owner, planned, trigger, written, old)
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
-        old["written"] = await self._write_each(connection, owner, planned, part, exchange)
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
-        await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
 
     async def add_all(
@@ -138,7 +132,7 @@ class Hiding:
             except InvalidInput as error:
                 refused[place] = error
                 continue
-            entry = _entry(owner, planned, trigger, _old(written))
+            entry = _entry(owner, planned, trigger, written)
             if planned["items"]:
                 items.append(AddedItem(ItemChange(**planned["items"][0]), part, entry))
                 places.append(place)
@@ -251,21 +245,18 @@ class Hiding:
         """
         rows = Rows(connection, values)
         rows.values["episode_ids"] = [*values["episode_ids"], *await rows.firsts(sql.MERGED_INTO)]
-        affected = {*await rows.firsts(sql.RETRACT_EPISODES), *await rows.firsts(sql.CHANGED_EPISODES)}
-        if not affected:
-            return []
-        made: dict[UUID, UUID | None] = dict(await rows.all(sql.MERGED_FROM, affected=list(affected)))
+        gone = await rows.firsts(sql.RETRACT_EPISODES)
+        await rows.run(sql.CHANGED_EPISODES)
+        made: dict[UUID, UUID | None] = dict(await rows.all(sql.MERGED_FROM, gone=gone)) if gone else {}
         if not made:
             return []
         instead = {each: _holds_instead(each, made) for each in made}
         back = await rows.all(sql.UNMERGE, made=list(made), instead=list(instead.values()))
-        await rows.run(sql.RETRACT_WHOLE, episode_ids=list(made))
         return [
-            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": _text(instead[row[1]])} for row in back
+            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": holds and str(holds)}
+            for row in back
+            for holds in [instead[row[1]]]
         ]
-
-    async def _note(self, connection: Connection, owner: Owner, entry: Entry) -> None:
-        await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
 
     async def _change_items(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
@@ -315,12 +306,18 @@ def only_adds(planned: PlannedChange) -> bool:
     )
 
 
-def _entry(owner: Owner, planned: PlannedChange, trigger: Trigger, old: Mapping[str, Any] | None = None) -> Entry:
-    """Return what the log says of a plan."""
+def _entry(
+    owner: Owner,
+    planned: PlannedChange,
+    trigger: Trigger,
+    written: Sequence[str],
+    hidden: Mapping[str, Any] | None = None,
+) -> Entry:
+    """Return what the log says of a plan, with what undoes it."""
     operation = Operation(
         COMMAND,
         field=planned["change"]["kind"],
-        old_value=old,
+        old_value={"messages": [], "notes": [], "unmerged": [], **(hidden or {}), "written": written},
         query=planned["target"].replace("\x00", "") or None,
         results={
             "items": planned["change"]["items"],
@@ -332,11 +329,6 @@ def _entry(owner: Owner, planned: PlannedChange, trigger: Trigger, old: Mapping[
     expert_id = trigger.expert_id or owner.expert_id
     why = replace(trigger, expert_id=expert_id, space_id=owner.space_id)
     return Entry(operation, why, UUID(operation_id) if operation_id else None)
-
-
-def _old(written: Sequence[str]) -> dict[str, Any]:
-    """Return what undoes a plan that withdraws nothing."""
-    return {"messages": [], "notes": [], "unmerged": [], "written": list(written)}
 
 
 def space_of(trigger: Mapping[str, Any]) -> UUID | None:
@@ -369,7 +361,3 @@ def _holds_instead(made: UUID, texts: dict[UUID, UUID | None]) -> UUID | None:
     while by is not None and by in texts:
         by = texts[by]
     return by
-
-
-def _text(value: UUID | None) -> str | None:
-    return None if value is None else str(value)

@@ -75,7 +75,6 @@ CHANGED_EPISODES: LiteralString = """
 UPDATE episodes e SET indexed_at = NULL
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL
   AND e.source_message_ids && %(message_ids)s::uuid[]
-RETURNING e.id
 """
 
 # Merged memories of which the named ones are what stayed: they say the same.
@@ -95,7 +94,7 @@ SELECT episode_id FROM same
 # Memories into which others were merged.
 MERGED_FROM: LiteralString = """
 SELECT id, superseded_by FROM episodes
-WHERE id = ANY(%(affected)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
   AND EXISTS (SELECT FROM upkeep_changes c WHERE c.kept_id = episodes.id)
 """
 
@@ -116,7 +115,7 @@ WITH before AS (
 SELECT id, superseded_by FROM before
 """
 
-# Memories that an operation wrote, or into which others were merged.
+# Memories that an operation wrote.
 RETRACT_WHOLE: LiteralString = """
 UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(episode_ids)s) AND retracted_at IS NULL

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from psycopg.rows import dict_row
 
+from services.encryption.private_files import make_file
 from services.errors import ConfigurationError, InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.platform.connections import Connection
@@ -76,8 +76,10 @@ class ReceiptKey:
         """
         if self._key is None:
             try:
-                if self._is_ours:
-                    self._make()
+                if self._is_ours and not self._path.exists():
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    new = Ed25519PrivateKey.generate()
+                    make_file(self._path, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
                 key = load_pem_private_key(self._path.read_bytes(), password=None)
             except (OSError, ValueError, TypeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is no private key in PEM"
@@ -95,22 +97,6 @@ class ReceiptKey:
     def sign(self, document: str) -> str:
         """Sign a text; base64."""
         return _text(self.load().sign(document.encode()))
-
-    def _make(self) -> None:
-        """Write a new key, unless there is one: of two processes at once, one key holds."""
-        if self._path.exists():
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        draft = self._path.with_suffix(f".{os.getpid()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(pem)
-        try:
-            os.link(draft, self._path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
 
 
 class Receipts:

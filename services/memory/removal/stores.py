@@ -4,9 +4,9 @@ A removal is one transaction in PostgreSQL, which also defers the jobs that remo
 is down at this moment does not keep it from being completed. The same is tried at once, too.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, LiteralString, Protocol, TypeVar
+from typing import Any, Literal, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 import structlog
@@ -18,6 +18,7 @@ from services.memory.cache import CoreMemoryCache
 from services.memory.episodes.episode import FORGET
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.operations import OperationLog
+from services.memory.removal.tables import Rows, Whole
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 from services.search.vector_index import FORGET_PASSAGES, WRITING
@@ -99,7 +100,7 @@ class RemovalStores:
         user's id once rows are gone.
         """
         self.database = database
-        self.leases = leases
+        self._leases = leases
         self.index = index
         self.operations = operations
         self._events = events
@@ -110,14 +111,16 @@ class RemovalStores:
         """Seconds after which a turn that began has no events any more, wherever it runs."""
         jobs.task(ERASE_TRACES)(self._erase)
 
-    async def stop(
-        self, tenant_id: UUID, turns: Sequence[tuple[UUID, bool]], reason: Reason = "cancelled"
-    ) -> None:
-        """Stop those of the turns that go on."""
+    async def stop(self, values: Mapping[str, Any], whole: Whole, reason: Reason = "cancelled") -> list[UUID]:
+        """Stop the turns of something that go on, by its ids and those of its user and tenant; return them."""
+        tenant_id = values["tenant_id"]
+        async with self.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
+            turns = await Rows(connection, values).recent_turns(whole, recent_s=0)
         unfinished = [turn_id for turn_id, goes_on in turns if goes_on]
         # What they still write is removed, too.
-        if left := await self.leases.stop_all(tenant_id, unfinished, reason):
+        if left := await self._leases.stop_all(tenant_id, unfinished, reason):
             log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
+        return unfinished
 
     async def erase(
         self,

@@ -20,7 +20,6 @@ from services.memory.removal.conversation_rows import ConversationRows
 from services.memory.removal.stores import Counts, Left, RemovalStores
 from services.memory.removal.tables import LOCK_CORE_MEMORY, LOCK_USER, Rows, Whole
 from services.platform.connections import Connection
-from services.platform.postgres import UNHURRIED_S
 from services.search.vector_index import WRITING
 from services.visits.visit import defer_days
 
@@ -196,9 +195,7 @@ class WholeErasure:
         if not found:
             raise NotFound(missing)
         values = {"tenant_id": tenant_id, **found[0]}
-        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-            turns = await Rows(connection, values).recent_turns(whole, recent_s=0)
-        await self._stores.stop(tenant_id, turns)
+        await self._stores.stop(values, whole)
         return values
 
     async def _erase(

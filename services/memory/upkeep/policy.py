@@ -46,22 +46,16 @@ class UpkeepPolicy:
     """Importance below which a memory is unimportant, 0 (none is) to 1."""
 
 
-class UpkeepPolicies:
-    """Reads and sets policies."""
+async def policy_of(database: Database, tenant_id: UUID) -> UpkeepPolicy:
+    """Return a tenant's policy; the default one unless it was set."""
+    rows = await database.fetch(tenant_id, _READ, {"tenant_id": tenant_id}, class_row(UpkeepPolicy))
+    return rows[0] if rows else UpkeepPolicy()
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def of(self, tenant_id: UUID) -> UpkeepPolicy:
-        """Return a tenant's policy; the default one unless it was set."""
-        values = {"tenant_id": tenant_id}
-        rows = await self._database.fetch(tenant_id, _READ, values, class_row(UpkeepPolicy))
-        return rows[0] if rows else UpkeepPolicy()
-
-    async def set(self, tenant_id: UUID, policy: UpkeepPolicy) -> None:
-        """Set a tenant's policy; it holds from the next run on."""
-        async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(_WRITE, {"tenant_id": tenant_id, **vars(policy)})
+async def change_policy(database: Database, tenant_id: UUID, policy: UpkeepPolicy) -> None:
+    """Set a tenant's policy; it holds from the next run on."""
+    async with database.tenant(tenant_id) as connection:
+        await connection.execute(_WRITE, {"tenant_id": tenant_id, **vars(policy)})
 
 
 Reason = Literal["night", "request", "import"]

@@ -16,6 +16,7 @@ from psycopg.rows import tuple_row
 
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.memory.upkeep.policy import policy_of
 from services.memory.upkeep.upkeep import Upkeep
 from services.platform.postgres import Database
 from services.time_reference.local_days import shows_hour
@@ -113,7 +114,7 @@ class UpkeepScheduler:
         timezones = [row[0] for row in rows if shows_hour(row[0], now, _HOUR)]
         if not timezones:
             return 0
-        policy = await self._upkeep.policies.of(tenant_id)
+        policy = await policy_of(self._database, tenant_id)
         values = {
             "tenant_id": tenant_id,
             "timezones": timezones,

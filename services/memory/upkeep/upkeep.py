@@ -26,10 +26,10 @@ from services.memory.upkeep.pairs import Pair, PairFinder, compared_memories
 from services.memory.upkeep.policy import (
     FadingMemory,
     Reason,
-    UpkeepPolicies,
     UpkeepPolicy,
     UpkeepPreview,
     UpkeepRun,
+    policy_of,
 )
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
@@ -52,7 +52,6 @@ class Upkeep:
         operations: OperationLog,
     ) -> None:
         self._database = database
-        self.policies = UpkeepPolicies(database)
         self._values = values
         self._finder = finder
         self._proposed = proposed
@@ -60,7 +59,7 @@ class Upkeep:
 
     async def preview(self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None) -> UpkeepPreview:
         """Return what a run by request would do now, by a policy or the tenant's own."""
-        policy = policy or await self.policies.of(tenant_id)
+        policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = datetime.now(UTC)
         merges = [pair for pair in await self._pairs(tenant_id, user_id, None) if pair.is_merge]
@@ -79,7 +78,7 @@ class Upkeep:
         Raises:
             NotFound: the tenant has no such user, or the user was erased.
         """
-        policy = policy or await self.policies.of(tenant_id)
+        policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         pairs = await self._pairs(tenant_id, user_id, None)
         run_id = await self._carry_out(tenant_id, user_id, policy, "request", pairs, now or datetime.now(UTC))
@@ -94,7 +93,7 @@ class Upkeep:
         Args:
             since: when it was done last: only what was learned after is compared; None = everything.
         """
-        policy = await self.policies.of(tenant_id)
+        policy = await policy_of(self._database, tenant_id)
         pairs = await self._pairs(tenant_id, user_id, since)
         await self._carry_out(tenant_id, user_id, policy, "night", pairs, now)
         await self._propose(tenant_id, user_id, pairs)

@@ -20,8 +20,7 @@ from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases, NewBase
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
-from services.memory.removal.expiry import RetentionRules
-from services.memory.upkeep.policy import UpkeepPolicies, UpkeepPolicy
+from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -65,10 +64,12 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
-        await UpkeepPolicies(database).set(tenant_id, UpkeepPolicy(fading="archive"))
+        await change_policy(database, tenant_id, UpkeepPolicy(fading="archive"))
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
-        await RetentionRules(database).change(tenant_id, {"jobs": 30})
         async with database.tenant(tenant_id) as connection:
+            await connection.execute(
+                "INSERT INTO retention_rules (tenant_id, kind, days) VALUES (%s, 'jobs', 30)", [tenant_id]
+            )
             await connection.execute(
                 "INSERT INTO retention_runs (id, tenant_id, begun_at, report) "
                 "VALUES (gen_random_uuid(), %s, now(), '{}')",

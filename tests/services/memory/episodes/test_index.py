@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,21 +10,21 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.errors import Unavailable
-from services.memory.episodes.episode import Scope
+from services.memory.episodes.episode import IndexedUnit, Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import NAME, SHARDS, IndexRow, as_entity, shard_of
+from services.memory.episodes.index_row import NAME, SHARDS, as_entity, shard_of
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import Milvus
 from services.search.collection import VERSION
 from services.text.tokenizer import terms
 from tests.support.lexical_embeddings import LexicalEmbeddings
 from tests.support.milvus_server import indexed, of_user
+from tests.support.units import unit_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
 
 MODEL, DIMENSIONS = "lexical", 256
 EMBEDDINGS = LexicalEmbeddings(DIMENSIONS)
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @dataclass
@@ -67,25 +66,9 @@ def beside(user_id: UUID) -> UUID:
     return UUID(int=uuid4().int // SHARDS * SHARDS + user_id.int % SHARDS)
 
 
-def row(scope: Scope, text: str, **values: Any) -> IndexRow:
+def row(scope: Scope, text: str, **values: Any) -> IndexedUnit:
     """A unit that says this."""
-    unit_id = uuid4()
-    return replace(
-        IndexRow(
-            unit_id=unit_id,
-            episode_id=unit_id,
-            tenant_id=scope.tenant_id,
-            user_id=scope.user_id,
-            expert_id=scope.expert_id,
-            conversation_id=scope.conversation_id,
-            episode_type="turn",
-            importance=0.5,
-            created_at=NOW,
-            terms=terms(text),
-            embedding=EMBEDDINGS.embed_query(text),
-        ),
-        **values,
-    )
+    return replace(unit_of(scope, text, terms(text), EMBEDDINGS.embed_query(text)), **values)
 
 
 async def find(store: Store, scope: Scope, text: str, limit: int = 10) -> tuple[list[UUID], list[UUID]]:
@@ -94,7 +77,7 @@ async def find(store: Store, scope: Scope, text: str, limit: int = 10) -> tuple[
     return [hit.unit_id for hit in lexical[0]], [hit.unit_id for hit in dense[0]]
 
 
-def ids(rows: Sequence[IndexRow]) -> set[UUID]:
+def ids(rows: Sequence[IndexedUnit]) -> set[UUID]:
     return {each.unit_id for each in rows}
 
 
@@ -182,23 +165,23 @@ async def test_an_index_of_another_model_is_searched_by_words_alone_and_not_writ
         assert (await other.rows(user, [kept.unit_id], within_s=5.0))[kept.unit_id][1] is None
         with pytest.raises(Unavailable, match=f"being rebuilt for the embedding model {model}"):
             await other.upsert([row(user, "tea")])
-        assert not other.is_outdated
-        await other.check()
-        assert other.is_outdated
+        assert not other.vectors.is_outdated
+        await other.vectors.check()
+        assert other.vectors.is_outdated
     await milvus.close()
 
 
 async def test_an_index_of_an_older_version_is_noticed_until_it_is_rebuilt(store: Store, user: Scope) -> None:
     old = row(user, "tea")
     await store.index.upsert([old])
-    await store.index.check()
-    assert not store.index.is_outdated
+    await store.index.vectors.check()
+    assert not store.index.vectors.is_outdated
     name = NAME.format(shard=shard_of(user.user_id))
     await store.milvus.in_thread(lambda client: client.alter_collection_properties(name, {VERSION: "1"}))
-    await store.index.check()
-    assert store.index.is_outdated
+    await store.index.vectors.check()
+    assert store.index.vectors.is_outdated
     fresh = await store.index.begin_again(shard_of(user.user_id))
     await fresh.add([as_entity(old)])
     await fresh.put_in_place()
-    await store.index.check()
-    assert not store.index.is_outdated
+    await store.index.vectors.check()
+    assert not store.index.vectors.is_outdated

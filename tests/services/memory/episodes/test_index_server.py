@@ -1,7 +1,6 @@
 """What is sent to a Milvus server, as a recording of its gRPC shows it. No such server runs here."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -9,10 +8,11 @@ import pytest
 
 from services.memory.episodes.episode import Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import PREFIX, IndexRow
+from services.memory.episodes.index_row import PREFIX
 from services.platform.milvus import Milvus
 from services.search.collection import PARTITIONS
 from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus
+from tests.support.units import unit_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -26,22 +26,6 @@ def server() -> Iterator[RecordedMilvus]:
         yield recording
 
 
-def _row(scope: Scope) -> IndexRow:
-    return IndexRow(
-        unit_id=uuid4(),
-        episode_id=uuid4(),
-        tenant_id=scope.tenant_id,
-        user_id=scope.user_id,
-        expert_id=scope.expert_id,
-        conversation_id=None,
-        episode_type="turn",
-        importance=0.5,
-        created_at=datetime.now(UTC),
-        terms=["tea"],
-        embedding=[1.0] * DIMENSIONS,
-    )
-
-
 def _parameters(request: Any) -> dict[str, str]:
     return {pair.key: pair.value for pair in request.extra_params}
 
@@ -50,7 +34,7 @@ async def test_a_server_gets_one_collection_that_it_divides_by_user(server: Reco
     milvus = Milvus(server.uri)
     index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
     scopes = [Scope(uuid4(), uuid4(), uuid4()) for _ in range(5)]
-    await index.upsert([_row(scope) for scope in scopes])
+    await index.upsert([unit_of(scope, "tea", ["tea"], [1.0] * DIMENSIONS) for scope in scopes])
     (created,) = server.sent["CreateCollection"]
     (schema,) = server.collections.values()
     assert [field.name for field in schema.fields if field.is_partition_key] == ["user_id"]
@@ -66,7 +50,7 @@ async def test_every_search_names_the_one_user_whose_part_is_searched(server: Re
     milvus = Milvus(server.uri)
     index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
     scope = Scope(uuid4(), uuid4(), uuid4())
-    await index.upsert([_row(scope)])
+    await index.upsert([unit_of(scope, "tea", ["tea"], [1.0] * DIMENSIONS)])
     await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
     for request in server.sent["Search"]:
         assert request.collection_name == PREFIX

@@ -18,7 +18,7 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
-from services.memory.episodes.index_row import shard_of
+from services.memory.episodes.index_row import NAME, shard_of
 from services.memory.removal.tables import scrub
 from services.platform import redis
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
@@ -181,7 +181,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
     shards = {shard_of(gone_id), shard_of(other.user_id)}
     await services.memory.indexing.index_waiting()
     for shard in shards:
-        await services.memory.index.flush(shard)
+        await services.memory.index.vectors.flush(NAME.format(shard=shard))
     assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word)
 
     erased = await services.erasure.user(DEFAULT_TENANT, "gone")

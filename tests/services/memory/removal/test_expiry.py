@@ -49,7 +49,7 @@ def _counted(report: RetentionReport) -> dict[str, dict[str, int]]:
 
 
 async def _set(services: Services, **rules: int | None) -> None:
-    await services.retention_rules.change(DEFAULT_TENANT, rules)  # type: ignore[arg-type]
+    await services.retention.change_rules(DEFAULT_TENANT, rules)  # type: ignore[arg-type]
 
 
 async def test_a_preview_counts_exactly_what_a_run_removes(services: Services) -> None:

@@ -7,7 +7,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.upkeep.policy import UpkeepPolicy
+from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.memory.upkeep.scheduler import UPKEEP
 from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer
@@ -37,7 +37,7 @@ async def test_who_has_something_new_or_something_that_fades_is_found_once_a_nig
     await scheduler.keep_up(DEFAULT_TENANT, owner.user_id, THREE_IN_SHANGHAI)
     tomorrow = THREE_IN_SHANGHAI + timedelta(days=1)
     assert await scheduler.find(tomorrow) == 0
-    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(fading="archive"))
+    await change_policy(services.database, DEFAULT_TENANT, UpkeepPolicy(fading="archive"))
     assert await scheduler.find(tomorrow) == 1
 
 
@@ -59,7 +59,7 @@ async def test_a_worker_does_what_a_round_found(services: Services, model_server
 async def test_a_night_leaves_alone_what_was_brought_back(services: Services) -> None:
     owner = await _asleep(services)
     fading = services.upkeep
-    await services.upkeep.policies.set(DEFAULT_TENANT, UpkeepPolicy(fading="archive"))
+    await change_policy(services.database, DEFAULT_TENANT, UpkeepPolicy(fading="archive"))
     first, second = await written_before(services, owner, "Owns a red kettle", "Owns a ladder")
     before = await everything(services, owner)
     await services.upkeep_scheduler.keep_up(DEFAULT_TENANT, owner.user_id, datetime.now(UTC))
