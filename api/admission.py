@@ -9,7 +9,7 @@ from opentelemetry.trace import SpanKind
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.mcp.challenge import challenge
+from api.mcp.http import challenge
 from api.problems import answer_early, response_of
 from api.request_bodies import SMALL_BYTES, Replayed, declared_bytes, sender_of
 from graph.turns.turn_queue import FairGate
