@@ -59,6 +59,8 @@ class SameSite:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await WebSocketClose(1008, problem.code)(scope, receive, send)
+        elif scope["method"] in _READING:
+            await problem_response(problem, path=scope["path"])(scope, receive, send)
         else:
             await answer_early(problem_response(problem, path=scope["path"]), scope, receive, send)
 
