@@ -19,7 +19,7 @@ from api.problems import Problem, documented, invalid_fields, problem_of, proble
 from api.request_bodies import JsonRoute, parsed
 from api.schemas import TicketView
 from api.streams import EventStream, last_event, sse_events, ws_frame
-from graph.turns.requests import TurnRequest
+from services.conversations.turn import TurnRequest
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.authentication import TICKET_S
 from services.identity.caller import Caller

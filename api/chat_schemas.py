@@ -9,9 +9,9 @@ from pydantic_core import PydanticCustomError
 from api.schemas import StrictModel
 from services.conversations import values
 from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetReport, RequestBudget
-from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
 from state.memory import MemoryChange
 from state.prompt import Finish, Source
+from state.turn import AgentType, Compose, EarlierMessage, TurnInput
 
 MAX_EARLIER = 200
 

@@ -18,12 +18,13 @@ from api.schemas import Answer, ErasedConversationView, Page, StrictModel, answe
 from services.conversations.branches import Branch
 from services.conversations.transcript import LONGEST_TITLE, Conversation, Message
 from services.conversations.turn import ListedTurn
-from services.conversations.values import Id, SpaceName, no_nul
+from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.memory.removal.exclusions import Exclusion
 from services.summaries.store import StoredSummary
 from services.summaries.topic_store import StoredTopic
 from services.usage.ledger import Spender
+from services.validation import no_nul
 
 router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 

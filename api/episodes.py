@@ -13,7 +13,7 @@ from api.access import ReadUser, UserOfPath, WrittenUser
 from api.paging import NO_CONTENT, cursor_of, json_router, next_of
 from api.problems import CONFLICT
 from api.schemas import MAX_PAGE, Page, PastMoment, StrictModel, Validity, answered, validity_fields
-from services.conversations.values import Id, Moment, SpaceName, no_nul, not_blank
+from services.conversations.values import Id, Moment, SpaceName, not_blank
 from services.memory.archive import FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import (
@@ -28,6 +28,7 @@ from services.memory.episodes.episode import (
 )
 from services.memory.operations import Trigger
 from services.search.queries import Utterance
+from services.validation import no_nul
 
 MAX_TOP_K = 100
 _MAX_QUERY_CHARACTERS = 8000

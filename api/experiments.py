@@ -12,9 +12,10 @@ from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
 from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
-from services.conversations.values import Id, Name, no_nul
+from services.conversations.values import Id, Name
 from services.experiments.experiments import Experiment, NewExperiment, Status
 from services.experiments.report import ExperimentReport, report_of
+from services.validation import no_nul
 
 _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100

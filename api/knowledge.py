@@ -12,13 +12,14 @@ from api.paging import NO_CONTENT, Limit, json_router
 from api.problems import CONFLICT, NOT_FOUND, documented
 from api.request_bodies import whole_body
 from api.schemas import Answer, Page, StrictModel, answered
-from services.conversations.values import Text, no_nul
+from services.conversations.values import Text
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
 from services.knowledge.document import Ingested, StoredDocument
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
-from state.conversation import AgentType
+from services.validation import no_nul
 from state.prompt import Passage
+from state.turn import AgentType
 
 router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 

@@ -13,17 +13,17 @@ from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import Answer, Page, StrictModel, answered
 from api.streams import EventStream, LastSeen, sse_events
-from graph.turns.replay import Asked, Replay, Replays
-from graph.turns.requests import ReplayRequest
+from graph.turns.replay import Asked, Replay, ReplayRequest, Replays
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.turn import StoredTurn, TurnOfAny, TurnStatus
-from services.conversations.values import Id, no_nul, not_blank
+from services.conversations.values import Id, not_blank
 from services.errors import Conflict
 from services.identity.caller import Caller
 from services.memory.episodes.episode import Source
 from services.memory.lineage.prompt import ShownItem
+from services.validation import no_nul
 from state.memory import MemoryChange
 from state.prompt import Source as PassageSource
 

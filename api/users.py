@@ -11,8 +11,9 @@ from api.paging import AfterName, Limit, json_router
 from api.problems import CONFLICT
 from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedSpace, ListedUser, User
-from services.conversations.values import Locale, SpaceName, TimeZone, no_nul
+from services.conversations.values import Locale, SpaceName, TimeZone
 from services.errors import Forbidden
+from services.validation import no_nul
 
 router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
 

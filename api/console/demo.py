@@ -25,12 +25,11 @@ from api.problems import CONFLICT, NOT_FOUND, documented
 from api.request_bodies import JsonRoute
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
-from graph.turns.requests import TurnRequest, new_turn
 from graph.turns.run import TurnDriver, TurnRun
 from graph.turns.turn_queue import TurnQueue
 from services.bootstrap import Services
 from services.conversations.experts import NewExpert
-from services.conversations.turn import OpenTurn
+from services.conversations.turn import TurnRequest
 from services.errors import Conflict, NotFound, Unavailable
 from services.experiments.experiments import NewExperiment
 from services.knowledge.bases import NewBase
@@ -41,7 +40,7 @@ from services.memory.episodes.episode import NewEpisode
 from services.memory.items import ItemChange
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from state.conversation import Sampling, TurnInput
+from state.turn import OpenTurn, Sampling, TurnInput
 
 DEMO_USER = "demo:lin"
 """User of the demo."""
@@ -237,10 +236,10 @@ class _Player:
             expert=conversation.get("expert"),
             requested_kb_prefix=conversation.get("base"),
         )
-        turn = await self._services.turns.open_or_find(new_turn(TurnRequest(self._tenant_id, asked)))
+        turn = await self._services.turns.open_or_find(TurnRequest(self._tenant_id, asked))
         if not isinstance(turn, OpenTurn):
             raise Conflict("The demo is being loaded already.")
-        run = TurnRun(turn, asked, TurnLog(), now=moment.astimezone(UTC))
+        run = TurnRun(turn, TurnLog(), now=moment.astimezone(UTC))
         await self._driver.run(run)
         if run.log.last.status != "done":
             raise Unavailable(f"A turn of the demo did not end: {run.log.last.content}")

@@ -9,7 +9,7 @@ from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 from services.llm.request_form import ALL, RESPONSES
 from services.platform.settings import Settings
-from state.conversation import Sampling
+from state.turn import Sampling
 
 _MOST_MESSAGES = 10_000
 _MOST_STOPS = 4

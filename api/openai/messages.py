@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit, no_nul
+from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
-from state.conversation import EarlierMessage
+from services.validation import no_nul
+from state.turn import EarlierMessage
 
 # Documents may contain the marks, so that a wrapper goes on to the last closing one.
 _SYSTEM_CONTEXT = re.compile(

@@ -24,7 +24,7 @@ from services.conversations.resent_history import HistoryMatch, ResentHistory, S
 from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.conversations.values import message_digest
 from services.errors import Conflict, InvalidInput
-from state.conversation import EarlierMessage
+from state.turn import EarlierMessage
 
 _LONGEST_SESSION = 128
 _MOST_SWITCHES = 8

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, refuse_forced_tools, sampling_of
 from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
-from state.conversation import Sampling
+from state.turn import Sampling
 
 _MOST_ITEMS = 10_000
 _UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call_output"})

@@ -16,11 +16,11 @@ from api.openai.models import expert_name
 from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
 from api.streams import TurnEvents
-from graph.turns.requests import TurnRequest
 from services.bootstrap import Services
+from services.conversations.turn import TurnRequest
 from services.errors import Conflict, ConversationExists, InvalidInput
 from state.budget import RequestBudget, parse_budget
-from state.conversation import Sampling, TurnInput
+from state.turn import Sampling, TurnInput
 
 log = structlog.get_logger(__name__)
 

@@ -17,8 +17,8 @@ from services.llm.chat_models import BACKGROUND_TEMPERATURE
 from services.llm.token_estimates import count_tokens
 from services.platform.metrics import UTILITY_REQUESTS
 from services.platform.tracing import confidential
-from state.conversation import Sampling
 from state.events import TurnEvent
+from state.turn import Sampling
 
 TASK_HEADER = "X-OpenWebUI-Task"
 

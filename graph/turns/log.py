@@ -11,10 +11,11 @@ from uuid import UUID
 import structlog
 
 from services.conversations.event_log import EventLog
-from services.conversations.turn import OpenTurn, StoredTurn
+from services.conversations.turn import StoredTurn
 from services.errors import Unavailable
 from state.conversation import ConversationState
 from state.events import TERMINAL, Status, TurnEvent, streamed_text
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 

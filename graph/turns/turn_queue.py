@@ -11,9 +11,10 @@ from uuid import UUID
 import structlog
 
 from services.conversations.leases import TurnLeases
-from services.conversations.turn import OpenTurn, StopReason
+from services.conversations.turn import StopReason
 from services.errors import DatabaseUnavailable
 from services.platform.postgres import Database
+from state.turn import OpenTurn
 
 _LOOK_AGAIN_S = 1.0
 """Seconds between a waiting turn's checks whether it may run, in case a notification is lost."""

@@ -11,10 +11,11 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
-from services.conversations.values import Name, no_nul, not_blank
+from services.conversations.values import Name, not_blank
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.llm.token_estimates import count_tokens
 from services.platform.postgres import Database, Row
+from services.validation import no_nul
 from state.prompt import FEATURES, ContextStrategy, Feature
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000

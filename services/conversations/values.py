@@ -12,7 +12,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Stri
 
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.time_reference.local_days import time_zone
-from services.validation import RULE, is_id
+from services.validation import RULE, is_id, no_nul
 
 Given = TypeVar("Given")
 
@@ -28,7 +28,6 @@ _MOST_PADDING = 2
 _PIECE = 64 * 1024
 _MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
 """The same with addresses, and with what stands before the data."""
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
@@ -39,15 +38,6 @@ _FOLDED = re.compile(r"<details\b[^>]*>.*?</details>", re.DOTALL | re.IGNORECASE
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 """Clients change details of messages: surrounding spaces, Unicode composition, folded blocks with an answer's
 reasoning. The message remains the same."""
-
-
-def no_nul(text: str) -> str:
-    """Validate a text to be stored: PostgreSQL accepts neither NUL characters nor lone surrogates."""
-    if "\x00" in text:
-        raise ValueError("holds a NUL character")
-    if _HALF_CHARACTER.search(text):
-        raise ValueError("holds half of a character (a lone surrogate)")
-    return text
 
 
 def not_blank(text: str) -> str:
@@ -153,11 +143,6 @@ def title_of(content: str, longest: int = 80) -> str:
     """The beginning of the first message, on one line."""
     line = " ".join(content.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def without_nul(text: str) -> str:
-    """Remove NUL characters: models emit them and PostgreSQL cannot store them."""
-    return text.replace("\x00", "")
 
 
 def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> bytes:

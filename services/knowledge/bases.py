@@ -14,13 +14,14 @@ from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
 from services.context.sources.knowledge import HANDLERS
-from services.conversations.values import Id, no_nul, not_blank
+from services.conversations.values import Id, not_blank
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database, Row
 from services.search.vector_index import FORGET_PASSAGES
+from services.validation import no_nul
 
 PREFIX_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 MAX_SYSTEM_PROMPT_TOKENS = 1000

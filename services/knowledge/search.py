@@ -28,8 +28,8 @@ from services.search.embedding_quality import EmbeddingQuality, measured, probe_
 from services.search.queries import Heads, make_query
 from services.text.language import Language, language_of
 from services.text.tokenizer import is_weak, simplified_text, terms
-from state.conversation import AgentType
 from state.prompt import Passage
+from state.turn import AgentType
 
 _MOST_CHARACTERS = 2_000
 """Characters of a question that are read."""

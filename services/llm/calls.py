@@ -14,14 +14,14 @@ from opentelemetry.trace import Span, SpanKind
 
 from services.errors import ModelFailed
 from services.llm.request_form import LENGTHS, OnText
-from services.llm.streams.text import Reasoning, Said
+from services.llm.streams.text import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimator
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
 from services.usage.ledger import Spent, note_spent
-from state.conversation import Sampling
 from state.prompt import Finish
+from state.turn import Sampling
 
 _OVER = 1.5
 """Multiple of the tokens at which an answer is cut off here, because its server ignores the limit."""
@@ -38,11 +38,20 @@ def finish_of(message: AIMessage) -> Finish:
     return "content_filter" if reason == "content_filter" else "stop"
 
 
-class Heard:
-    """The text of an answer as it arrives; passes it on."""
+class EnoughSaid(Exception):
+    """The answer is as long as it may be: nothing more of it is read."""
 
-    def __init__(self, on_text: OnText) -> None:
+
+class Heard:
+    """The text of an answer as it arrives; passes it on.
+
+    Raises:
+        EnoughSaid: the answer is longer than `most_characters`, up to which it was passed on.
+    """
+
+    def __init__(self, on_text: OnText, most_characters: int) -> None:
         self._on_text = on_text
+        self._left = most_characters
         self.said = Said()
         self.first_at: float | None = None
         self.prompt: Sequence[BaseMessage] = ()
@@ -51,8 +60,14 @@ class Heard:
         """Take the next piece, of any kind."""
         if self.first_at is None and not isinstance(piece, Reasoning):
             self.first_at = perf_counter()
+        length = 0 if isinstance(piece, Reasoning | Retraction) else len(piece)
+        fits = length <= self._left
+        piece = piece if fits else piece[: self._left]
+        self._left -= length
         self.said(piece)
         self._on_text(piece)
+        if not fits:
+            raise EnoughSaid
 
 
 @dataclass
@@ -136,22 +151,17 @@ class BoundedAnswer:
 
 
 class _Counted:
-    """Passes text on, and ends the call when it is much longer than it may be."""
+    """Passes text on, until it is much longer than it may be."""
 
     def __init__(self, on_text: OnText, tokens: TokenEstimator, most: int | None) -> None:
         self._on_text, self._tokens, self._most = on_text, tokens, most
         self.said = Said()
-        self.too_long = False
-        self.deadline = asyncio.timeout(None)
 
     def __call__(self, piece: str) -> None:
-        if self.too_long:
-            return
         self.said(piece)
         self._on_text(piece)
         if self._most is not None and self._tokens.count(self.said.text) > self._most * _OVER + _OVER_TOKENS:
-            self.too_long = True
-            self.deadline.reschedule(asyncio.get_running_loop().time())
+            raise EnoughSaid
 
 
 async def answer_within(
@@ -173,8 +183,7 @@ async def answer_within(
     """
     heard = _Counted(on_text, tokens, bounds.tokens)
     ended_by: Literal["seconds", "tokens"] = "seconds"
-    loop = asyncio.get_running_loop()
-    heard.deadline = asyncio.timeout_at(None if bounds.seconds is None else loop.time() + bounds.seconds)
+    deadline = asyncio.timeout(bounds.seconds)
 
     def estimated() -> Spent:
         spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.said.text))
@@ -182,17 +191,17 @@ async def answer_within(
         return spent
 
     try:
-        async with heard.deadline:
+        async with deadline:
             reply = await ask(on_text=heard, model=model, sampling=sampling, most_tokens=bounds.tokens)
         by_limit = bounds.tokens is not None and finish_of(reply) == "length"
         return BoundedAnswer(
             reply, heard.said.text, "tokens" if by_limit and not _is_shorter(sampling, bounds) else "model"
         )
     except TimeoutError:
-        if not heard.deadline.expired():
+        if not deadline.expired():
             raise
-        if heard.too_long:
-            ended_by = "tokens"
+    except EnoughSaid:
+        ended_by = "tokens"
     except asyncio.CancelledError:
         if heard.said.pieces:
             estimated()

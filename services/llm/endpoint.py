@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
 from services.errors import ModelFailed, ModelFailure
-from services.llm.calls import Heard, finish_of, observed_call
+from services.llm.calls import EnoughSaid, Heard, finish_of, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.offline import OfflineChatModel
 from services.llm.request_form import LENGTHS, MessageForm, OnText, Option, call_options, in_form, tool_schema
@@ -25,7 +25,7 @@ from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_t
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
-from state.conversation import Sampling
+from state.turn import Sampling
 
 if TYPE_CHECKING:
     import httpx2
@@ -95,7 +95,7 @@ class ModelEndpoint:
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
         """
-        heard = Heard(on_text)
+        heard = Heard(on_text, self._settings.llm_answer_characters)
         provider = names.OFFLINE if self._offline else names.OPENAI
         with observed_call(model, provider, heard) as call:
             given = {"temperature": temperature, "response_format": response_format}
@@ -116,22 +116,19 @@ class ModelEndpoint:
             given = self._base_url
             self._use(f"{given.rstrip('/')}/v1")
             try:
-                answer = await ask()
+                return await ask()
             except ModelFailed as again:
                 if not _is_nothing_there(again):
-                    self._name_v1()
                     raise
                 self._use(given)
                 raise failed from failed.__cause__
-            self._name_v1()
-            return answer
+            finally:
+                if self._base_url != given:
+                    log.warning("ANAMNESIS_LLM_BASE_URL lacks its /v1", used=self._base_url)
 
     def _use(self, base_url: str) -> None:
         self._base_url = base_url
         self._runnables.clear()
-
-    def _name_v1(self) -> None:
-        log.warning("ANAMNESIS_LLM_BASE_URL lacks its /v1", used=self._base_url)
 
     def own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
         """Return the parts that a request with these messages has without being asked for."""
@@ -161,6 +158,9 @@ class ModelEndpoint:
         sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
             answer = await runnable.ainvoke(prompt, on_text=heard, **options)
+        except EnoughSaid:
+            self.answered.add(model)
+            return AIMessage(heard.said.text, response_metadata={"finish_reason": "length"})
         except Exception as error:
             from services.llm.failures import EXPECTED, failure_of  # noqa: PLC0415 — loaded with the client
 
@@ -231,7 +231,6 @@ class ModelEndpoint:
             timeout=lean_openai.timeouts(settings.llm_timeout_s),
             http_async_client=self._http,
             http_socket_options=(),  # of a client that is not used; with others it warns of proxies for nothing
-            longest_answer=settings.llm_answer_characters,
         )
 
 

@@ -33,7 +33,7 @@ from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, Ans
 from services.llm.streams.chat import ChatStream
 from services.llm.streams.faults import AnswerFailed
 from services.llm.streams.responses import ResponsesStream
-from services.llm.streams.text import Reasoning, Retraction, Said, ThinkStyles, ThinkTags
+from services.llm.streams.text import ThinkStyles, ThinkTags
 
 _CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
@@ -79,9 +79,6 @@ class LeanChatOpenAI(ChatOpenAI):
     callbacks per call. `astream` works as in the stock class.
     """
 
-    longest_answer: int = 200_000
-    """Characters of text after which nothing more is read of an answer to `ainvoke`. It then ends like one that
-    has reached the model's own limit, without usage, which comes last."""
     think_styles: ThinkStyles = Field(default_factory=ThinkStyles, exclude=True)
     """How models write reasoning; shared by the models of one endpoint."""
     _sender: Sender | None = PrivateAttr(default=None)
@@ -139,21 +136,11 @@ class LeanChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         stream = self._stream_for(kwargs)
-        said = Said()
-        length = 0
         async with aclosing(self._pieces(stream, messages, stop, kwargs)) as pieces:
             async for piece in pieces:
-                is_text = not isinstance(piece, Reasoning | Retraction)
-                if is_text and length + len(piece) > self.longest_answer:
-                    rest = piece[: self.longest_answer - length]
-                    if on_text:
-                        on_text(rest)
-                    return _result(_cut_off(said.text + rest))
-                length += len(piece) if is_text else 0
-                said(piece)
                 if on_text:
                     on_text(piece)
-        return _result(_message(stream))
+        return ChatResult(generations=[ChatGeneration(message=_message(stream))])
 
     def _stream_for(self, options: Mapping[str, Any]) -> AnswerStream:
         tags = ThinkTags(thinks_first=self.think_styles.think_first(self.model_name))
@@ -363,12 +350,3 @@ def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:
         response_metadata=message.response_metadata,
         usage_metadata=message.usage_metadata,
     )
-
-
-def _cut_off(text: str) -> AIMessage:
-    """Return an answer that was longer than any may be, without the calls that it may have begun."""
-    return AIMessage(text, response_metadata={"finish_reason": "length"})
-
-
-def _result(message: AIMessage) -> ChatResult:
-    return ChatResult(generations=[ChatGeneration(message=message)])

@@ -115,9 +115,7 @@ class OfflineChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         reply = _reply(messages)
-        for piece in _pieces(reply.text):
-            if on_text:
-                on_text(piece)
+        list(_pieces(reply.text, on_text))
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
     async def _agenerate(
@@ -139,9 +137,7 @@ class OfflineChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         reply = _reply(messages)
-        for piece in _pieces(reply.text):
-            if on_text:
-                on_text(piece)
+        for piece in _pieces(reply.text, on_text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=reply.usage_metadata))
 
@@ -154,10 +150,13 @@ def _reply(messages: list[BaseMessage]) -> AIMessage:
     return AIMessage(content, usage_metadata=usage)
 
 
-def _pieces(text: str) -> list[str]:
-    """Yield the text a word, or a few Chinese characters, at a time."""
+def _pieces(text: str, on_text: OnText | None) -> Iterator[str]:
+    """Pass the text on a word, or a few Chinese characters, at a time, and yield the same."""
     pieces = _PIECE.findall(text)
-    return pieces if "".join(pieces) == text else [text] if text else []
+    for piece in pieces if "".join(pieces) == text else filter(None, [text]):
+        if on_text:
+            on_text(piece)
+        yield piece
 
 
 @dataclass(frozen=True)
@@ -167,10 +166,8 @@ class OfflinePrompt:
     question: str
     facts: Sequence[str]
     """Lines on the user from core memory, such as `name: Ada`."""
-    recalled: Sequence[str]
-    """What the user said in other conversations."""
     said: Sequence[str]
-    """What the user said in this one, before the question."""
+    """What the user said in other conversations, and in this one before the question."""
     days: Sequence[str]
     """Records of the days that the question asks about."""
     changes: Sequence[str]
@@ -198,8 +195,15 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     return OfflinePrompt(
         question=_CONTEXT.sub("", asked).strip(),
         facts=[fact for block in memory for fact in _facts(block)],
-        recalled=[_RECALLED.sub("", line) for block in memory for line in _recalled_lines(block)],
-        said=said,
+        said=[
+            *(
+                _RECALLED.sub("", line)
+                for block in memory
+                for line in _OWN_ANSWER.sub("", block).splitlines()
+                if _RECALLED.match(line)
+            ),
+            *said,
+        ],
         days=[day for text in systems for day in _DAY.findall(text)],
         changes=[
             _ID.sub("", line)
@@ -232,10 +236,6 @@ def _facts(block: str) -> Iterator[str]:
             below_heading = line.rstrip().endswith((":", "："))
 
 
-def _recalled_lines(block: str) -> Iterator[str]:
-    return (line for line in _OWN_ANSWER.sub("", block).splitlines() if _RECALLED.match(line))
-
-
 def _sentences(text: str) -> Iterator[str]:
     for sentence in sentences(text):
         if stripped := _RECALLED.sub("", sentence.text.strip()).removeprefix("- "):
@@ -261,8 +261,7 @@ def reply_to(prompt: OfflinePrompt) -> str:
         also = [texts["related"].format(quotes=_quoted(quotes, texts))] if quotes else []
         return " ".join([texts["changed"].format(changes=" ".join(prompt.changes)), *also])
     if _ABOUT_THE_USER.search(question):
-        said = [text for text in (*prompt.recalled, *prompt.said) if states_something(text)]
-        return _listed([*prompt.facts, *said], texts)
+        return _listed([*prompt.facts, *filter(states_something, prompt.said)], texts)
     if not asked:
         return texts["small talk" if is_small_talk(question) else "noted"]
     quotes = quotes or list(prompt.days[:_QUOTES])

@@ -17,7 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.errors import RefusalTopic, SamplingParameter
 from services.text.marks import without_tokens
-from state.conversation import Sampling
+from state.turn import Sampling
 
 MessageForm = Literal["compatible", "native", "user_only"]
 """`compatible` for any usual chat template, `native` unchanged, `user_only` for templates without a system

@@ -19,6 +19,7 @@ from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
 from state.prompt import CoreMemoryBlock, CoreMemorySections
+from state.turn import OpenTurn
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Owner:
     user_id: UUID
     expert_id: UUID
     space_id: UUID | None = None
+
+    @classmethod
+    def of_turn(cls, turn: OpenTurn) -> "Owner":
+        """Return whose memory a turn may read and change."""
+        return cls(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
     @property
     def shared(self) -> "Owner":

@@ -21,6 +21,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
 from services.platform.tracing import span
 from services.text.secrets import Secrets
+from state.turn import OpenTurn
 
 Actor = Literal["model", "user", "filing", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the filing
@@ -85,6 +86,11 @@ class Trigger:
     accepts: UUID | None = None
     """The proposal that the change carries out: accepted in the same transaction, so that neither is without the
     other."""
+
+    @classmethod
+    def of_turn(cls, turn: OpenTurn, actor: Actor) -> "Trigger":
+        """Return the trigger of what a turn changes."""
+        return cls(actor, turn.user_message_id, turn.conversation_id, turn.turn_id)
 
 
 @dataclass(frozen=True)

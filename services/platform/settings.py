@@ -16,8 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from services.errors import ConfigurationError
 from services.platform.chosen_model import settings_of_choice
-from services.platform.machine import machine_locale
-from services.platform.machine_zone import machine_timezone
+from services.platform.machine import machine_locale, machine_timezone
 from services.platform.setting_values import (
     Aliases,
     Budget,

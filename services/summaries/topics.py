@@ -8,7 +8,6 @@ from uuid import UUID
 import structlog
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from services.conversations.values import no_nul
 from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
@@ -22,6 +21,7 @@ from services.summaries.schedule import ARCHIVE, again_if_retracted
 from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
 from services.summaries.writer import extract, title_from
 from services.text.language import Language, language_of
+from services.validation import no_nul
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,6 @@ from typing import Annotated
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from services.conversations.values import no_nul, without_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
@@ -21,6 +20,7 @@ from services.summaries import prompts
 from services.summaries.prompts import Said
 from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import terms
+from services.validation import no_nul, without_nul
 
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40

@@ -78,20 +78,17 @@ class McpServers:
         Raises:
             Unavailable: the account could not be connected; says why.
         """
-        waiting = self._waiting_for(parameters)
-        if waiting is not None:
-            await waiting.finish(parameters)
-        elif self._accounts is not None:
+        for server in self._of_users.values():
+            if await server.finish(parameters):
+                return True
+        if self._accounts is not None:
             await self._accounts.tell_processes(parameters)
-        return waiting is not None
+        return False
 
     def hear(self, parameters: str) -> None:
         """Take what a browser brought back to another process."""
-        if (waiting := self._waiting_for(parameters)) is not None:
-            waiting.take(parameters)
-
-    def _waiting_for(self, parameters: str) -> "UserMcpServer | None":
-        return next((each for each in self._of_users.values() if each.waits_for(parameters)), None)
+        for server in self._of_users.values():
+            server.take(parameters)
 
     def check(self, name: str) -> "UserMcpServer":
         """Return a server at which users have accounts.

@@ -20,6 +20,43 @@ EndReason = Literal["closed", "idle"]
 """`closed` by the caller, or `idle` by silence."""
 
 
+# Parts of the statement that ends a turn, after `ended` and `moment` of it: the turn continues the conversation's
+# newest visit, if that had not ended when its message was sent; otherwise it begins a visit, and the previous one
+# has ended by silence.
+VISIT_OF_TURN: LiteralString = """said AS (
+    SELECT created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN created_at ELSE at END AS last_at
+    FROM (SELECT moment.at, (SELECT m.created_at FROM messages m WHERE m.id = ended.user_message_id) AS created_at
+          FROM ended CROSS JOIN moment) AS of_message
+    WHERE created_at IS NOT NULL
+), newest_visit AS (
+    SELECT v.id, said.created_at <= coalesce(v.ended_at, v.last_active_at + %(visit_idle)s) AS goes_on
+    FROM ended CROSS JOIN said CROSS JOIN LATERAL (
+        SELECT id, last_active_at, ended_at FROM visits WHERE conversation_id = ended.conversation_id
+        ORDER BY started_at DESC LIMIT 1
+    ) AS v
+), same_visit AS (
+    UPDATE visits v SET
+        last_active_at = greatest(v.last_active_at, said.last_at),
+        message_count = v.message_count + %(messages)s,
+        ended_at = CASE WHEN v.ended_at IS NOT NULL THEN greatest(v.ended_at, said.last_at) END,
+        daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
+    FROM said WHERE v.id = (SELECT id FROM newest_visit WHERE goes_on)
+), visit_before AS (
+    UPDATE visits v SET ended_at = v.last_active_at + %(visit_idle)s, end_reason = 'idle', daily_due_at = now()
+    WHERE v.id = (SELECT id FROM newest_visit WHERE NOT goes_on) AND v.ended_at IS NULL
+    RETURNING v.id, v.message_count
+), new_visit AS (
+    INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
+        message_count)
+    SELECT %(visit_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, c.space_id, said.created_at, said.last_at,
+        %(messages)s
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN said
+    WHERE NOT EXISTS (SELECT FROM newest_visit WHERE goes_on)
+      AND (SELECT count(*) FROM visit_before) >= 0  -- two are never open, also not within this statement
+    ON CONFLICT DO NOTHING
+)"""
+
+
 @dataclass(frozen=True)
 class VisitSchedule:
     """Rules for the end of a visit."""

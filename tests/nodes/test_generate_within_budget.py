@@ -22,8 +22,8 @@ _LONG = "The harbour of Porto lies at the mouth of the Douro, and barges carry i
 async def _generate(services: Services, budget: RequestBudget, **values: Any) -> ConversationState:
     written: Written = values.pop("written", [])
     return await generate(
-        state(budget=budget, **values),
-        runtime(written),
+        state(**values),
+        runtime(written, budget=budget),
         models=services.models,
         tools=services.tools,
         estimators=services.estimators,

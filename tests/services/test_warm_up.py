@@ -17,7 +17,7 @@ def loaded(*names):
 _WITHOUT_A_MODEL = """
 import api.cli.main
 loaded("redis", "langchain_core", "langgraph", "fastapi", "numpy")
-import api.app, graph.builder, services.background, services.bootstrap, services.llm.chat_models
+import api.app, graph.builder, services.bootstrap, services.llm.chat_models
 import services.memory.wiring, services.knowledge.wiring, services.summaries.wiring
 from services.text import tokenizer as terms
 from services.platform.milvus import pymilvus

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
@@ -14,6 +13,7 @@ from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.operations import LoggedOperation
 from services.memory.proposal_list import Proposal
+from state.turn import OpenTurn
 from tests.support.model_server import ModelServer, Received, Reply
 
 Operation = dict[str, Any]

@@ -4,14 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import MEMORY, History, Known, PromptTurn, Source, inert
+from services.context.source import MEMORY, History, PromptDraft, Source, inert
 from services.llm.token_estimates import TokenEstimator
-from services.memory.episodes.episode import Scope, StoredUnit
-from services.memory.recall.recall import Recall, RecallResult, TurnQuery
+from services.memory.episodes.episode import StoredUnit
+from services.memory.recall.recall import Recall, RecallResult
 from services.memory.removal.exclusions import is_excluded
 from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
-from services.search.queries import Utterance
 from services.search.selection import Recalled, select
 from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import shared_terms, terms
@@ -22,9 +21,6 @@ from state.section import Item, Section
 NEVER_USED_HERE = "never used here"
 LEFT_OUT_ONCE = "left out of this answer"
 _DEPTH = 20
-_RECENT_MESSAGES = 6
-_MOST_SAID = 500
-"""Characters of each of these."""
 _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
 _LONGEST_QUESTION = 160
@@ -74,58 +70,40 @@ class RecallSource(Source[RecallResult]):
         """Nothing is recalled."""
         return RecallResult()
 
-    async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
+    async def load_after(self, draft: PromptDraft, history: History) -> RecallResult:
         """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
         A plain question about the last visit is answered from that visit only, which another section shows.
         """
-        if not turn.remembers or _asks_for_last_visit(turn.reference):
+        turn, asked = draft.turn, draft.reference
+        if not turn.remembers or _asks_for_last_visit(asked):
             return RecallResult()
-        scope = Scope.of(turn.owner)
         # Before the history is waited for, so that both are read in one round trip.
-        loaded = await self._recall.load(scope, turn.message, turn.memory_generation)
-        shown = await history()
-        since, until = None, None
-        if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
-            since, until = bounds(asked["start_date"], asked["end_date"], turn.timezone)
+        loaded = await self._recall.load(turn)
+        then = None
+        if asked and asked["start_date"] and asked["end_date"]:
+            then = bounds(asked["start_date"], asked["end_date"], turn.timezone)
             if asked["hours"]:
-                since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
-        return await self._recall.for_turn(
-            TurnQuery(
-                scope=scope,
-                conversation_id=turn.conversation_id,
-                message_id=turn.message_id,
-                message=turn.message,
-                now=turn.now,
-                timezone=turn.timezone,
-                since=since,
-                until=until,
-                only_then=asked is not None and asked["plain"],
-                about_past=asked is not None,
-                said=[Utterance(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]],
-                shown_since=shown[0]["created_at"] if shown else None,
-                generation=turn.memory_generation,
-                loaded=loaded,
-            )
-        )
+                then = hours_of(asked["start_date"], asked["hours"], turn.timezone)
+        return await self._recall.for_turn(turn, await history(), reference=asked, then=then, loaded=loaded)
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what is relevant to the message and not shown elsewhere; the section's data is the report."""
-        found = known.of(RecallSource) or RecallResult()
+        found = draft.of(RecallSource) or RecallResult()
         for name in found.degraded:
-            known.went_without(name)
+            draft.went_without(name)
         if found.query is None:
             return ()
         episodes, report = self.choose(
             found,
-            shown=known.shown_messages,
-            tokens=turn.tokens,
-            timezone=turn.timezone,
-            limits=turn.recall_limits,
-            not_here=known.conversation.excluded,
-            not_now=turn.without,
+            shown=draft.shown_messages,
+            tokens=draft.tokens,
+            timezone=draft.turn.timezone,
+            limits=draft.turn.recall_limits,
+            not_here=draft.excluded,
+            not_now=draft.without,
         )
-        return (recall_section(episodes, report, known.conversation.language),)
+        return (recall_section(episodes, report, draft.language),)
 
     def choose(
         self,

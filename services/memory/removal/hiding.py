@@ -27,6 +27,7 @@ from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
+from state.turn import OpenTurn
 
 COMMAND = "memory_command"
 """Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
@@ -41,17 +42,6 @@ class RebuildTasks:
 
     summarise: str
     archive: str
-
-
-@dataclass(frozen=True)
-class EndedExchange:
-    """The two messages of the turn in whose transaction a change is committed."""
-
-    turn_id: UUID
-    conversation_id: UUID
-    message_id: UUID
-    answer_id: UUID | None
-    answer: str
 
 
 class Hiding:
@@ -72,11 +62,13 @@ class Hiding:
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        exchange: EndedExchange | None = None,
+        *,
+        turn: OpenTurn | None = None,
+        answer: str = "",
     ) -> UUID | None:
         """Change memory as planned; return the operation by which it can be undone, None where nothing changes.
 
-        `exchange` is the turn that asked for it, which is stored in this very transaction.
+        `turn` is the one that asked for it, which is stored with its answer in this very transaction.
 
         Raises:
             InvalidInput: an item of core memory is not accepted.
@@ -86,9 +78,9 @@ class Hiding:
             return None
         texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
         own: dict[UUID, str | None] = {}
-        if exchange:
-            work = partial(_own, planned, exchange)
-            own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
+        if turn:
+            work = partial(_own, planned, turn, answer)
+            own = await beside_the_loop(work, characters=len(answer), most=_LONG)
         texts |= own
         off_record = {UUID(each["message_id"]) for each in planned["messages"] if each.get("off_record")}
         if planned["own"] == "off the record":
@@ -106,9 +98,9 @@ class Hiding:
         await self.lock(connection, owner)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
         removes = any(each["action"] != "add" for each in planned["items"])
-        but = exchange.conversation_id if exchange else None
+        but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write_each(connection, owner, planned, part, exchange)
+        written = await self._write_each(connection, owner, planned, part, turn)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -272,23 +264,23 @@ class Hiding:
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        exchange: EndedExchange | None,
+        turn: OpenTurn | None,
     ) -> list[str]:
         """Write the memories of a plan; return their ids."""
-        return [str(await self._write(connection, owner, text, trigger, exchange)) for text in planned["written"]]
+        return [str(await self._write(connection, owner, text, trigger, turn)) for text in planned["written"]]
 
     async def _write(
-        self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
+        self, connection: Connection, owner: Owner, text: str, trigger: Trigger, turn: OpenTurn | None
     ) -> UUID:
         """Write a memory that found no room in core memory, or is of an event."""
-        source = exchange.message_id if exchange else trigger.message_id
+        source = turn.user_message_id if turn else trigger.message_id
         new = NewEpisode(
             content=text,
             episode_type="context",
             importance=IMPORTANCE["preference"],
             origin="user_said",
             source_message_ids=[source] if source else [],
-            conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
+            conversation_id=turn.conversation_id if turn else trigger.conversation_id,
         )
         return await self._episodes.add(connection, owner, new, trigger)
 
@@ -337,21 +329,20 @@ def space_of(trigger: Mapping[str, Any]) -> UUID | None:
     return UUID(space_id) if space_id else None
 
 
-def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:
+def _own(planned: PlannedChange, turn: OpenTurn, answer: str) -> dict[UUID, str | None]:
     """What memory keeps of the turn that asked for the change."""
     if planned["own"] == "keep":
         return {}
     texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
-    if exchange.message_id in texts:  # it was looked at when the answer was complete
-        return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
-    kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
-    if exchange.answer_id:
+    message_id, answer_id = turn.user_message_id, turn.answer_message_id if answer else None
+    if message_id in texts:  # it was looked at when the answer was complete
+        return {key: text for key, text in texts.items() if key in {message_id, answer_id}}
+    kept: dict[UUID, str | None] = {message_id: planned["own_text"]}
+    if answer_id:
         left = ""
         if planned["own_text"] and planned["own"] == "leave out":
-            left = (
-                sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
-            )
-        kept[exchange.answer_id] = left or None
+            left = sentences_without(answer, planned["removed"]) if planned["removed"] else answer
+        kept[answer_id] = left or None
     return kept
 
 

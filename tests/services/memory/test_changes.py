@@ -43,7 +43,7 @@ class Rig:
     ) -> "Rig":
         """Tell these messages, each answered alike."""
         for message in told or ("Hello.",):
-            turn = await exchange(services.turns, message, answer, external_user_id=user, **values)
+            turn = await exchange(services.turns, message, answer, user_id=user, **values)
         return cls(services, Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id), user)
 
     async def know(self, **content: Any) -> None:

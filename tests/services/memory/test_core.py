@@ -24,7 +24,7 @@ USER, AGENT = Trigger("user"), Trigger("filing")
 
 
 async def _owner(services: Services, user: str = "u-1") -> Owner:
-    return owner_of(await exchange(services.turns, "Hello", "Hi", external_user_id=user))
+    return owner_of(await exchange(services.turns, "Hello", "Hi", user_id=user))
 
 
 async def _contents(services: Services, owner: Owner) -> dict[str, Any]:

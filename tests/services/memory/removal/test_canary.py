@@ -82,14 +82,14 @@ async def _tell(database: Database) -> list[str]:
     for number in range(20):
         said = f"{CANARY} {number}" if number else long
         turn = await exchange(
-            turns, said, f"You said {said}", external_user_id=f"u.{CANARY}", session_key=f"{CANARY}-{number}"
+            turns, said, f"You said {said}", user_id=f"u.{CANARY}", session_id=f"{CANARY}-{number}"
         )
         await remember(database, turn, said)
         keys.append(f"turn:{turn.turn_id}:events")
-        await exchange(turns, f"Hello {number}", "Hi", external_user_id="u-2", session_key=f"s-{number}")
+        await exchange(turns, f"Hello {number}", "Hi", user_id="u-2", session_id=f"s-{number}")
     values = {
-        "external_user_id": f"u.{CANARY}",
-        "session_key": f"{CANARY}-0",
+        "user_id": f"u.{CANARY}",
+        "session_id": f"{CANARY}-0",
         "images": [f"https://x.test/{CANARY}"],
     }
     running = await turns.open(new_turn("And now?", **values))
@@ -175,8 +175,8 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
 ) -> None:
     word = terms(f"{CANARY}x")[-1]
     for number in range(3):
-        await exchange(services.turns, f"{CANARY}x {number}", f"You said {CANARY}x", external_user_id="gone")
-    other = await exchange(services.turns, "Stillebensmaler", "Good", external_user_id="kept")
+        await exchange(services.turns, f"{CANARY}x {number}", f"You said {CANARY}x", user_id="gone")
+    other = await exchange(services.turns, "Stillebensmaler", "Good", user_id="kept")
     [gone_id] = await _user_ids(services.database, "gone")
     shards = {shard_of(gone_id), shard_of(other.user_id)}
     await services.memory.indexing.index_waiting()

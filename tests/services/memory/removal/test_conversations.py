@@ -10,9 +10,8 @@ import pytest
 from psycopg.types.json import Jsonb
 from pydantic import SecretStr
 
-from graph.turns.requests import TurnRequest
 from services.bootstrap import Services, open_services
-from services.conversations.turn import OpenTurn
+from services.conversations.turn import TurnRequest
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
@@ -22,7 +21,7 @@ from services.memory.removal.stores import ERASE_TRACES
 from services.memory.removal.wholes import Erased
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from state.conversation import TurnInput
+from state.turn import OpenTurn, TurnInput
 from tests.support.application import running_turns
 from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
@@ -60,7 +59,7 @@ async def _found(services: Services, turn: OpenTurn, query: str) -> list[str]:
 
 async def _two(services: Services) -> tuple[OpenTurn, OpenTurn]:
     doomed = await exchange(services.turns, "I bought a red kayak.", "Enjoy the river.")
-    other = await exchange(services.turns, "My kayak club is in Kiel.", "A fine place.", session_key="s-2")
+    other = await exchange(services.turns, "My kayak club is in Kiel.", "A fine place.", session_id="s-2")
     return doomed, other
 
 

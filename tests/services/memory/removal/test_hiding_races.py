@@ -9,10 +9,10 @@ import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
+from state.turn import OpenTurn
 from tests.support.archiving import answer, archived, topic
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
