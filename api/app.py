@@ -37,7 +37,6 @@ from api.access import ProtectedDocs
 from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
 from api.console import demo
-from api.console import session as console_session
 from api.frontends import routes as frontends
 from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
@@ -78,7 +77,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
-        app.add_middleware(console_session.ConsoleSession)
+        app.add_middleware(pages.ConsoleSession)
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
     app.add_middleware(SameSite, hosts=names, trusted=frozenset(services.settings.trusted_origins))
     app.add_middleware(Addresses)
@@ -142,7 +141,7 @@ def routes() -> Sequence[BaseRoute]:
         router.include_router(each, responses=_ACCESS_PROBLEMS)
     for each in (
         tool_accounts.callback_router,
-        console_session.router,
+        pages.session_router,
         pages.router,
         service.health_router,
     ):

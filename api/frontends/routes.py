@@ -1,11 +1,12 @@
 """`/api/v1/ui`: front-end protocols; turns are started as for OpenAI's clients."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from api.access import Chatter, PathId, RunnerOf, StartsTurns, TurnStarter
@@ -17,7 +18,7 @@ from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_t
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, LastSeen
-from services.conversations.values import Id, SpaceName, space_name
+from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.validation import RULE, is_id
 
@@ -91,6 +92,19 @@ class AgUiMessage(_Camel):
     content: str | list[dict[str, Any]] | dict[str, Any] | None = None
 
 
+class ForwardedProps(BaseModel):
+    """What a front end adds to a run; other properties are not read."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    user: str | None = Field(None, description="For whom the request is.")
+    expert: str | None = Field(None, description="Name of an expert, or an alias of one.")
+    space: Annotated[SpaceName | None, BeforeValidator(lambda name: name or None)] = Field(
+        None, description="The space of a new conversation."
+    )
+    temporary: bool = Field(False, description="Store nothing of it.")
+
+
 class AgUiRequest(_Camel):
     """What AG-UI calls `RunAgentInput`; `user` and `expert` are read from `forwardedProps`."""
 
@@ -112,7 +126,7 @@ class AgUiRequest(_Camel):
         pattern=r"^[\x21-\x7e]{1,255}$", description="Sent again, it is the same turn and nothing happens twice."
     )
     messages: list[AgUiMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
-    forwarded_props: dict[str, Any] | None = None
+    forwarded_props: ForwardedProps | None = None
 
     def said(self) -> list[ClientMessage]:
         """The messages as `/v1` reads them.
@@ -131,42 +145,6 @@ class AgUiRequest(_Camel):
                 content = [_part(part) for part in content]
             said.append(ClientMessage(role=each.role, content=content))
         return said
-
-    @property
-    def space(self) -> str | None:
-        """The space of a new conversation.
-
-        Raises:
-            InvalidInput: it is no name of one.
-        """
-        name = self.prop("space")
-        try:
-            return space_name(name) if name else None
-        except ValueError as error:
-            raise InvalidInput("forwardedProps.space", str(error)) from None
-
-    @property
-    def temporary(self) -> bool:
-        """Whether nothing of it is stored.
-
-        Raises:
-            InvalidInput: it is neither true nor false.
-        """
-        value = (self.forwarded_props or {}).get("temporary", False)
-        if not isinstance(value, bool):
-            raise InvalidInput("forwardedProps.temporary", "is neither true nor false")
-        return value
-
-    def prop(self, name: str) -> str | None:
-        """A property that the front end forwards.
-
-        Raises:
-            InvalidInput: it is no text.
-        """
-        value = (self.forwarded_props or {}).get(name)
-        if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"forwardedProps.{name}", "is no text")
-        return value or None
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
@@ -207,7 +185,8 @@ async def ui_chat(body: UiChatRequest, starter: TurnStarter) -> EventStream:
         parent="" if body.edits_first else None,
         idempotency_key=starter.headers.get("Idempotency-Key", "").strip() or None,
     )
-    started = await _start(starter, body, body.expert, ids, ("user", body.user))
+    named = ("user", body.user)
+    started = await _start(starter, body.said(), body.expert, ids, named, temporary=body.temporary)
     stream = mapped(started.events, UiMessageMapper(started.turn_id))
     return EventStream(stream, started.abandon, {**HEADERS, **started.headers})
 
@@ -237,23 +216,26 @@ async def ui_chat_stream(
 @router.post(AG_UI_PATH, response_class=StreamingResponse, responses=_STREAM)
 async def ag_ui(body: AgUiRequest, starter: TurnStarter, last_seen: LastSeen) -> EventStream:
     """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, resumes where it broke."""
-    user, expert = body.prop("user"), body.prop("expert") or "default"
-    ids = ClientIds(session=_session("threadId", body.thread_id), space=body.space, idempotency_key=body.run_id)
-    started = await _start(starter, body, expert, ids, ("forwardedProps.user", user))
+    props = body.forwarded_props or ForwardedProps()
+    ids = ClientIds(session=_session("threadId", body.thread_id), space=props.space, idempotency_key=body.run_id)
+    named = ("forwardedProps.user", props.user)
+    started = await _start(starter, body.said(), props.expert or "default", ids, named, temporary=props.temporary)
     mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
     return EventStream(mapped(started.events, mapper, last_seen), started.abandon, started.headers)
 
 
 async def _start(
     starter: StartsTurns,
-    body: UiChatRequest | AgUiRequest,
+    said: Sequence[ClientMessage],
     expert: str,
     ids: ClientIds,
     named: tuple[str, str | None],
+    *,
+    temporary: bool,
 ) -> StartedTurn:
     person = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
-    said, budget = read_messages(body.said()), budget_of(starter.headers)
-    asking = ReadRequest(expert, said, ids, person, keeps=not body.temporary, budget=budget)
+    budget = budget_of(starter.headers)
+    asking = ReadRequest(expert, read_messages(said), ids, person, keeps=not temporary, budget=budget)
     return await start_turn(starter, asking)
 
 
