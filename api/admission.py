@@ -32,6 +32,10 @@ STARTING_TURNS = frozenset(
 """Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
 
 
+def _starts_turn(scope: Scope) -> bool:
+    return scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS
+
+
 @dataclass(frozen=True)
 class Admission:
     """ASGI middleware: 503 with `Retry-After` for requests that start a turn while the process is busy."""
@@ -41,7 +45,7 @@ class Admission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check only the path."""
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
+        if _starts_turn(scope):
             try:
                 self.admit()
             except Busy as busy:
@@ -91,7 +95,7 @@ class Turnstile:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for this request's cycle."""
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
+        if _starts_turn(scope):
             named = b""
             if 0 < declared_bytes(scope) <= SMALL_BYTES:
                 message = await receive()
@@ -151,7 +155,7 @@ class RequestSpans:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open the span until the last byte of the answer."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in STARTING_TURNS:
+        if not _starts_turn(scope):
             await self.app(scope, receive, send)
             return
         path = scope["path"]

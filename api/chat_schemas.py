@@ -1,6 +1,6 @@
 """What a chat request and its answer look like."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -137,23 +137,8 @@ class ChatRequest(StrictModel):
 
     def as_input(self) -> TurnInput:
         """The graph's input."""
-        shown = TurnInput(
-            user_id=self.user_id,
-            message=self.message,
-            images=self.images,
-            session_id=self.session_id,
-            agent_type=self.agent_type,
-            expert=self.expert,
-            space=self.space,
-            requested_kb_prefix=self.kb_prefix,
-            max_context_tokens=self.max_context_tokens,
-            compose=self.compose,
-            filler=self.filler,
-            debug=self.debug,
-            approvals=self.approvals,
-            locale=self.locale,
-            timezone=self.timezone,
-        )
+        shown = cast("TurnInput", {name: getattr(self, name) for name in _INPUT})
+        shown["requested_kb_prefix"] = self.kb_prefix
         if self.budget is not None and (limits := self.budget.as_limits()):
             shown["budget"] = limits
         if self.earlier:
@@ -161,6 +146,11 @@ class ChatRequest(StrictModel):
                 EarlierMessage(role=each.role, content=each.content, images=each.images) for each in self.earlier
             ]
         return shown
+
+
+_OTHERWISE = frozenset({"budget", "earlier", "without"})
+_INPUT = tuple(each for each in ChatRequest.model_fields if each in {*TurnInput.__annotations__} - _OTHERWISE)
+"""Fields that the graph takes as they are."""
 
 
 class SocketRequest(ChatRequest):

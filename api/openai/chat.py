@@ -14,8 +14,8 @@ from fastapi.responses import JSONResponse, Response
 from api.access import StartsTurns, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_parameters
-from api.openai.errors import documented_errors, error_of_turn, response_of_failed
 from api.openai.messages import ClientMessage, read_messages
+from api.openai.models import documented_errors, error_of_turn, response_of_failed
 from api.openai.sessions import ClientIds, ids_of
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn

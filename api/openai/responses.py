@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from api.access import Chatter, MemoryWriter, RunnerOf, ServedCaller, StartsTurns, TurnStarter
 from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
-from api.openai.errors import response_of_failed
+from api.openai.models import response_of_failed
 from api.openai.response_events import (
     ResponseHead,
     event_before,

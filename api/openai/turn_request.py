@@ -10,9 +10,8 @@ import structlog
 
 from api.access import StartsTurns
 from api.end_user import NO_USER, EndUser
-from api.openai.errors import ModelNotFound
 from api.openai.messages import ClientRequest, cut_to_tokens
-from api.openai.models import expert_name
+from api.openai.models import ModelNotFound, expert_name
 from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
 from api.streams import TurnEvents
