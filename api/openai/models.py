@@ -1,4 +1,4 @@
-"""`GET /v1/models`: the experts as models, under the names that settings give them; errors as clients read them."""
+"""`GET /v1/models`: experts as models, under the names that settings give them; errors as clients read them."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
