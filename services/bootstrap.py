@@ -31,7 +31,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
 from services.memory.blocks import Owner
-from services.memory.filing import Filing, FilingPlans
+from services.memory.filing import Filing
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.lineage.audit import LineageAudit
@@ -201,7 +201,7 @@ class Services(Connected):
             FilingStore(database, memory.operations),
             FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
             self.models,
-            FilingPlans(memory.changes.planner, memory.core),
+            memory.changes.planner,
             memory.hiding,
             memory.proposals,
             jobs,
@@ -227,7 +227,6 @@ class Services(Connected):
             database,
             self.leases,
             self.events,
-            memory.core_cache,
             memory.index,
             memory.operations,
             jobs,
@@ -262,9 +261,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         connected = await connect(stack, settings, engines)
         database, jobs = connected.database, connected.jobs
         rebuilding = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
-        memory = Memory(
-            settings, database, connected.redis, connected.milvus, connected.embedder, jobs, rebuilding
-        )
+        memory = Memory(settings, database, connected.milvus, connected.embedder, jobs, rebuilding)
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.errors import BrokenReference, NotFound
+from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import (
     EpisodeStore,
@@ -139,14 +139,17 @@ class Archive:
             NotFound: the user, or the conversation, was erased.
         """
         new = replace(new, content=checked_content(new.content))
-        try:
-            async with self._database.tenant(owner.tenant_id) as connection:
-                episode_id = await self._episodes.add(connection, owner, new, trigger)
-                value = {"id": str(episode_id), **_logged(new)}
-                operation = Operation("episode_insert", field=new.episode_type, new_value=value)
-                await self._append(connection, owner, operation, trigger)
-        except BrokenReference:
-            raise NotFound("There is no such user, expert or conversation any more.") from None
+        logged = {
+            "content": new.content,
+            "importance": new.importance,
+            "origin": new.origin,
+            "source_message_ids": [str(message_id) for message_id in new.source_message_ids],
+        }
+        async with self._database.tenant(owner.tenant_id) as connection:
+            episode_id = await self._episodes.add(connection, owner, new, trigger)
+            value = {"id": str(episode_id), **logged}
+            operation = Operation("episode_insert", field=new.episode_type, new_value=value)
+            await self._append(connection, owner, operation, trigger)
         return episode_id
 
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
@@ -199,12 +202,3 @@ def _found(units: Sequence[StoredUnit], best: Ranked, sources: dict[UUID, Source
         likelihood=round(best.likelihood, 3),
         ranks=best.ranks,
     )
-
-
-def _logged(new: NewEpisode) -> dict[str, Any]:
-    return {
-        "content": new.content,
-        "importance": new.importance,
-        "origin": new.origin,
-        "source_message_ids": [str(message_id) for message_id in new.source_message_ids],
-    }

@@ -169,7 +169,7 @@ class Erasures:
         affected = {*purged.turn_ids, *stopped}
         turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
         episodes = [episode_id for episode_id, _ in purged.episodes]
-        left = Left(plan.user_id, turns, await rows.firsts(sql.EXPERTS), episodes)
+        left = Left(plan.user_id, turns, episodes)
         return _Done(purged, items, left)
 
     async def _outcomes(

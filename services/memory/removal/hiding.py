@@ -130,8 +130,7 @@ class Hiding:
                 places.append(place)
             else:
                 entries.append(entry)
-        if entries:
-            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
         for place, why in zip(places, await self._core.add_items(connection, owner, items), strict=True):
             refused[place] = why
         return refused

@@ -7,10 +7,6 @@ SELECT DISTINCT m.conversation_id, m.turn_id FROM messages m
 WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s
 """
 
-EXPERTS: LiteralString = """
-SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
-"""
-
 PROMPTS: LiteralString = """
 SELECT count(*) FROM turns t JOIN conversations c ON c.id = t.conversation_id
 WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s AND t.prompt IS NOT NULL

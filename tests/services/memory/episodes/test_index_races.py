@@ -49,7 +49,6 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
                 services.database,
                 services.leases,
                 services.events,
-                memory.core_cache,
                 memory.index,
                 memory.operations,
                 jobs,
