@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Depends, Path
+from fastapi import Depends, Path, Query
 from fastapi.openapi.models import HTTPBearer
 from fastapi.requests import HTTPConnection
 from fastapi.security.base import SecurityBase
@@ -16,12 +16,18 @@ from starlette.types import Scope as ASGIScope
 from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.conversations.values import Id
+from services.conversations.values import Id, SpaceName
 from services.errors import CallerError, Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 
+ExpertQuery = Annotated[Id, Query(description="Name of the expert whose memory it is.")]
+SpaceQuery = Annotated[
+    SpaceName | None,
+    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
+]
+"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
 PathId = Annotated[Id, Path()]
 """The name of a user, of an expert or of something else, in a path."""
 _DOCS = frozenset({"/docs", "/openapi.json"})
@@ -126,9 +132,10 @@ class _Bearer(SecurityBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedCaller(Caller):
-    """The caller of a request, and the services that are asked."""
+    """The caller of a request, and the services and the runner that are asked."""
 
     services: Services
+    runner: TurnRunner
 
 
 class _CallerWith(_Bearer):
@@ -150,16 +157,20 @@ class _CallerWith(_Bearer):
         if (user_id := connection.path_params.get("user_id")) is not None:
             caller.act_for(user_id)
         known = {each.name: getattr(caller, each.name) for each in fields(caller)}
-        return ServedCaller(**known, services=services)
+        return ServedCaller(**known, services=services, runner=connection.state.runner)
 
 
 @dataclass(frozen=True)
 class UserOfPath:
     """The user whom a path names, the caller, who may act for them, and the services that are asked."""
 
-    services: Services
-    caller: Caller
+    caller: ServedCaller
     user_id: str
+
+    @property
+    def services(self) -> Services:
+        """The services that are asked."""
+        return self.caller.services
 
     @property
     def named(self) -> tuple[UUID, str]:
@@ -182,7 +193,7 @@ class _UserWith(_Bearer):
         self._caller = _CallerWith(scope)
 
     async def __call__(self, connection: HTTPConnection, user_id: PathId) -> UserOfPath:
-        return UserOfPath(connection.state.services, await self._caller(connection), user_id)
+        return UserOfPath(await self._caller(connection), user_id)
 
 
 class StartsTurns:

@@ -51,6 +51,26 @@ from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
 _VERSION = version("anamnesis-agent")
+_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations)
+_MODULES = (
+    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
+    *(chat, store, *_WITH_OWN_PROBLEMS, turns, administration, conversations, knowledge, experts, experiments),
+    *(
+        memory,
+        memories,
+        erasures,
+        episodes,
+        upkeep,
+        visits,
+        users,
+        transfer,
+        demo,
+        service,
+        frontends,
+        tool_accounts,
+    ),
+    pages,
+)
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -104,46 +124,9 @@ def analyse_routes() -> None:
 def routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
-    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
-    for first in (chat, store):
-        router.include_router(first.router, responses=_ACCESS_PROBLEMS)
-    for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
-        router.include_router(openai_routes.router)
-    for each in (
-        turns.router,
-        administration.usage_router,
-        administration.retention_router,
-        conversations.router,
-        knowledge.conversation_documents,
-        experts.router,
-        experiments.router,
-        knowledge.router,
-        memory.router,
-        memories.lineage_router,
-        erasures.router,
-        episodes.router,
-        memories.router,
-        upkeep.router,
-        visits.router,
-        users.router,
-        memories.persona_router,
-        users.spaces_router,
-        administration.jobs_router,
-        transfer.router,
-        demo.router,
-        service.doctor_router,
-        service.model_router,
-        frontends.router,
-        service.router,
-        tool_accounts.router,
-        administration.keys_router,
-    ):
-        router.include_router(each, responses=_ACCESS_PROBLEMS)
-    for each in (
-        tool_accounts.callback_router,
-        pages.session_router,
-        pages.router,
-        service.health_router,
-    ):
-        router.include_router(each)
+    for module in _MODULES:
+        for each in vars(module).values():
+            if isinstance(each, APIRouter):
+                own = module in _WITH_OWN_PROBLEMS or each is service.health_router
+                router.include_router(each, responses={} if own else _ACCESS_PROBLEMS)
     return [*router.routes, *mcp_http.routes]

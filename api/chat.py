@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from api.access import Chatter, ServicesOf, StartsTurns, TurnStarter
 from api.chat_schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
-from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
+from api.problems import Problem, documented, invalid_fields, problem_of, response_of_failed
 from api.request_bodies import JsonRoute, parsed
 from api.schemas import TicketView
 from api.streams import EventStream, last_event, sse_events, ws_frame
@@ -206,12 +206,8 @@ async def _start(
 def _answer_of(last: TurnEvent) -> JSONResponse:
     if last.status == "done":
         return JSONResponse(last.content)
-    code = last.content["code"]
-    status = status_of_failure(code)
-    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds the answer as far as it came."
-    return problem_response(
-        Problem.of(status, code, detail), {"Retry-After": "1"} if last.content["retryable"] else None
-    )
+    message = f"{last.content['message']} Turn {last.content['turn_id']} holds the answer as far as it came."
+    return response_of_failed(TurnEvent(last.sequence, "error", {**last.content, "message": message}))
 
 
 def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:

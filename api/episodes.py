@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
-from api.access import ReadUser, UserOfPath, WrittenUser
+from api.access import ExpertQuery, ReadUser, UserOfPath, WrittenUser
 from api.paging import NO_CONTENT, cursor_of, json_router, next_of
 from api.problems import CONFLICT
 from api.schemas import MAX_PAGE, Page, PastMoment, StrictModel, Validity, answered, validity_fields
@@ -200,11 +200,7 @@ async def insert(user: WrittenUser, body: NewEpisodeRequest) -> Any:
 
 
 @router.delete("/{episode_id}", **NO_CONTENT)
-async def remove(
-    user: WrittenUser,
-    episode_id: UUID,
-    expert: Annotated[Id, Query(description="Name of the expert who remembers it.")] = "default",
-) -> None:
+async def remove(user: WrittenUser, episode_id: UUID, expert: ExpertQuery = "default") -> None:
     """Remove an episode from recall. The messages of a turn stay in their conversation."""
     await user.services.memory.archive.remove(await user.owner(expert), episode_id, _BY_USER)
 

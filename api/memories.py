@@ -9,13 +9,12 @@ from uuid import UUID
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
-from api.access import ReadUser, UserOfPath, WrittenUser
+from api.access import ExpertQuery, ReadUser, SpaceQuery, UserOfPath, WrittenUser
 from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, next_of
 from api.schemas import Page, StrictModel, Validity, answered, validity_fields
-from api.users import SpaceQuery
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.context.sources.time import user_activity
-from services.conversations.values import Id, SpaceName
+from services.conversations.values import SpaceName
 from services.errors import NotFound
 from services.memory.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
@@ -114,7 +113,7 @@ async def lineage(
         ),
     ],
     direction: Direction = "up",
-    expert: Annotated[Id, Query(description="Whose section or day, where it is named.")] = "default",
+    expert: ExpertQuery = "default",
     space: SpaceQuery = None,
 ) -> Any:
     """Trace something `up` to the messages it was made from, or `down` to everything that was made of it."""
@@ -140,11 +139,7 @@ class PersonaView(BaseModel):
 
 
 @persona_router.get("/persona", response_model=PersonaView)
-async def persona(
-    user: ReadUser,
-    expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",
-    space: SpaceQuery = None,
-) -> Any:
+async def persona(user: ReadUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Any:
     """A user in brief, from core memory and their visits."""
     services, owner = user.services, await user.owner(expert, space)
     content = await services.memory.core.known(owner)

@@ -10,13 +10,11 @@ from uuid import UUID
 from fastapi import Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.access import ReadUser, ServicesOf, WrittenUser
+from api.access import ExpertQuery, ReadUser, ServicesOf, SpaceQuery, WrittenUser
 from api.paging import NO_CONTENT, Limit, Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import Answer, AsOf, Page, StrictModel, Validity, answered, validity_fields
-from api.users import SpaceQuery
 from services.bootstrap import Services
-from services.conversations.values import Id
 from services.memory.blocks import Block, Change, Owner
 from services.memory.content import MAX_SECTION_BYTES, SECTION_PATTERN
 from services.memory.items import values_of
@@ -82,16 +80,15 @@ class SettledView(Answer):
 router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]
-Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")]
 
 _BY_USER = Trigger("user")
 
 
-async def _to_read(user: ReadUser, expert: Expert = "default", space: SpaceQuery = None) -> Owner:
+async def _to_read(user: ReadUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Owner:
     return await user.owner(expert, space)
 
 
-async def _to_write(user: WrittenUser, expert: Expert = "default", space: SpaceQuery = None) -> Owner:
+async def _to_write(user: WrittenUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Owner:
     return await user.owner(expert, space)
 
 
@@ -114,7 +111,7 @@ async def replace(
     user: WrittenUser,
     section: Section,
     body: CoreMemoryRequest,
-    expert: Expert = "default",
+    expert: ExpertQuery = "default",
     space: SpaceQuery = None,
 ) -> Any:
     """Replace the whole content of a section; 409 if its version is not the expected one."""

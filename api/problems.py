@@ -34,6 +34,7 @@ from services.errors import (
 )
 from services.knowledge.document import UnknownKind
 from services.validation import accepted_fields, plain_reason
+from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
 
@@ -109,7 +110,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None, *,
     return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-def status_of_failure(code: str) -> HTTPStatus:
+def _status_of_failure(code: str) -> HTTPStatus:
     """The HTTP status for a turn that ended with an error of this code."""
     if code in {"llm_parameter_refused", "request_budget_exceeded"}:
         return HTTPStatus.BAD_REQUEST
@@ -118,6 +119,20 @@ def status_of_failure(code: str) -> HTTPStatus:
     if code in {"cancelled", "interrupted_by_message"}:
         return HTTPStatus.CONFLICT
     return HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def problem_of_failed(last: TurnEvent) -> Problem:
+    """The problem document for a turn that ended with an error."""
+    code, message = last.content["code"], last.content["message"]
+    return Problem.of(_status_of_failure(code), code, message, last.content.get("param"))
+
+
+def response_of_failed(
+    last: TurnEvent, headers: Mapping[str, str] | None = None, *, path: str = ""
+) -> JSONResponse:
+    """The HTTP response to a request whose turn ended with an error, in the form that the requested path has."""
+    retry = {"Retry-After": "1"} if last.content["retryable"] else {}
+    return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:

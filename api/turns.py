@@ -8,19 +8,16 @@ from uuid import UUID
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from api.access import Chatter, MemoryReader, RunnerOf
+from api.access import Chatter, MemoryReader, ServedCaller
 from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import Answer, Page, StrictModel, answered
 from api.streams import EventStream, LastSeen, sse_events
 from graph.turns.replay import Asked, Replay, ReplayRequest, Replays
-from graph.turns.runner import TurnRunner
-from services.bootstrap import Services
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.turn import StoredTurn, TurnOfAny, TurnStatus
 from services.conversations.values import Id, not_blank
 from services.errors import Conflict
-from services.identity.caller import Caller
 from services.memory.episodes.episode import Source
 from services.memory.lineage.prompt import ShownItem
 from services.validation import no_nul
@@ -193,14 +190,16 @@ async def why(turn_id: UUID, caller: MemoryReader) -> Any:
 
 
 @router.post("/{turn_id}/replay", response_model=_Replayed, responses=CONFLICT)
-async def replay(turn_id: UUID, body: ReplayRequest, runner: RunnerOf, caller: MemoryReader) -> Any:
+async def replay(turn_id: UUID, body: ReplayRequest, caller: MemoryReader) -> Any:
     """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
 
     Nothing is stored. The prompt as it was is checked against its digest; it is no longer kept once memory has
     lost something that it may show.
     """
     caller.require("chat")
-    return await Replays(caller.services, runner).replay(caller.tenant_id, turn_id, body, user_id=caller.user_id)
+    return await Replays(caller.services, caller.runner).replay(
+        caller.tenant_id, turn_id, body, user_id=caller.user_id
+    )
 
 
 @router.get(
@@ -208,37 +207,32 @@ async def replay(turn_id: UUID, body: ReplayRequest, runner: RunnerOf, caller: M
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}},
 )
-async def turn_stream(
-    turn_id: UUID,
-    caller: Chatter,
-    runner: RunnerOf,
-    last_seen: LastSeen,
-) -> EventStream:
+async def turn_stream(turn_id: UUID, caller: Chatter, last_seen: LastSeen) -> EventStream:
     """The events that a reader has missed, and the rest as they come; any process of the service can answer.
 
     If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.
     """
-    await _stored(caller.services, runner, caller, turn_id)
-    return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, last_seen)))
+    await _stored(caller, turn_id)
+    return EventStream(sse_events(caller.runner.follow(caller.tenant_id, turn_id, last_seen)))
 
 
 @router.post("/{turn_id}/cancel", response_model=answered(StoredTurn))
-async def cancel(turn_id: UUID, runner: RunnerOf, caller: Chatter) -> Any:
+async def cancel(turn_id: UUID, caller: Chatter) -> Any:
     """Stop a running or waiting turn; its answer so far is kept.
 
     An ended turn stays as it is. Only the process that runs a temporary turn knows it.
     """
-    await _stored(caller.services, runner, caller, turn_id)
-    return await runner.stop(caller.tenant_id, turn_id)
+    await _stored(caller, turn_id)
+    return await caller.runner.stop(caller.tenant_id, turn_id)
 
 
 @router.post("/{turn_id}/approve", response_model=ApprovalRequest, responses=CONFLICT)
-async def approve(turn_id: UUID, body: ApprovalRequest, runner: RunnerOf, caller: Chatter) -> Any:
+async def approve(turn_id: UUID, body: ApprovalRequest, caller: Chatter) -> Any:
     """Say whether a tool may be called that asked for it by an event `approval`; the first answer counts.
 
     409 if the turn has ended.
     """
-    stored = await _stored(caller.services, runner, caller, turn_id)
+    stored = await _stored(caller, turn_id)
     if stored is not None and stored.finished_at is not None:
         raise Conflict("The turn has ended.")
     await caller.services.approvals.answer(caller.tenant_id, turn_id, body.approval_id, approved=body.approved)
@@ -264,8 +258,8 @@ async def withdraw_feedback(turn_id: UUID, caller: Chatter) -> None:
     await caller.services.feedback.delete(caller.tenant_id, turn_id, user=caller.user_id)
 
 
-async def _stored(services: Services, runner: TurnRunner, caller: Caller, turn_id: UUID) -> StoredTurn | None:
+async def _stored(caller: ServedCaller, turn_id: UUID) -> StoredTurn | None:
     """Return a turn of the caller's as it is stored; None = it is a temporary one, which this process runs."""
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is not None:
+    if caller.runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is not None:
         return None
-    return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    return await caller.services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)

@@ -76,13 +76,6 @@ async def erase(user_id: PathId, caller: Admin) -> Any:
     return {"user_id": user_id, **vars(await caller.services.erasure.user(caller.tenant_id, user_id))}
 
 
-SpaceQuery = Annotated[
-    SpaceName | None,
-    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
-]
-"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
-
-
 class SpaceChange(StrictModel):
     """What is to change about a space."""
 

@@ -9,11 +9,9 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import Field
 
-from api.access import Chatter, ReadUser
+from api.access import Chatter, ExpertQuery, ReadUser, SpaceQuery
 from api.paging import Limit, Paged, json_router
 from api.schemas import Answer, AsOf, Page, answered
-from api.users import SpaceQuery
-from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.summaries.daily_summaries import Day
 from services.summaries.day_store import StoredDay
@@ -66,7 +64,7 @@ async def daily_summaries(
         date | None, Query(alias="from", description="First day; unset = 31 days up to `to`.")
     ] = None,
     until: Annotated[date | None, Query(alias="to", description="Last day; unset = the user's today.")] = None,
-    expert: Annotated[Id, Query(description="Name of the expert they talked with.")] = "default",
+    expert: ExpertQuery = "default",
     space: SpaceQuery = None,
     as_of: AsOf = None,
     after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,

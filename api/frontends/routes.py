@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.access import Chatter, PathId, RunnerOf, StartsTurns, TurnStarter
+from api.access import Chatter, PathId, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.openai.messages import ClientMessage, read_messages
@@ -200,7 +200,6 @@ async def ui_chat_stream(
     chat_id: PathId,
     connection: Request,
     caller: Chatter,
-    runner: RunnerOf,
     user: Annotated[Id | None, Query(description="Whose chat it is, where nothing else says so.")] = None,
 ) -> Response:
     """Resume the answer that an AI SDK chat is waiting for, from its beginning; 204 if there is none."""
@@ -210,7 +209,9 @@ async def ui_chat_stream(
     running = await caller.services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
     if running is None:
         return Response(status_code=HTTPStatus.NO_CONTENT)
-    return EventStream(mapped(runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS)
+    return EventStream(
+        mapped(caller.runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS
+    )
 
 
 @router.post(AG_UI_PATH, response_class=StreamingResponse, responses=_STREAM)

@@ -15,10 +15,11 @@ from api.access import StartsTurns, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_parameters
 from api.openai.messages import ClientMessage, read_messages
-from api.openai.models import documented_errors, error_of_turn, response_of_failed
+from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
+from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, whole_turn
 from state.events import TurnEvent
@@ -61,7 +62,7 @@ async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) ->
         return EventStream(frames, asked.abandon, asked.headers)
     last, reasoning = await whole_turn(asked.events)
     if last.status == "error":
-        return response_of_failed(last, asked.headers)
+        return response_of_failed(last, asked.headers, path=OPENAI_PATHS)
     return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)
 
 
@@ -158,7 +159,7 @@ def _own(event: TurnEvent) -> bytes:
 
 def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> list[bytes]:
     if last.status == "error":
-        return [b"data: " + orjson.dumps(error_of_turn(last)) + b"\n\n", _DONE]
+        return [b"data: " + orjson.dumps(openai_error(problem_of_failed(last))) + b"\n\n", _DONE]
     frames = []
     if annotations := _annotations(last.content):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))

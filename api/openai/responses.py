@@ -8,10 +8,9 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
-from api.access import Chatter, MemoryWriter, RunnerOf, ServedCaller, StartsTurns, TurnStarter
+from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
 from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
-from api.openai.models import response_of_failed
 from api.openai.response_events import (
     ResponseHead,
     event_before,
@@ -21,6 +20,7 @@ from api.openai.response_events import (
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, uuid_in
+from api.problems import OPENAI_PATHS, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, last_event
 from services.bootstrap import Services
@@ -55,7 +55,7 @@ async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
         return JSONResponse(response_of_stored(head, stored), headers=asked.headers)
     last = await last_event(asked.events)
     if last.status == "error" and "answer" not in last.content:
-        return response_of_failed(last, asked.headers)
+        return response_of_failed(last, asked.headers, path=OPENAI_PATHS)
     return JSONResponse(response_of_last(head, last), headers=asked.headers)
 
 
@@ -69,7 +69,6 @@ async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
 async def retrieve(
     response_id: ResponseId,
     caller: Chatter,
-    runner: RunnerOf,
     stream: Annotated[bool, Query(description="Its events instead, as they come.")] = False,
     starting_after: Annotated[
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
@@ -84,16 +83,16 @@ async def retrieve(
     if not stream:
         return JSONResponse(response_of_stored(head, turn))
     after = -1 if starting_after is None else starting_after
-    events = runner.follow(caller.tenant_id, turn.id, event_before(after))
+    events = caller.runner.follow(caller.tenant_id, turn.id, event_before(after))
     return EventStream(response_stream(head, events, after))
 
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
-async def cancel(response_id: ResponseId, caller: Chatter, runner: RunnerOf) -> Response:
+async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
     """Stop a running response and keep what it has so far. One that has ended stays as it is."""
     turn = await _turn(caller, response_id)
     head = await _head(caller, turn)
-    return JSONResponse(response_of_stored(head, await runner.stop(caller.tenant_id, turn.id)))
+    return JSONResponse(response_of_stored(head, await caller.runner.stop(caller.tenant_id, turn.id)))
 
 
 @router.delete("/{response_id}", response_class=JSONResponse)
