@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from api.access import Admin, KnownCaller, ReadUser, UserOfPath, WrittenUser
 from api.paging import Paged, json_router
 from api.problems import CONFLICT
-from api.schemas import Answer, Page, StrictModel, answered
-from services.memory.upkeep.policy import FadingMemory, UpkeepPolicy, UpkeepRun, change_policy, policy_of
+from api.schemas import Page, StrictModel, answered
+from services.memory.upkeep.policy import UpkeepPolicy, UpkeepPreview, UpkeepRun, change_policy, policy_of
 
 
 class FadingQuery(StrictModel):
@@ -21,25 +21,6 @@ class FadingQuery(StrictModel):
     fading: Literal["archive"] | None = Field(None, description="Archive them, whatever the policy says.")
     fading_days: int | None = Field(None, ge=1, le=36_500, description="Days without use.")
     fading_importance: float | None = Field(None, ge=0, le=1, description="Importance below which they fade.")
-
-
-class MergeView(BaseModel):
-    """A memory that another one says as well."""
-
-    id: UUID = Field(description="The memory that goes.")
-    kept_id: UUID = Field(description="The memory, or section of core memory, that stays.")
-    content: str
-    kept_content: str
-    kept_in_core: bool
-
-
-class UpkeepPreviewView(Answer):
-    """What a run would do at this moment."""
-
-    policy: UpkeepPolicy
-    merges: list[MergeView]
-    total: int = Field(description="Memories that would fade.")
-    fading: list[FadingMemory] = Field(description="The first 1000 of them, longest unused first.")
 
 
 router = json_router("/api/v1", "memory", HTTPStatus.NOT_FOUND)
@@ -58,25 +39,10 @@ async def set_policy(body: UpkeepPolicy, caller: Admin) -> Any:
     return body
 
 
-@router.get("/users/{user_id}/upkeep-preview", response_model=UpkeepPreviewView)
+@router.get("/users/{user_id}/upkeep-preview", response_model=answered(UpkeepPreview))
 async def preview(user: ReadUser, query: Annotated[FadingQuery, Query()]) -> Any:
     """What a run would merge or archive now, and why; nothing is changed."""
-    found = await user.services.upkeep.preview(*user.named, await _policy(user, query))
-    return {
-        "policy": found.policy,
-        "merges": [
-            {
-                "id": each.dropped.side.id,
-                "kept_id": each.kept.side.id,
-                "content": each.dropped.content,
-                "kept_content": each.kept.content,
-                "kept_in_core": each.kept.in_core_memory,
-            }
-            for each in found.merges
-        ],
-        "total": found.total,
-        "fading": found.fading,
-    }
+    return await user.services.upkeep.preview(*user.named, await _policy(user, query))
 
 
 @router.post("/users/{user_id}/upkeep-runs", response_model=answered(UpkeepRun), status_code=HTTPStatus.CREATED)
