@@ -180,10 +180,8 @@ class ExclusionRequest(StrictModel):
 @router.get("/conversations/{conversation_id}/exclusions", response_model=Page[Exclusion])
 async def exclusions(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """What a conversation never uses."""
-    found = await services.memory.exclusions.of_conversation(
-        caller.tenant_id, conversation_id, user=caller.user_id
-    )
-    return {"items": found}
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return {"items": await services.memory.exclusions.of_conversation(caller.tenant_id, conversation_id)}
 
 
 @router.post(
@@ -199,10 +197,12 @@ async def exclude(
     Excluding a memory also excludes the messages it was made from, and other memories made from those. Memory
     itself is not changed, and other conversations still use it. A repeated request changes nothing.
     """
-    return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what, user=caller.user_id)
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what)
 
 
 @router.delete("/conversations/{conversation_id}/exclusions/{exclusion_id}", **NO_CONTENT)
 async def use_again(conversation_id: UUID, exclusion_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
     """Use it again, from the conversation's next turn on."""
-    await services.memory.exclusions.remove(caller.tenant_id, conversation_id, exclusion_id, user=caller.user_id)
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    await services.memory.exclusions.remove(caller.tenant_id, conversation_id, exclusion_id)

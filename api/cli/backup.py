@@ -14,7 +14,6 @@ from api.cli.stores import rebuild_indexes
 from services.backup.archive import Archive, Manifest
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
-from services.errors import DatabaseUnavailable, Unavailable
 from services.platform.migrate import role_of
 from services.platform.settings import Settings
 
@@ -102,7 +101,7 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
 
 async def _rebuild(settings: Settings) -> dict[str, int]:
     # A fifth of a second.
-    from services.backup.restore import forget_core_memory, users_without_their_words  # noqa: PLC0415
+    from services.backup.restore import users_without_their_words  # noqa: PLC0415
 
     async with shell.open_all_services(settings) as services:
         if lost := await users_without_their_words(services.database):
@@ -111,12 +110,6 @@ async def _rebuild(settings: Settings) -> dict[str, int]:
                 "something of theirs was deleted for good. What they say from now on is kept as usual.",
                 err=True,
             )
-        try:
-            await forget_core_memory(services.database, services.memory.core_cache)
-        except DatabaseUnavailable:
-            raise
-        except Unavailable:
-            typer.echo("Redis does not answer; its copies of core memory expire within an hour.", err=True)
         return await rebuild_indexes(services)
 
 

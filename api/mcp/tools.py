@@ -17,7 +17,8 @@ from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
 from services.memory.episodes.episode import Scope
 from services.memory.planner import LONGEST_ITEM, Kept
-from services.summaries.past_days import DaysQuery, DaysResult, SaidMessage
+from services.summaries.past_days import DaysQuery, DaysResult
+from services.summaries.prompts import SaidMessage
 from services.time_reference.local_days import bounds
 from state.memory import MemoryChange
 from state.prompt import TimeReference

@@ -15,14 +15,11 @@ SELECT %(space_id)s, tenant_id, id, %(space)s FROM users WHERE tenant_id = %(ten
 ON CONFLICT (user_id, name, tenant_id) DO NOTHING RETURNING id
 """
 
-# One statement, so that the sections are those of the generation. A space's sections follow those that all spaces
-# share, which are read with `visible`.
+# A space's sections follow those that all spaces share, which are read with `visible`.
 READ: LiteralString = """
-SELECT g.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at, b.id
-FROM core_memory_generations g LEFT JOIN core_memory_blocks b
-    ON b.tenant_id = g.tenant_id AND b.user_id = g.user_id AND b.expert_id = g.expert_id
-    AND (b.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(visible)s AND b.space_id IS NULL)
-WHERE g.tenant_id = %(tenant_id)s AND g.user_id = %(user_id)s AND g.expert_id = %(expert_id)s
+SELECT b.section, b.content, b.version, b.rewritten_version, b.updated_at, b.id FROM core_memory_blocks b
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = %(expert_id)s
+  AND (b.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(visible)s AND b.space_id IS NULL)
 ORDER BY b.section, b.space_id NULLS FIRST
 """
 
@@ -36,7 +33,7 @@ ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memo
 RETURNING generation
 """
 
-# A section with one or more new versions, and the generation that turns compare their copies with.
+# A section with one or more new versions. Without a generation, turns ask for no core memory.
 WRITE = """
 WITH block AS (
     INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
@@ -57,14 +54,8 @@ WITH block AS (
 ), changed AS (
     UPDATE core_memory_generations SET generation = generation + cardinality(%(versions)s::integer[])
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-    RETURNING generation
 )
-SELECT changed.generation, block.rewritten_version, block.updated_at, block.id FROM block, changed
-"""
-
-CHANGED = """
-UPDATE core_memory_generations SET generation = generation + 1
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+SELECT rewritten_version, updated_at, id FROM block
 """
 
 VERSION = """

@@ -14,7 +14,7 @@ from typing import Literal
 
 from services.memory.core_values import CoreValues
 from services.memory.filing_prompt import Batch, FilingOperation
-from services.memory.filing_store import StoredBatch, request_of
+from services.memory.filing_store import request_of
 from services.memory.finding import MemoryFinder
 from services.memory.model import Memory
 from services.memory.quotes import asks_removal, folded, foreign_text, is_quoted, own_text
@@ -222,7 +222,7 @@ class FilingEvidence:
         self._values = values
         self._origins = origins
 
-    async def of(self, batch: StoredBatch) -> tuple[Batch, Evidence]:
+    async def of(self, batch: Batch) -> tuple[Batch, Evidence]:
         """Return a batch with the nearest memories, and whose words it is."""
         memories, foreign_ids = await self._memories(batch)
         said, answers = list[str](), list[str]()
@@ -239,7 +239,7 @@ class FilingEvidence:
             shown.said, said, answers, known, [each for each in foreign if each.strip()], memories
         )
 
-    async def _memories(self, batch: StoredBatch) -> tuple[dict[str, Memory], set[str]]:
+    async def _memories(self, batch: Batch) -> tuple[dict[str, Memory], set[str]]:
         """Return the nearest memories by their short ids, and the ids of those of foreign words."""
         owner, request = batch.owner, request_of(batch.owner, batch.last)
         # One by one: their turns have had them embedded, and of a long text only the beginning is.

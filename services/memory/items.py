@@ -127,7 +127,7 @@ def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> 
     return AppliedChanges(new, unmatched)
 
 
-def find_item(value: Any, old: str) -> str | int | None:
+def _find(value: Any, old: str) -> str | int | None:
     """Return the index (of a list) or the key (of a mapping) of the item that a text names; "" for a single value.
 
     None where no item is named.
@@ -182,7 +182,7 @@ def _apply(content: dict[str, Any], change: ItemChange) -> bool:
     there = content[change.field]
     if change.old is None:
         return not isinstance(there, (list, dict)) and _set(content, change)
-    place = find_item(there, change.old)
+    place = _find(there, change.old)
     if place is None:
         return False
     if not isinstance(there, (list, dict)):

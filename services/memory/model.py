@@ -30,6 +30,8 @@ class Memory:
     pinned: bool = False
     message_id: UUID | None = None
     """The message that it stands in, or was filed from."""
+    role: Literal["user", "assistant"] = "user"
+    """Who said it."""
 
 
 @dataclass(frozen=True)

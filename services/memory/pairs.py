@@ -120,8 +120,7 @@ class Pairs:
 
     async def _remove(self, connection: Connection, owner: Owner, value: CoreValue, trigger: Trigger) -> None:
         change = ItemChange(**removed_value(value.section, value.field, value.text))
-        changed = await self._core.change_items(connection, _with(owner, value), [change], trigger)
-        if changed.unmatched:
+        if await self._core.change_items(connection, _with(owner, value), [change], trigger):
             raise Conflict(_CHANGED)
 
 

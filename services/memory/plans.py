@@ -50,6 +50,7 @@ _WHICH: dict[Language, str] = {
     "en": "“{target}” may mean {candidates}; nothing was changed.",
     "zh": "“{target}”可能指{candidates}，没有改动。",
 }
+_CANDIDATE: dict[Language, str] = {"en": "“{text}” ({id})", "zh": "“{text}”（{id}）"}
 _THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
 _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
     "en": {
@@ -77,41 +78,23 @@ _THEN: dict[Language, str] = {
 }
 
 
-def nothing_found(target: str, candidates: Sequence[Candidate], language: Language) -> str:
-    """Say that nothing was changed, and which memories may have been meant, with their ids."""
-    if not candidates:
-        return _NOTHING[language].format(target=shortened(target))
-    shown = (
-        f"“{shortened(each['text']).rstrip(' .。;；')}” ({each['id']})"
-        if language == "en"
-        else f"“{shortened(each['text']).rstrip(' .。;；')}”（{each['id']}）"
-        for each in candidates
-    )
-    return _WHICH[language].format(target=shortened(target), candidates=_listed(shown, language))
-
-
 def summary_of(
     kind: MemoryChangeKind, items: Sequence[str], language: Language, *, also: Sequence[str] = ()
 ) -> str:
     """Say what was changed, and what else the removed messages said."""
-    shown = [shortened(item).rstrip(" .。;；") for item in items[:_MOST_ITEMS]]
+    shown = list(map(_named, items[:_MOST_ITEMS]))
     more = len(items) - len(shown)
     if more > 0:
         shown.append(f"+{more}")
     summary = _DONE[language][kind].format(items=_listed(shown, language))
     if also:
-        summary += _ALSO[language].format(items=_listed(map(shortened, also[:_MOST_ITEMS]), language))
+        summary += _ALSO[language].format(items=_listed(map(_shortened, also[:_MOST_ITEMS]), language))
     return summary
 
 
 def known_already(text: str, language: Language) -> str:
     """Say that memory holds a text, so that nothing had to change."""
-    return _KNOWN[language].format(items=shortened(text).rstrip(" .。;；"))
-
-
-def this_message(language: Language) -> str:
-    """Return what stands for the present message."""
-    return _THIS_MESSAGE[language]
+    return _KNOWN[language].format(items=_named(text))
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
@@ -129,10 +112,13 @@ def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
     return "\n".join(["<memory_changes>", *done, "</memory_changes>", *confirm, _THEN[language]])
 
 
-def shortened(text: str) -> str:
-    """Return a text as a list shows it."""
+def _shortened(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def _named(text: str) -> str:
+    return _shortened(text).rstrip(" .。;；")
 
 
 def _listed(items: Iterable[str], language: Language) -> str:
@@ -183,19 +169,25 @@ def plan_of_nothing(
     kind: MemoryChangeKind, target: str, candidates: Sequence[Memory], language: Language
 ) -> PlannedChange:
     """Return the plan that changes nothing, as nothing, or more than one thing, may be meant."""
-    named = [Candidate(id=each.id, text=each.text) for each in candidates]
-    plan = new_plan(kind, nothing_found(target, named, language), target=target, has_changes=False)
-    if named:
-        plan["change"]["candidates"] = named
+    shown = [_CANDIDATE[language].format(text=_named(each.text), id=each.id) for each in candidates]
+    told = _WHICH[language] if candidates else _NOTHING[language]
+    told = told.format(target=_shortened(target), candidates=_listed(shown, language))
+    plan = new_plan(kind, told, target=target, has_changes=False)
+    if candidates:
+        plan["change"]["candidates"] = [Candidate(id=each.id, text=each.text) for each in candidates]
     return plan
 
 
 def plan_of_leaving_out(form: PlainForm) -> PlannedChange:
     """Return the plan by which the turn itself is not remembered."""
-    this = this_message(form.language)
-    plan = new_plan("do_not_remember", summary_of("do_not_remember", [this], form.language), [this])
+    plan = _plan_of_not_keeping(form.language)
     plan["own"] = "off the record" if form.kind == "off_record" else "leave out"
     return plan
+
+
+def _plan_of_not_keeping(language: Language) -> PlannedChange:
+    this = [_THIS_MESSAGE[language]]
+    return new_plan("do_not_remember", summary_of("do_not_remember", this, language), this)
 
 
 def own_once(planned: list[PlannedChange]) -> list[PlannedChange]:
@@ -268,7 +260,6 @@ def _left_out(
     ]
     if not messages:
         return []
-    this = this_message(language)
-    plan = new_plan("do_not_remember", summary_of("do_not_remember", [this], language), [this])
+    plan = _plan_of_not_keeping(language)
     plan["messages"] = messages
     return [plan]

@@ -51,7 +51,7 @@ class Proposals(ProposalList):
     ) -> None:
         super().__init__(database, values)
         self._changes = changes
-        self._questions = questions
+        self.questions = questions
         self._log = log
         self.pairs = pairs
 
@@ -86,7 +86,7 @@ class Proposals(ProposalList):
         `is_asked` = the turn itself asks the user.
         """
         text, replaces = text.replace("\x00", ""), replaces.replace("\x00", "")
-        for each in await self._questions.make_room(connection, request.owner):
+        for each in await self.questions.make_room(connection, request.owner):
             if (each.kind, each.text, each.memory) == (kind, text, memory):  # compared here: it may be encrypted
                 return each.id
         asked = {"asked": str(request.trigger.turn_id)} if is_asked and request.trigger.turn_id else {}
@@ -95,10 +95,6 @@ class Proposals(ProposalList):
         owner = request.owner
         whose = replace(request.trigger, expert_id=owner.expert_id, space_id=owner.space_id, details={})
         return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)
-
-    async def close_overtaken(self, connection: Connection, owner: Owner) -> None:
-        """Close, in a transaction of the caller's, what waits for a user and is overtaken."""
-        await self._questions.waiting(connection, owner)
 
     async def settle(self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool) -> MemoryChange | None:
         """Carry a proposal out, or reject it; return the change of an accepted one that is not about two memories.

@@ -19,9 +19,9 @@ from services.jobs.tasks import RunningJob
 from services.memory.blocks import Owner
 from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
-from services.summaries.day_store import DayStore, DayVisit, NewDay, StoredDay
+from services.summaries.day_store import DayStore, DayVisit, StoredDay
 from services.summaries.schedule import again_if_retracted
-from services.summaries.writer import DayWriter, WrittenSummary, by_rule
+from services.summaries.writer import SummaryWriter, WrittenSummary, by_rule
 from services.time_reference.local_days import bounds, local_day
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 
@@ -29,7 +29,7 @@ from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 class VisitSummaries:
     """Summarises visits. Every process with a worker has one: it registers the job."""
 
-    def __init__(self, store: DayStore, writer: DayWriter, schedule: VisitSchedule, jobs: JobQueue) -> None:
+    def __init__(self, store: DayStore, writer: SummaryWriter, schedule: VisitSchedule, jobs: JobQueue) -> None:
         self._store = store
         self._writer = writer
         self._schedule = schedule
@@ -56,7 +56,7 @@ class VisitSummaries:
             return await by_rule(said)
         with authoring():
             written = await self._writer.visit(said, local_day(visit.started_at, visit.timezone))
-            stored = await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics)
+            stored = await self._store.write_visit(tenant_id, visit, written)
         if stored:
             VISIT_SUMMARIES.labels("visit").inc()
             log.info("visit summarised", visit_id=str(visit.id), messages=len(said))
@@ -115,7 +115,7 @@ class Day:
 class DailySummaries:
     """Reads and makes the summaries of days."""
 
-    def __init__(self, store: DayStore, visits: VisitSummaries, writer: DayWriter) -> None:
+    def __init__(self, store: DayStore, visits: VisitSummaries, writer: SummaryWriter) -> None:
         self.store = store
         self.visits = visits
         self._writer = writer
@@ -131,12 +131,9 @@ class DailySummaries:
 
     async def past_days(self, tenant_id: UUID, now: datetime) -> list[tuple[Owner, date, str]]:
         """Every day of a tenant's users that is over and on which a visit began, with the user's zone."""
-        found = []
-        for owner, timezone in await self.store.owners(tenant_id):
-            today = local_day(now, timezone)
-            days = {local_day(at, timezone) for at in await self.store.starts(owner)}
-            found += [(owner, day, timezone) for day in sorted(days) if day < today]
-        return found
+        starts = await self.store.starts(tenant_id)
+        days = dict.fromkeys((owner, local_day(at, timezone), timezone) for owner, timezone, at in starts)
+        return [each for each in days if each[1] < local_day(now, each[2])]
 
     @again_if_retracted
     async def make(self, owner: Owner, day: date, timezone: str) -> bool:
@@ -167,8 +164,7 @@ class DailySummaries:
         if written is None:
             await self.store.remove_day(owner, day)
             return False
-        new = NewDay(day, timezone, written.summary, written.key_topics, visits)
-        if not await self.store.write_day(owner, new):
+        if not await self.store.write_day(owner, day, timezone, written, visits):
             raise Conflict("Something said on the day was retracted while it was summarised.")
         VISIT_SUMMARIES.labels("day").inc()
         log.info("day summarised", user_id=str(owner.user_id), visits=len(visits))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Literal, LiteralString
+from typing import LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -20,6 +20,7 @@ from services.memory.blocks import Owner
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, Day
 from services.summaries.day_store import DayVisit
+from services.summaries.prompts import SaidMessage
 from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 
@@ -41,7 +42,7 @@ ORDER BY m.created_at, m.id
 """
 
 _NEWEST: LiteralString = """
-SELECT m.id, NULL::uuid AS visit_id, m.role, m.content, m.speaker, m.created_at
+SELECT m.id, m.role, m.content, m.speaker, m.created_at
 FROM conversations c CROSS JOIN LATERAL (
     SELECT m.* FROM remembered_messages m
     WHERE m.conversation_id = c.id AND m.completed AND m.created_at >= %(lower)s AND m.created_at < %(upper)s
@@ -51,19 +52,6 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s AND c.expert_id = 
   AND (c.space_id IS NULL OR c.space_id = %(space_id)s) AND m.id <> %(but)s
 ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
 """
-
-
-@dataclass(frozen=True)
-class SaidMessage:
-    """One complete message."""
-
-    id: UUID
-    visit_id: UUID | None
-    """Facts about a sample."""
-    role: Literal["user", "assistant"]
-    content: str
-    speaker: str | None
-    created_at: datetime
 
 
 _MOST_SAMPLED = 120

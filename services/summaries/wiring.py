@@ -12,7 +12,7 @@ from services.summaries.schedule import summary_schedule
 from services.summaries.store import SummaryStore
 from services.summaries.topic_store import TopicStore
 from services.summaries.topics import TopicArchive
-from services.summaries.writer import DayWriter, SummaryWriter
+from services.summaries.writer import SummaryWriter
 from services.visits.visit import visit_schedule
 
 
@@ -21,11 +21,12 @@ class Summaries:
 
     def __init__(self, settings: Settings, database: Database, models: ChatModels, jobs: JobQueue) -> None:
         """Make it; the jobs are registered in the queue."""
-        chunk_tokens = settings.memory_summary_chunk_tokens
-        writer = SummaryWriter(models, most_tokens=settings.memory_summary_max_tokens)
-        self.rolling = RollingSummaries(
-            SummaryStore(database), writer, summary_schedule(settings), jobs, chunk_tokens=chunk_tokens
+        writer = SummaryWriter(
+            models,
+            most_tokens=settings.memory_summary_max_tokens,
+            chunk_tokens=settings.memory_summary_chunk_tokens,
         )
+        self.rolling = RollingSummaries(SummaryStore(database), writer, summary_schedule(settings), jobs)
         self.topics = TopicArchive(
             TopicStore(database),
             models,
@@ -34,6 +35,5 @@ class Summaries:
             keep_newest=settings.memory_summary_window_size,
         )
         schedule, days = visit_schedule(settings), DayStore(database)
-        day_writer = DayWriter(models, writer, chunk_tokens=chunk_tokens)
-        self.daily = DailySummaries(days, VisitSummaries(days, day_writer, schedule, jobs), day_writer)
+        self.daily = DailySummaries(days, VisitSummaries(days, writer, schedule, jobs), writer)
         self.daily_scheduler = DailyScheduler(database, self.daily, jobs, on=schedule.summaries)

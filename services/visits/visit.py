@@ -119,16 +119,14 @@ async def defer_days(jobs: JobQueue, connection: Connection, tenant_id: UUID, vi
     )
 
 
-# Visits that the messages can touch: from the one before or around the first to the one behind the last of them.
-# For a visit that ended before the first of them its end suffices: an import in order reads no message twice.
+# The time of the visits that messages can touch: from the one before or around the first of them to the one behind
+# the last.
 _REGION: LiteralString = """
-WITH before AS (
-    SELECT v.started_at, v.last_active_at, v.last_active_at < %(first)s AS is_over FROM visits v
-    WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
-    ORDER BY v.started_at DESC LIMIT 1
-)
-SELECT (SELECT started_at FROM before WHERE is_over),
-       coalesce((SELECT CASE WHEN is_over THEN last_active_at ELSE started_at END FROM before), %(first)s),
+SELECT coalesce((
+           SELECT v.started_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
+           ORDER BY v.started_at DESC LIMIT 1
+       ), %(first)s),
        greatest(%(last)s, (
            SELECT v.last_active_at FROM visits v
            WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(last)s
@@ -137,7 +135,10 @@ SELECT (SELECT started_at FROM before WHERE is_over),
            SELECT v.last_active_at FROM visits v
            WHERE v.conversation_id = %(conversation_id)s AND v.started_at > %(last)s
            ORDER BY v.started_at LIMIT 1
-       ))
+       )),
+       (SELECT max(started_at) FROM visits
+        WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s),
+       now()
 """
 
 # Messages of a running turn join a visit when the turn ends.
@@ -158,21 +159,15 @@ WITH said AS (
     FROM said
 )
 SELECT min(created_at) AS started_at, max(created_at) AS last_active_at,
-       count(*) FILTER (
-           WHERE completed AND retracted_at IS NULL AND created_at > %(counted)s::timestamptz
-       ) AS message_count
+       count(*) FILTER (WHERE completed AND retracted_at IS NULL) AS message_count
 FROM numbered GROUP BY number ORDER BY 1
 """
 
 _VISITS: LiteralString = """
 SELECT id, started_at, last_active_at, ended_at, end_reason, message_count FROM visits
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
-  AND started_at >= %(begun)s AND started_at <= %(upper)s
+  AND started_at >= %(lower)s AND started_at <= %(upper)s
 ORDER BY started_at FOR UPDATE
-"""
-
-_NEWEST: LiteralString = """
-SELECT max(started_at) FROM visits WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
 """
 
 _REMOVE: LiteralString = "DELETE FROM visits WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s"
@@ -188,8 +183,6 @@ ON CONFLICT (id, tenant_id) DO UPDATE SET
     end_reason = EXCLUDED.end_reason, message_count = EXCLUDED.message_count,
     daily_due_at = coalesce(EXCLUDED.daily_due_at, v.daily_due_at)
 """
-
-_NOW: LiteralString = "SELECT now()"
 
 
 @dataclass(frozen=True)
@@ -231,18 +224,13 @@ class VisitGrouping:
             "first": first,
             "last": last,
         }
-        begun, values["lower"], values["upper"] = await self._one(_REGION, values)
-        values |= {"begun": begun or values["lower"], "counted": values["lower"] if begun else "-infinity"}
+        region = await (await self._connection.execute(_REGION, values, prepare=False)).fetchone()
+        assert region is not None  # noqa: S101 — it has no table of its own
+        values["lower"], values["upper"], newest, now = region
         async with self._connection.cursor(row_factory=class_row(Group)) as cursor:
             groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
         async with self._connection.cursor(row_factory=class_row(Span)) as cursor:
             spans = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
-        if begun and groups and groups[0].started_at == values["lower"]:
-            # Its end is in the first group, its other messages are counted.
-            end, visit = groups[0], spans[0]
-            groups[0] = Group(begun, end.last_active_at, visit.message_count + end.message_count)
-        (now,) = await self._one(_NOW, {})
-        (newest,) = await self._one(_NEWEST, values)
         # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
         pairs = [
             (group, [span for span in spans if group.started_at <= span.started_at <= group.last_active_at])
@@ -278,10 +266,6 @@ class VisitGrouping:
             "message_count": group.message_count,
             "due_at": now if ended_at and group.started_at > now - self._recent else None,
         }
-
-    async def _one(self, statement: LiteralString, values: dict[str, Any]) -> Any:
-        cursor = await self._connection.execute(statement, values, prepare=False)
-        return await cursor.fetchone()
 
 
 def _is_as(span: Span, written: dict[str, Any]) -> bool:

@@ -14,15 +14,13 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
 from services.memory.blocks import Owner
-from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
-from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, VisitSummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.writer import DayWriter, SummaryWriter
+from services.summaries.writer import SummaryWriter
 from services.visits.visit import VisitSchedule
 from state.conversation import ConversationState, section_named
 from state.prompt import TimeReference
@@ -217,13 +215,8 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     await know(services, owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
-    await services.redis.flushall()
     turn = await services.turns.open(new_turn("And?"))
-    away = CoreMemory(
-        Database("postgresql://nobody@127.0.0.1:1/none"),
-        CoreMemoryCache(services.redis, CircuitBreaker("Redis")),
-        services.memory.operations,
-    )
+    away = CoreMemory(Database("postgresql://nobody@127.0.0.1:1/none"), services.memory.operations)
     update = await _history(services, turn, core_memory_generation=1, core=away)
     assert (_text(update, "core_memory"), update["degraded"]) == ("", ["core_memory"])
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
@@ -241,7 +234,7 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
         kind="days", start_date=day, end_date=day, hours=None, matched_text="昨天", detail=False, plain=True
     )
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
-    writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
+    writer = SummaryWriter(services.models, most_tokens=1, chunk_tokens=1)
     store = DayStore(nowhere)
     visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
     away = PastDays(DailySummaries(store, visits, writer), nowhere, most_tokens=500)

@@ -16,5 +16,5 @@ async def know(services: Services, owner: Owner, section: str, content: Mapping[
     ]
     async with services.database.tenant(owner.tenant_id) as connection:
         await services.memory.hiding.lock(connection, owner)
-        changed = await services.memory.core.change_items(connection, owner, changes, by)
-    return changed.blocks[0]
+        await services.memory.core.change_items(connection, owner, changes, by)
+    return next(each for each in await services.memory.core.read(owner) if each.section == section)

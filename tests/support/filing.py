@@ -8,7 +8,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
-from services.memory.filing import Filing, FilingPlans
+from services.memory.filing import Filing
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.operations import LoggedOperation
@@ -84,7 +84,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
         store,
         FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
         services.models,
-        FilingPlans(memory.changes.planner, memory.core),
+        memory.changes.planner,
         memory.hiding,
         memory.proposals,
         jobs,

@@ -7,7 +7,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from services.platform.postgres import Database
-from services.summaries.store import Place
+from services.summaries.prompts import Place
 from state.turn import OpenTurn
 
 _INSERT = """

@@ -14,7 +14,6 @@ from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.cache import CoreMemoryCache
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
 from services.memory.removal.wholes import WholeErasure
@@ -69,10 +68,15 @@ async def _rows(database: Database, table: str) -> int:
 
 def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> WholeErasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
-    core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     memory = services.memory
     stores = RemovalStores(
-        services.database, services.leases, events, core, memory.index, memory.operations, jobs, events_keep_s=600
+        services.database,
+        services.leases.stop_all,
+        events.delete,
+        memory.index,
+        memory.operations,
+        jobs,
+        events_keep_s=600,
     )
     return WholeErasure(stores)
 
@@ -148,7 +152,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
-        "redis": {"turn_events": 3, "core_memory": 0},
+        "redis": {"turn_events": 3},
     }
     assert [await _rows(services.database, table) for table in TABLES] == [
         1,
