@@ -102,7 +102,7 @@ class Turnstile:
                 receive = Replayed(receive, message)
                 named = _named_user(message.get("body", b""))
             place = await self._gate.enter((sender_of(scope), named))
-            asyncio.get_running_loop().call_soon(place.leave)
+            asyncio.get_running_loop().call_soon(place.close)
         await self._app(scope, receive, send)
 
 

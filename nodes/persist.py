@@ -56,6 +56,7 @@ async def persist(
         characters=len(turn.message) + len(state["answer"]),
         most=_LONG,
     )
+    question = section_named(state.get("sections", []), "open_question")
     outcome = replace(
         outcome,
         prompt=state.get("prompt_sections"),
@@ -64,7 +65,7 @@ async def persist(
         summary_due=state.get("summary_due", False),
         context_filled=state.get("context_filled", 0.0),
         files=asks_model and "memory_filing" in state["features"],
-        asked=_asked(state),
+        asked=UUID(question.data) if question and question.data else None,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
     await turns.end(turn, outcome)
@@ -101,12 +102,6 @@ def outcome_of(
         memory=planned,
         made=made,
     )
-
-
-def _asked(state: ConversationState) -> UUID | None:
-    """Return the change of memory that the prompt had the model ask about."""
-    section = section_named(state.get("sections", []), "open_question")
-    return UUID(section.data) if section is not None and section.data else None
 
 
 async def changes_of_turn(

@@ -1,7 +1,5 @@
 """retrieve: finds passages in the knowledge bases, and says which base answers."""
 
-from collections.abc import Sequence
-
 import structlog
 from langgraph.runtime import Runtime
 
@@ -10,7 +8,6 @@ from services.errors import Unavailable
 from services.knowledge.search import Found, KnowledgeSearch
 from services.search.queries import Utterance, make_query
 from state.conversation import ConversationState, RouteDecision
-from state.prompt import Passage
 from state.turn import OpenTurn
 
 _MOST_PASSAGES = 8
@@ -77,10 +74,7 @@ def _decision(requested: str | None, found: Found) -> RouteDecision:
         method="similarity",
         reason="its passages answer the message best",
     )
-    if also := _others(base.prefix, found.passages):
-        decision["also"] = also
+    others = dict.fromkeys(each["kb_prefix"] for each in found.passages if each["kb_prefix"] != base.prefix)
+    if others:
+        decision["also"] = list(others)
     return decision
-
-
-def _others(prefix: str, passages: Sequence[Passage]) -> list[str]:
-    return list(dict.fromkeys(each["kb_prefix"] for each in passages if each["kb_prefix"] != prefix))

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +24,7 @@ from graph.turns.log import (
     failed_ending,
     stored_ending,
 )
-from graph.turns.turn_queue import Place, TurnQueue
+from graph.turns.turn_queue import TurnQueue
 from nodes.persist import changes_of_turn, outcome_of
 from services.conversations.turn import StopReason, StoredTurn, TurnStatus
 from services.conversations.turns import Turns
@@ -83,15 +84,10 @@ class TurnRun:
     now: datetime | None = None
     """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
-    place: Place | None = None
+    place: ExitStack = field(default_factory=ExitStack)
     """Place in the gate of beginning turns, until everything that the prompt needs has been read."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
-
-    def has_begun(self) -> None:
-        """Release the place in the gate."""
-        if self.place is not None:
-            self.place.leave()
 
     def as_stored(self) -> StoredTurn:
         """Return the turn so far, in the form of a stored one."""
@@ -154,7 +150,7 @@ class TurnDriver:
     async def _run(self, run: TurnRun) -> None:
         try:
             if run.turn.waiting:
-                run.has_begun()
+                run.place.close()
                 if not await self._places.wait(run.turn):
                     await self._tell_stored(run)
                     return
@@ -180,7 +176,7 @@ class TurnDriver:
             log.error("turn failed", **failed, exc_info=run.turn.stored)
             await self._fail(run, INTERNAL)
         finally:
-            run.has_begun()
+            run.place.close()
             if not run.log.ended:  # ending the failed turn failed too
                 run.log.append(*failed_ending(run.turn, INTERNAL, run.log.text))
 
@@ -193,7 +189,7 @@ class TurnDriver:
         )
         async for updates in cast("AsyncIterator[dict[str, GraphState]]", stream):
             if "history" in updates:
-                run.has_begun()
+                run.place.close()
             for update in updates.values():
                 run.written = with_update(run.written, update["turn"])
         if run.log.uncopied and "redis" not in run.degraded:
@@ -293,15 +289,11 @@ def _about(run: TurnRun) -> Attributes:
 def _tell(run: TurnRun, event: dict[str, Any]) -> None:
     """Append an event that a node has written."""
     if event["status"] == "token" and not run.log.text_begun:
-        _observe_first_token(run)
+        seconds = time.perf_counter() - run.begun
+        FIRST_TOKEN_SECONDS.observe(seconds)
+        for experiment, variant in run.turn.experiments.items():
+            EXPERIMENT_FIRST_TOKEN_SECONDS.labels(experiment, variant).observe(seconds)
     run.log.append(event["status"], event["content"])
-
-
-def _observe_first_token(run: TurnRun) -> None:
-    seconds = time.perf_counter() - run.begun
-    FIRST_TOKEN_SECONDS.observe(seconds)
-    for experiment, variant in run.turn.experiments.items():
-        EXPERIMENT_FIRST_TOKEN_SECONDS.labels(experiment, variant).observe(seconds)
 
 
 def _error(code: str, message: str, *, retryable: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import contextlib
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ import structlog
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
 from graph.turns.other_processes import end_from_outside, follow_anywhere, keep
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import FairGate, Place, TurnQueue, turn_signals
+from graph.turns.turn_queue import FairGate, TurnQueue, turn_signals
 from services.bootstrap import Services
 from services.context.request_budget import within
 from services.conversations.resent_history import BranchReason
@@ -109,16 +109,15 @@ class TurnRunner:
         self.admit()
         request = _with_budget(request, self._services.settings)
         self._opening += 1
-        place: Place | None = None
+        place = ExitStack()
         try:
             place = await self._gate.enter((request.tenant_id, request.input["user_id"]))
             turn = await self._open(request)
             if isinstance(turn, UUID):
-                place.leave()
+                place.close()
                 return turn
         except BaseException:
-            if place is not None:
-                place.leave()
+            place.close()
             raise
         finally:
             self._opening -= 1
@@ -285,7 +284,7 @@ class TurnRunner:
         self._tasks.clear()
         await self._writer.close()
 
-    def _run(self, turn: OpenTurn, begun: float, place: Place | None = None) -> None:
+    def _run(self, turn: OpenTurn, begun: float, place: ExitStack) -> None:
         budgets = self._services.budgets
         is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, turn.input["user_id"])
         if is_saving:
@@ -323,7 +322,7 @@ class TurnRunner:
 
     def _adopt(self, turn: OpenTurn) -> None:
         """Continue a turn that waited in a process that is gone."""
-        self._run(turn, time.perf_counter())
+        self._run(turn, time.perf_counter(), ExitStack())
 
     @property
     def _turns_here(self) -> int:
@@ -339,24 +338,23 @@ class TurnRunner:
 
     async def _listen(self) -> None:
         async for signal in turn_signals(self._services.database):
-            self._hear(signal)
-
-    def _hear(self, signal: Sequence[str]) -> None:
-        """Do what a notification of any process says."""
-        match signal:
-            case ["next", conversation_id]:
-                self._places.free(UUID(conversation_id))
-            case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
-                self._stop_here(UUID(turn_id), reason)
-            case ["approval", turn_id, approval_id, ("yes" | "no") as answer]:
-                self._services.approvals.settle(UUID(turn_id), UUID(approval_id), approved=answer == "yes")
-            case ["account", coded]:  # what an authorization server said, to a process that does not wait for it
-                self._services.mcp_servers.hear(urlsafe_b64decode(coded).decode())
-            case ["forgotten", user_id]:  # something of the user was removed for good
-                self._services.memory.drop_cached(UUID(user_id))
-                self._services.store.forget(UUID(user_id))
-            case _:
-                self._places.free(None)
+            match signal:
+                case ["next", conversation_id]:
+                    self._places.free(UUID(conversation_id))
+                case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
+                    self._stop_here(UUID(turn_id), reason)
+                case ["approval", turn_id, approval_id, ("yes" | "no") as answer]:
+                    self._services.approvals.settle(UUID(turn_id), UUID(approval_id), approved=answer == "yes")
+                case [
+                    "account",
+                    coded,
+                ]:  # what an authorization server said, to a process that does not wait for it
+                    self._services.mcp_servers.hear(urlsafe_b64decode(coded).decode())
+                case ["forgotten", user_id]:  # something of the user was removed for good
+                    self._services.memory.drop_cached(UUID(user_id))
+                    self._services.store.forget(UUID(user_id))
+                case _:
+                    self._places.free(None)
 
     def _stop_here(self, turn_id: UUID, why: Stop) -> None:
         if (run := self._running.get(turn_id)) is None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Hashable
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from uuid import UUID
 
 import structlog
@@ -40,12 +40,14 @@ class FairGate:
         """Those that wait by user; the user who came last is the last."""
         self._oldest_next = True
 
-    async def enter(self, user: Hashable) -> "Place":
-        """Wait for a place; release it with `leave`."""
+    async def enter(self, user: Hashable) -> ExitStack:
+        """Wait for a place; it is released when what is returned is closed."""
+        place = ExitStack()
         if self._free:
             self._free -= 1
             self._inside[user] += 1
-            return Place(self, user)
+            place.callback(self._leave, user)
+            return place
         let_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._requests.append((user, let_in))
         self._of_user.setdefault(user, deque()).append(let_in)
@@ -57,7 +59,8 @@ class FairGate:
             else:  # it had been let in
                 self._leave(user)
             raise
-        return Place(self, user)
+        place.callback(self._leave, user)
+        return place
 
     def _leave(self, user: Hashable) -> None:
         self._inside[user] -= 1
@@ -88,20 +91,6 @@ class FairGate:
             del self._of_user[user]
 
 
-class Place:
-    """A place inside the gate."""
-
-    def __init__(self, gate: FairGate, user: Hashable) -> None:
-        self._gate: FairGate | None = gate
-        self._user = user
-
-    def leave(self) -> None:
-        """Release the place; a second call does nothing."""
-        if self._gate is not None:
-            gate, self._gate = self._gate, None
-            gate._leave(self._user)
-
-
 class TurnQueue:
     """The waiting turns of this process."""
 
@@ -123,7 +112,10 @@ class TurnQueue:
         try:
             while True:
                 told.clear()
-                status = await self._begin(turn)
+                try:
+                    status = await self._leases.begin(turn.tenant_id, turn.turn_id)
+                except DatabaseUnavailable:
+                    status = "waiting"
                 if status != "waiting":
                     return status == "running"
                 try:
@@ -136,15 +128,9 @@ class TurnQueue:
             if not self._waiting[turn.conversation_id]:
                 del self._waiting[turn.conversation_id]
 
-    async def _begin(self, turn: OpenTurn) -> str | None:
-        try:
-            return await self._leases.begin(turn.tenant_id, turn.turn_id)
-        except DatabaseUnavailable:
-            return "waiting"
-
 
 async def turn_signals(database: Database) -> AsyncIterator[list[str]]:
-    """Yield what processes tell each other without end: a kind, and what belongs to it (`TurnRunner._hear`).
+    """Yield what processes tell each other without end: a kind, and what belongs to it (`TurnRunner._listen`).
 
     After every gap in listening comes an empty one: any conversation may be free. They only reduce latency: queue
     positions and stop requests are in the table `turns`, which is checked every few seconds anyway.

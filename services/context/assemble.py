@@ -76,7 +76,8 @@ class _Shown:
             item = self.items.pop(0)
         else:
             item = self.items.pop()
-            self.dropped.append(_dropped(self.section.name, 1, **_which(item)))
+            which = {key: item.about[key] for key in ("episode_id", "document", "position") if key in item.about}
+            self.dropped.append(_dropped(self.section.name, 1, **which))
         return item.tokens
 
     @property
@@ -243,10 +244,6 @@ def _fit(shown: Sequence[_Shown], budget: int, tokens: TokenEstimator) -> list[d
 
 def _dropped(section: str, items: int, **which: object) -> dict[str, Any]:
     return {"section": section, "items": items, "reason": "over the budget", **which}
-
-
-def _which(item: Item) -> dict[str, Any]:
-    return {key: item.about[key] for key in ("episode_id", "document", "position") if key in item.about}
 
 
 def _messages_of(shown: _Shown, tokens: TokenEstimator) -> list[tuple[BaseMessage, int]]:

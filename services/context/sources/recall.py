@@ -1,7 +1,6 @@
 """Earlier conversations in the prompt: what was recalled, is relevant, and is not shown elsewhere."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from services.context.source import MEMORY, PromptDraft, Source, inert
@@ -15,7 +14,7 @@ from services.search.selection import Recalled, select
 from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
-from state.prompt import RecalledEpisode, TimeReference
+from state.prompt import RecalledEpisode
 from state.section import Item, Section
 
 NEVER_USED_HERE = "never used here"
@@ -76,7 +75,7 @@ class RecallSource(Source[RecallResult]):
         A plain question about the last visit is answered from that visit only, which another section shows.
         """
         turn, asked = draft.turn, draft.reference
-        if not turn.remembers or _asks_for_last_visit(asked):
+        if not turn.remembers or (asked and asked["plain"] and asked["kind"] == "last_visit"):
             return RecallResult()
         # Before the history is waited for, so that both are read in one round trip.
         loaded = await self._recall.load(turn)
@@ -129,10 +128,6 @@ class RecallSource(Source[RecallResult]):
         return (recall_section(episodes, _report(found, best, reasons), draft.language),)
 
 
-def _asks_for_last_visit(reference: TimeReference | None) -> bool:
-    return reference is not None and reference["plain"] and reference["kind"] == "last_visit"
-
-
 def _excluded(
     best: Sequence[Ranked], units: Mapping[str, StoredUnit], not_here: Collection[str], not_now: Collection[str]
 ) -> dict[str, str]:
@@ -183,7 +178,7 @@ def _shown(
         lines.append(f"{who}: {said}" if stored.message_id else said)
     return RecalledEpisode(
         episode_id=recalled.episode_id,
-        date=_day(recalled.best.unit.created_at, timezone),
+        date=recalled.best.unit.created_at.astimezone(time_zone(timezone)).date().isoformat(),
         text="\n  ".join(lines),
     )
 
@@ -191,10 +186,6 @@ def _shown(
 def _beginning(question: str) -> str:
     text = " ".join(question.split())
     return text if len(text) <= _LONGEST_QUESTION else f"{text[:_LONGEST_QUESTION]}…"
-
-
-def _day(at: datetime, timezone: str) -> str:
-    return at.astimezone(time_zone(timezone)).date().isoformat()
 
 
 def _report(found: RecallResult, best: Sequence[Ranked], reasons: Mapping[str, str]) -> dict[str, Any]:

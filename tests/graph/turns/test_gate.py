@@ -1,10 +1,11 @@
 """Who begins next when more begin at once than may."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
-from graph.turns.turn_queue import FairGate, Place
+from graph.turns.turn_queue import FairGate
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +16,7 @@ class _Crowd:
     def __init__(self, gate: FairGate) -> None:
         self._gate = gate
         self.let_in: list[str] = []
-        self.places: list[Place] = []
+        self.places: list[ExitStack] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def asks(self, *names: str) -> None:
@@ -29,7 +30,7 @@ class _Crowd:
         self.places.append(place)
 
     async def one_leaves(self) -> None:
-        self.places.pop(0).leave()
+        self.places.pop(0).close()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -56,7 +57,7 @@ async def test_everybody_is_let_in_at_last_and_the_places_are_free_again() -> No
 async def test_who_gives_up_at_the_moment_of_being_let_in_passes_the_place_on() -> None:
     crowd = _Crowd(FairGate(1))
     await crowd.asks("a", "b", "c")
-    crowd.places.pop(0).leave()
+    crowd.places.pop(0).close()
     crowd.tasks["b"].cancel()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -66,8 +67,8 @@ async def test_who_gives_up_at_the_moment_of_being_let_in_passes_the_place_on() 
 async def test_a_place_is_given_back_once() -> None:
     gate = FairGate(1)
     place = await gate.enter("a")
-    place.leave()
-    place.leave()
+    place.close()
+    place.close()
     await gate.enter("a")
     waiting = asyncio.create_task(gate.enter("a"))
     await asyncio.sleep(0)
