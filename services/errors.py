@@ -253,11 +253,10 @@ class ModelFailed(Unavailable):
         """Take how the model failed.
 
         Args:
-            failure: The code that callers see.
             detail: The endpoint's own message, without secrets; for logs and administrators.
             begun: Whether text of the answer had arrived before.
             topic: What of the request was refused, if that is known.
-            parameter: The caller's own parameter that was refused, with `llm_parameter_refused`.
+            parameter: The caller's own, which was refused.
         """
         self.failure = failure
         self.detail = detail

@@ -236,10 +236,7 @@ def call_options(sampling: Sampling, *, responses_api: bool) -> dict[str, Any]:
 def refused_parameter(message: str, sent: Collection[str], *, limits_only: bool = False) -> str | None:
     """Return the parameter that an endpoint's message is about; None if it names none that was sent.
 
-    Args:
-        message: the endpoint's message, with the parameter that it names separately.
-        sent: names of the parameters in the request.
-        limits_only: whether only a limit of the answer's length may be meant.
+    With `limits_only`, only a limit of the answer's length may be meant.
     """
     names = [name for name in sent if not limits_only or name in LENGTHS]
     named = {name: _MENTIONS.get(name) or re.compile(rf"\b{name}\b", re.IGNORECASE) for name in names}

@@ -96,9 +96,7 @@ def span(
     An exception marks the span with the kind of the error, never with its message, which may quote a user.
 
     Args:
-        name: of the span.
         attributes: those that are None are left out.
-        kind: of the span.
         links: to spans of other traces that caused this one.
         parent: headers of a request, from which the caller's span is read.
     """

@@ -67,13 +67,9 @@ class McpServers:
         await server.disconnect(tenant_id, user_id)
 
     async def finish(self, parameters: str) -> bool:
-        """Take what a browser brought back from an authorization server, and wait until the account is there.
+        """Take the query with which a browser came back, and wait until the account is there.
 
-        Args:
-            parameters: the query of the address that it came to.
-
-        Returns:
-            False if nobody waits for it here: then the other processes are told.
+        False = nobody waits for it here: then the other processes are told.
 
         Raises:
             Unavailable: the account could not be connected; says why.
