@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from services.errors import NotFound
+from services.identity.tenants import user_id_of
 
 if TYPE_CHECKING:
     from services.tools.mcp_accounts import Accounts
@@ -99,7 +100,7 @@ class McpServers:
     async def _named(self, tenant_id: UUID, user: str, name: str) -> "tuple[UserMcpServer, UUID]":
         server = self.check(name)
         assert self._accounts is not None  # noqa: S101 — there is a server that has some
-        return server, await self._accounts.user_id(tenant_id, user)
+        return server, await user_id_of(self._accounts.database, tenant_id, user)
 
     async def close(self) -> None:
         """End all connections and programs."""
