@@ -157,22 +157,6 @@ ModelFailure = Literal[
     "llm_parameter_refused",
 ]
 
-SamplingParameter = Literal[
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "max_tokens",
-    "max_completion_tokens",
-    "stop",
-    "seed",
-    "logit_bias",
-    "reasoning_effort",
-    "verbosity",
-    "response_format",
-]
-"""Parameters of the model that a caller may set for a turn."""
-
 RefusalTopic = Literal[
     "context",
     "tools",

@@ -9,13 +9,13 @@ import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from services.errors import RefusalTopic, SamplingParameter
+from services.errors import RefusalTopic
 from services.text.marks import without_tokens
 from state.turn import Sampling
 
@@ -32,7 +32,7 @@ TAGS = ("memory", "memory_changes", "documents", "application", CONTEXT)
 """Tags of the prompt, which nothing that it quotes may open or close."""
 _BEGINNING_LEFT_OUT = "…"
 
-ALL: frozenset[str] = frozenset(get_args(SamplingParameter))
+ALL: frozenset[str] = Sampling.__optional_keys__
 _ONLY_CHAT = frozenset({"stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias"})
 """The Responses API has no such parameters."""
 RESPONSES = ALL - _ONLY_CHAT
